@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -114,5 +116,39 @@ func TestBoundsItsConnections(t *testing.T) {
 	cancel()
 	if err := <-watched; lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("watch: %v", err)
+	}
+}
+
+// Trim removes the runs that ended first, no more than needed, and several processes that trim at once remove the same ones.
+func TestTrimRemovesNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	a, b := open(t, url), open(t, url)
+	execute(t, url, `INSERT INTO run (run_id, last_id, mark, started, updated, session_id, principal, status, resumable, ended, summary, bytes)
+		SELECT 'run_' || lpad(i::text, 4, '0'), 1, 0, i, i / 2, '', '', 'completed', false, i % 10 <> 0, '{}', 10 FROM generate_series(1, 2300) i`)
+	var both sync.WaitGroup
+	for _, s := range []*postgres.Store{a, b} {
+		both.Go(func() {
+			if err := s.Trim(t.Context(), 21_005); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	// 23,000 bytes are 1,995 too many: 200 runs. Up to run_0222 there are 222 runs, and 22 of them have not ended.
+	if n, first := one[int](t, url, "SELECT count(*)::int FROM run"), one[string](t, url, "SELECT min(run_id) FROM run WHERE ended"); n != 2100 || first != "run_0223" {
+		t.Errorf("%d runs are left, of those that have ended first %s", n, first)
+	}
+	if err := a.Trim(t.Context(), 21_000); err != nil {
+		t.Error(err)
+	}
+	if n := one[int](t, url, "SELECT count(*)::int FROM run"); n != 2100 {
+		t.Errorf("%d runs are left, where none was too much", n)
+	}
+	if err := a.Trim(t.Context(), 5_000); err != nil { // more than one page of them
+		t.Error(err)
+	}
+	if n := one[int](t, url, "SELECT count(*)::int FROM run"); n != 500 {
+		t.Errorf("%d runs are left, want 500", n)
 	}
 }

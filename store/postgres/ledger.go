@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -265,11 +266,28 @@ func (l *LedgerRecords) Balances(ctx context.Context, accounts []store.Account) 
 	return out, nil
 }
 
+const (
+	usageColumns = "SELECT u.day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos "
+	usageOrder   = " ORDER BY u.day, key, team, model LIMIT nullif($3::int, 0)"
+	usageOfAll   = usageColumns + "FROM ledger_usage u WHERE u.day >= $1 AND u.day < $2" + usageOrder
+	// usageOfKey looks up the key on each day that has rows, and does not read those of other keys. OFFSET 0 makes it a look-up
+	// for each day, whatever the statistics say.
+	usageOfKey = `WITH RECURSIVE days(day) AS (
+		SELECT min(day) FROM ledger_usage WHERE day >= $1 AND day < $2
+		UNION ALL SELECT (SELECT min(l.day) FROM ledger_usage l WHERE l.day > days.day AND l.day < $2) FROM days WHERE days.day IS NOT NULL
+	) ` + usageColumns + "FROM days, LATERAL (SELECT * FROM ledger_usage l WHERE l.day = days.day AND l.key = $4 OFFSET 0) u" + usageOrder
+	// afterDays is after every day.
+	afterDays = "~"
+)
+
 // Usage implements [store.Ledger].
 func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) (out []store.UsageRow, err error) {
 	err = l.db.again(ctx, func(ctx context.Context) error {
-		rows, err := l.db.pool.Query(ctx, `SELECT day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos
-			FROM ledger_usage WHERE ($1 = '' OR key = $1) AND ($2 = '' OR day >= $2) AND ($3 = '' OR day < $3) ORDER BY day, key, team, model LIMIT nullif($4::int, 0)`, f.Key, f.Since, f.Until, f.Limit)
+		query, args := usageOfAll, []any{f.Since, cmp.Or(f.Until, afterDays), f.Limit}
+		if f.Key != "" {
+			query, args = usageOfKey, append(args, f.Key)
+		}
+		rows, err := l.db.pool.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}

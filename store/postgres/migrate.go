@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 //go:embed migrations/*.sql
@@ -18,21 +21,37 @@ var migrations embed.FS
 // other half is of the schema's name.
 const migrationLock = 0x6c617468 // "lath"
 
-// versions returns the scripts that bring the schema from each version to the next: the first makes
-// version 1.
-func versions() ([]string, error) {
+// lockEvery is the time between two attempts to lock out other migrations.
+const lockEvery = 50 * time.Millisecond
+
+// A script brings the schema from one version to the next.
+type script struct {
+	text string
+	// index is the name of the index that the script builds concurrently, with its one statement and outside a transaction; "" if
+	// the script builds none and is executed in a transaction.
+	index string
+}
+
+// concurrently is in the scripts that build an index while other processes use the table.
+const concurrently = "CREATE INDEX CONCURRENTLY "
+
+// versions returns the scripts in their order: the first makes version 1.
+func versions() ([]script, error) {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
-	scripts := make([]string, len(names))
+	scripts := make([]script, len(names))
 	for i, name := range names {
 		b, err := migrations.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		scripts[i] = string(b)
+		scripts[i].text = string(b)
+		if _, statement, ok := strings.Cut(scripts[i].text, concurrently); ok {
+			scripts[i].index, _, _ = strings.Cut(statement, " ")
+		}
 	}
 	return scripts, nil
 }
@@ -44,45 +63,120 @@ func SchemaVersion() int {
 }
 
 // migrate updates the schema to this package's version. If it has that version already, migrate only
-// reads.
-func migrate(ctx context.Context, conn *pgx.Conn) error {
+// reads. acquire returns a second connection.
+func migrate(ctx context.Context, conn *pgx.Conn, acquire func(context.Context) (*pgxpool.Conn, error)) error {
 	scripts, err := versions()
 	if err != nil {
 		return err
 	}
-	has, err := schemaVersion(ctx, conn)
-	if err != nil || has == len(scripts) {
-		return err
+	for {
+		has, err := schemaVersion(ctx, conn)
+		if err != nil || has == len(scripts) {
+			return err
+		}
+		if err := migrateSome(ctx, conn, acquire, scripts); err != nil {
+			return err
+		}
 	}
-	tx, err := conn.Begin(ctx)
+}
+
+// migrateSome executes the next scripts: those up to the next one that builds an index, or this one alone.
+func migrateSome(ctx context.Context, conn *pgx.Conn, acquire func(context.Context) (*pgxpool.Conn, error), scripts []script) error {
+	// Only one process does it. The others wait, however long it takes, and find it done.
+	tx, err := lockMigrations(ctx, conn)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // after a commit it does nothing
-	// Only one process does it. The others wait, however long it takes, and find it done.
-	if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),
+		set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))", migrationLock); err != nil {
+	has, err := schemaVersion(ctx, tx)
+	if err != nil {
 		return err
 	}
-	if has, err = schemaVersion(ctx, tx); err != nil {
-		return err
-	}
-	for ; has < len(scripts); has++ {
+	for first := has; has < len(scripts); has++ {
+		s := scripts[has]
+		if first == 0 { // the tables are empty, and no other process uses them
+			s = script{text: strings.Replace(s.text, concurrently, "CREATE INDEX ", 1)}
+		}
+		if s.index != "" && has > first {
+			break // the transaction may hold locks on its table
+		}
 		if has == 0 {
 			if _, err := tx.Exec(ctx, "CREATE TABLE lathe_schema (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
 				return mayMigrate(err)
 			}
 		}
-		if _, err := tx.Exec(ctx, scripts[has]); err != nil { // several statements: sent as they are
+		if s.index == "" {
+			_, err = tx.Exec(ctx, s.text) // several statements: sent as they are
+		} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
+			err = buildIndex(ctx, acquire, s)
+		}
+		if err != nil {
 			return mayMigrate(err)
 		}
 		if _, err := tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", has+1); err != nil {
 			return mayMigrate(err)
 		}
+		if s.index != "" {
+			has++
+			break
+		}
 	}
 	return tx.Commit(ctx)
+}
+
+// lockMigrations begins a transaction that locks out the migrations of other processes until it ends. While it waits for the lock
+// it has no transaction: the index that the holder of the lock builds waits for snapshots of others.
+func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
+	for {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var locked bool
+		err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1, hashtext(current_schema()))", migrationLock).Scan(&locked)
+		if err == nil && locked {
+			return tx, nil
+		}
+		if err = errors.Join(err, tx.Rollback(ctx)); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(lockEvery):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// buildIndex builds an index without a lock that appends wait for. A process that ended while it built the index has left one that
+// is not valid, which is removed first. The caller holds the lock of migrations in a transaction of another connection.
+func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), s script) error {
+	conn, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	// The settings of the connection are set again below: it goes back to the pool.
+	var statement, lock string
+	if err := conn.QueryRow(ctx, "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(&statement, &lock); err != nil {
+		return err
+	}
+	const set = "SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false)"
+	if _, err := conn.Exec(ctx, set, "0", "0"); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+s.index)
+	if err == nil {
+		_, err = conn.Exec(ctx, s.text)
+	}
+	if _, failed := conn.Exec(ctx, set, statement, lock); failed != nil {
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // schemaVersion returns the version of the schema, or 0 if the tables do not exist. A version newer than this

@@ -126,6 +126,59 @@ func TestMakesTheTablesOnce(t *testing.T) {
 	}
 }
 
+// An index is built while a process of the version before has a transaction open and appends; one that was left invalid by a
+// process that ended is built again.
+func TestAddsAnIndexWhileOthersAppend(t *testing.T) {
+	t.Parallel()
+	source := pgtest.URL(t)
+	old := open(t, source)
+	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
+		t.Fatal(err)
+	}
+	const valid = "SELECT count(*)::int FROM pg_index WHERE indexrelid = to_regclass('run_principal_status') AND indisvalid"
+	back := func() { execute(t, source, "DELETE FROM lathe_schema WHERE version >= 10") }
+	execute(t, source, "DROP INDEX run_principal_status")
+	back()
+
+	locker, err := pgx.Connect(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locker.Close(context.Background()) }()
+	tx, err := locker.Begin(t.Context()) // an append that has not been committed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "UPDATE run SET updated = updated WHERE run_id = 'run_1'"); err != nil {
+		t.Fatal(err)
+	}
+	var opened sync.WaitGroup
+	for range 3 {
+		opened.Go(func() { accepted(t, source, nil) })
+	}
+	// The build waits for the transaction, and appends of others do not wait for the build.
+	until(t, "the index is being built", func() bool {
+		return one[int](t, source, "SELECT count(*)::int FROM pg_index WHERE indexrelid = to_regclass('run_principal_status')") == 1
+	})
+	if _, err := old.Append(t.Context(), "run_2", 0, started("run_2")); err != nil {
+		t.Errorf("an append during the build: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	opened.Wait()
+	if n := one[int](t, source, valid); n != 1 {
+		t.Fatalf("%d valid indexes", n)
+	}
+
+	execute(t, source, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('run_principal_status')")
+	back()
+	accepted(t, source, nil)
+	if n := one[int](t, source, valid); n != 1 {
+		t.Errorf("%d valid indexes after a build that was interrupted", n)
+	}
+}
+
 // The number of a script is the version that it makes: two of one number would be applied by their names.
 func TestScriptsAreNumbered(t *testing.T) {
 	t.Parallel()

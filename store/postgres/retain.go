@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,27 +28,69 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	})
 }
 
-// Trim implements [store.Retainer]. What a run takes is the size of its events as JSON, before the server
-// has compressed them.
-func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
-	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
-		var over int64
-		if err := s.pool.QueryRow(ctx, "SELECT coalesce(sum(bytes), 0)::bigint - $1 FROM run", maxBytes).Scan(&over); err != nil || over <= 0 {
-			return nil, err
+// trimTimeout bounds how long the server may take to add up the size of all runs: it reads all rows of the table.
+const trimTimeout = 5 * time.Minute
+
+// trimPage is the number of runs that trimTo reads at once.
+const trimPage = 1_000
+
+// A runEnd is the place of a run among those that have ended.
+type runEnd struct {
+	at int64
+	id string
+}
+
+// trimTo returns the last run to remove so that the runs take at most maxBytes, and false if they take no more already. It sees
+// one moment, so that several processes that trim at once remove the same runs.
+func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found bool, err error) {
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", milliseconds(trimTimeout)); err != nil {
+			return err
 		}
-		rows, err := s.pool.Query(ctx, "SELECT run_id, bytes FROM run WHERE ended_at IS NOT NULL ORDER BY ended_at, run_id LIMIT $1", maxDeleted)
+		var excess int64
+		if err := tx.QueryRow(ctx, "SELECT coalesce(sum(bytes), 0)::bigint - $1 FROM run", maxBytes).Scan(&excess); err != nil {
+			return err
+		}
+		last.at = math.MinInt64
+		for n := int64(trimPage); excess > 0 && n == trimPage; {
+			rows, err := tx.Query(ctx, "SELECT ended_at, run_id, bytes FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, trimPage)
+			if err != nil {
+				return err
+			}
+			var r runEnd
+			var bytes int64
+			done, err := pgx.ForEachRow(rows, []any{&r.at, &r.id, &bytes}, func() error {
+				if excess > 0 {
+					last, found, excess = r, true, excess-bytes
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			n = done.RowsAffected()
+		}
+		return nil
+	})
+	return last, found, err
+}
+
+// Trim implements [store.Retainer]. What a run takes is the size of its events as JSON, before the server
+// has compressed them. Trim adds up the sizes of all runs once.
+func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
+	last, found, err := s.trimTo(ctx, maxBytes)
+	if err != nil {
+		return failure(ctx, "postgres: retain", err)
+	}
+	if !found {
+		return nil
+	}
+	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
+		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, maxDeleted)
 		if err != nil {
 			return nil, err
 		}
-		var id string
-		var bytes int64
-		_, err = pgx.ForEachRow(rows, []any{&id, &bytes}, func() error {
-			if over > 0 {
-				ids, over = append(ids, id), over-bytes
-			}
-			return nil
-		})
-		return ids, err
+		return pgx.CollectRows(rows, pgx.RowTo[string])
 	})
 }
 

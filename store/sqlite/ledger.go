@@ -255,15 +255,31 @@ func (l *LedgerRecords) Balances(ctx context.Context, accounts []store.Account) 
 	return out, nil
 }
 
+const (
+	usageColumns = "SELECT u.day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos "
+	usageOrder   = " ORDER BY u.day, key, team, model LIMIT ?3"
+	usageOfAll   = usageColumns + "FROM ledger_usage u WHERE u.day >= ?1 AND u.day < ?2" + usageOrder
+	// usageOfKey looks up the key on each day that has rows, and does not read those of other keys. SQLite joins in the order of
+	// a CROSS JOIN.
+	usageOfKey = `WITH RECURSIVE days(day) AS (
+		SELECT min(day) FROM ledger_usage WHERE day >= ?1 AND day < ?2
+		UNION ALL SELECT (SELECT min(l.day) FROM ledger_usage l WHERE l.day > days.day AND l.day < ?2) FROM days WHERE days.day IS NOT NULL
+	) ` + usageColumns + "FROM days CROSS JOIN ledger_usage u ON u.day = days.day WHERE key = ?4" + usageOrder
+	// afterDays is after every day.
+	afterDays = "~"
+)
+
 // Usage implements [store.Ledger].
 func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
 	const op = "sqlite: read the usage"
 	if l.db.schema < ledgerVersion {
 		return nil, nil
 	}
-	rows, err := l.db.read.QueryContext(ctx, `SELECT day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos
-		FROM ledger_usage WHERE (?1 = '' OR key = ?1) AND (?2 = '' OR day >= ?2) AND (?3 = '' OR day < ?3) ORDER BY day, key, team, model LIMIT ?4`,
-		f.Key, f.Since, f.Until, cmp.Or(f.Limit, -1))
+	query, args := usageOfAll, []any{f.Since, cmp.Or(f.Until, afterDays), cmp.Or(f.Limit, -1)}
+	if f.Key != "" {
+		query, args = usageOfKey, append(args, f.Key)
+	}
+	rows, err := l.db.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, failure(ctx, op, err)
 	}

@@ -12,7 +12,10 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 9
+const version = 10
+
+// principalStatusIndex is what version 10 adds: the runs of a principal with a status, in the order in which runs are listed.
+const principalStatusIndex = "CREATE INDEX run_principal_status ON run (principal, status, started DESC, run_id DESC)"
 
 // migrate brings the file to the schema of this version, and refuses settings that lose what was kept.
 func (d *database) migrate(ctx context.Context) error {
@@ -77,6 +80,11 @@ func (d *database) migrate(ctx context.Context) error {
 	}
 	if has < ledgerVersion {
 		if _, err := tx.ExecContext(ctx, ledgerTables); err != nil {
+			return err
+		}
+	}
+	if has < 10 {
+		if _, err := tx.ExecContext(ctx, principalStatusIndex); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,5 +88,39 @@ func TestBringsVersion1Forward(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A file of version 9 is read as it is, and has the index of version 10 once it was opened for writing.
+func TestBringsVersion9Forward(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.db")
+	s := open(t, path)
+	if _, err := s.Append(t.Context(), "run_1", 0, started("run_1", "hi")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, path, "DROP INDEX run_principal_status; PRAGMA user_version = 9")
+	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := started("run_1", "hi").Data.(*event.RunStarted)
+	if rows, _, err := before.Runs(t.Context(), &store.RunFilter{Principal: first.Principal, Status: "running"}); err != nil || len(rows) != 1 {
+		t.Errorf("read as it is: %v, %v", rows, err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if s := planOf(t, db, "SELECT summary FROM run WHERE principal = ? AND status = ? ORDER BY started DESC, run_id DESC LIMIT 51", "x", "x"); !strings.Contains(s, "run_principal_status") {
+		t.Error(s)
 	}
 }

@@ -17,27 +17,40 @@ func TestListsReadNoMoreThanTheyShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	for _, column := range []string{"status", "session_id", "principal"} {
-		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT summary FROM run WHERE 1 AND "+column+" = ? ORDER BY started DESC, run_id DESC LIMIT ?", "x", 51)
-		if err != nil {
-			t.Fatal(err)
+	for _, columns := range [][]string{{"status"}, {"session_id"}, {"principal"}, {"principal", "status"}} {
+		where, args := "1", []any{}
+		var found []string
+		for _, column := range columns {
+			where, args, found = where+" AND "+column+" = ?", append(args, "x"), append(found, column+"=?")
 		}
-		var plan strings.Builder
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
-			plan.WriteString(detail + "\n")
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if s := plan.String(); !strings.Contains(s, "USING INDEX run_") || !strings.Contains(s, "("+column+"=?)") || strings.Contains(s, "B-TREE") {
-			t.Errorf("by %s: %s", column, s)
+		s := planOf(t, db, "SELECT summary FROM run WHERE "+where+" ORDER BY started DESC, run_id DESC LIMIT ?", append(args, 51)...)
+		if !strings.Contains(s, "USING INDEX run_") || !strings.Contains(s, "("+strings.Join(found, " AND ")+")") || strings.Contains(s, "B-TREE") {
+			t.Errorf("by %v: %s", columns, s)
 		}
 	}
+}
+
+// planOf returns how SQLite answers a query, a line for each step.
+func planOf(t *testing.T, db *sql.DB, query string, args ...any) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(detail + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
 }
 
 // What has ended first is found in an index that appends to other runs do not write.

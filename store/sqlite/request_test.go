@@ -36,7 +36,7 @@ func TestBringsVersion6Forward(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, "DROP TABLE request; DROP TABLE secret; DROP TABLE ledger_balance; DROP TABLE ledger_reservation; DROP TABLE ledger_usage; PRAGMA user_version = 6")
+	execute(t, path, "DROP TABLE request; DROP TABLE secret; DROP TABLE ledger_balance; DROP TABLE ledger_reservation; DROP TABLE ledger_usage; DROP INDEX run_principal_status; PRAGMA user_version = 6")
 
 	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
 	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
