@@ -102,7 +102,7 @@ var rules = []rule{
 	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/sse", "policy", "secret", "tool", "internal/shorten", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	{path: "tool/httptool", imports: []string{"", "egress", "event", "internal/oauth", "internal/rawjson", "policy", "secret", "tool", "internal/shorten", "internal/httpname", "internal/unseen"}, std: []string{"net/http"},
-		outside: []string{"github.com/getkin/kin-openapi", "go.yaml.in/yaml"}},
+		outside: []string{"go.yaml.in/yaml"}},
 	{path: "tool/agenttool", imports: []string{"", "event", "internal/rawjson", "loop", "tool"}},
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/lazy", "internal/rawjson", "internal/wasmrt"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},

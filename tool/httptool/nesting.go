@@ -5,33 +5,7 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/lathe-run/lathe/internal/rawjson"
 )
-
-// maxNesting bounds the depth of a document, maxMembers the members of one of its objects. Reading a
-// document takes time that grows with the square of its depth at least.
-const (
-	maxNesting = 200
-	maxMembers = 100_000
-)
-
-// checkNesting refuses a document that is nested too deeply, aliases followed, before anything
-// builds values of it. A JSON document must be strict: two readers of one that has a key twice would
-// not see the same operation.
-func checkNesting(b []byte) error {
-	if i := rawjson.SkipSpace(b, 0); i < len(b) && b[i] == '{' {
-		if _, err := rawjson.Scan(b, i); err == nil {
-			return rawjson.Check(b, rawjson.Limits{MaxDepth: maxNesting, MaxKeys: maxMembers})
-		}
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(b, &root); err != nil {
-		return err
-	}
-	_, err := depthOf(&root, map[*yaml.Node]int{})
-	return err
-}
 
 var errEndless = errors.New("an alias of the document holds itself")
 

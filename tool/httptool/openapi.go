@@ -3,13 +3,9 @@ package httptool
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/shorten"
@@ -60,13 +56,6 @@ func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Erro
 
 // Unwrap returns the cause.
 func (e *OperationError) Unwrap() error { return e.Err }
-
-// found is an operation of a document.
-type found struct {
-	method, path string
-	item         *openapi3.PathItem
-	op           *openapi3.Operation
-}
 
 // Import reads an OpenAPI document and describes the operations that o names: [ReadDocument] and [Document.Import] in one call.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
@@ -137,96 +126,11 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	return defs, nil
 }
 
-// A document is one that has been read, its references resolved.
-type document struct {
-	*openapi3.T
-	v30 bool
-
-	mu      sync.Mutex
-	schemas map[string]any // those of the components that were looked up, as plain values
-	whole   any            // the whole as plain values, for other JSON pointers; nil: not looked up yet
-}
-
-// read reads the document.
-func (d *document) read(b []byte) error {
-	if len(b) > MaxDocumentBytes {
-		return fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
-	}
-	if err := checkNesting(b); err != nil {
-		return fmt.Errorf("not an OpenAPI document: %w", err)
-	}
-	t, err := openapi3.NewLoader().LoadFromData(b)
-	if err != nil {
-		return fmt.Errorf("not an OpenAPI document: %w", err)
-	}
-	if !strings.HasPrefix(t.OpenAPI, "3.0.") && !strings.HasPrefix(t.OpenAPI, "3.1.") {
-		return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", t.OpenAPI)
-	}
-	if t.Paths.Len() == 0 {
-		return errors.New("the document has no paths")
-	}
-	d.T, d.v30, d.schemas = t, strings.HasPrefix(t.OpenAPI, "3.0."), map[string]any{}
-	return nil
-}
-
-// lookUp returns the value at a JSON pointer as plain values, which must not be changed. The pointer is written as in [lookUp].
-func (d *document) lookUp(pointer string) (any, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if name, ok := strings.CutPrefix(pointer, "components/schemas/"); ok && d.Components != nil && !strings.ContainsAny(name, "/~%") {
-		if v, known := d.schemas[name]; known {
-			return v, nil
-		}
-		if ref := d.Components.Schemas[name]; ref != nil {
-			v, err := plainValue(ref)
-			if err == nil {
-				d.schemas[name] = v
-			}
-			return v, err
-		}
-	}
-	if d.whole == nil {
-		var err error
-		if d.whole, err = plainValue(d.T); err != nil {
-			return nil, err
-		}
-	}
-	return lookUp(d.whole, pointer)
-}
-
-// serverAdvice returns the servers that the document names, for the author of the configuration.
-func (d *document) serverAdvice() string {
-	if len(d.Servers) == 0 {
-		return ""
-	}
-	u := d.Servers[0].URL
-	for name, v := range d.Servers[0].Variables {
-		u = strings.ReplaceAll(u, "{"+name+"}", v.Default)
-	}
-	return fmt.Sprintf(" (it says %.200q)", u)
-}
-
-// each calls fn for every operation, in the order of path and method.
-func (d *document) each(fn func(found)) {
-	for _, path := range slices.Sorted(slices.Values(d.Paths.Keys())) {
-		item := d.Paths.Value(path)
-		if item == nil {
-			continue
-		}
-		ops := item.Operations()
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect} {
-			if op := ops[method]; op != nil {
-				fn(found{method, path, item, op})
-			}
-		}
-	}
-}
-
 // choose returns the operations that are named and not excluded.
 func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
 	ids := map[string]bool{} // of chosen
-	d.each(func(f found) {
+	for _, f := range d.found {
 		id := f.op.OperationID
 		all = append(all, id)
 		take := countMatches(o.Operations, id, wanted)
@@ -246,7 +150,7 @@ func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 			chosen = append(chosen, f)
 			ids[id] = true
 		}
-	})
+	}
 	for _, list := range []struct {
 		ids  []string
 		seen map[string]int

@@ -1,14 +1,13 @@
 package httptool
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/lathe-run/lathe/secret"
 )
@@ -57,19 +56,23 @@ func (d *document) define(f found, o *ImportOptions) (*Definition, error) {
 
 // parameters are those of the operation and, where it has none of that name and place, of its path.
 func (d *document) parameters(def *Definition, f found, shared *sharing) error {
-	var all []*openapi3.Parameter
-	add := func(refs openapi3.Parameters, inherited bool) error {
-		for _, ref := range refs {
-			if ref == nil || ref.Value == nil {
+	var all []*input
+	add := func(values []any, inherited bool) error {
+		for _, v := range values {
+			if v == nil {
 				return errors.New("a parameter is not defined")
 			}
-			same := func(p *openapi3.Parameter) bool { return p.In == ref.Value.In && p.Name == ref.Value.Name }
+			one, err := d.input(v)
+			if err != nil {
+				return err
+			}
+			same := func(p *input) bool { return p.In == one.In && p.Name == one.Name }
 			switch has := slices.ContainsFunc(all, same); {
 			case has && inherited:
 			case has:
-				return fmt.Errorf("parameter %q of the %s stands twice", ref.Value.Name, ref.Value.In)
+				return fmt.Errorf("parameter %q of the %s stands twice", one.Name, one.In)
 			default:
-				all = append(all, ref.Value)
+				all = append(all, one)
 			}
 		}
 		return nil
@@ -77,11 +80,11 @@ func (d *document) parameters(def *Definition, f found, shared *sharing) error {
 	if err := add(f.op.Parameters, false); err != nil {
 		return err
 	}
-	if err := add(f.item.Parameters, true); err != nil {
+	if err := add(f.inherited, true); err != nil {
 		return err
 	}
 	names := map[string]bool{}
-	if f.op.RequestBody != nil {
+	if f.op.Body != nil {
 		names[bodyArgument] = true
 	}
 	for _, in := range all {
@@ -107,7 +110,7 @@ func (d *document) parameters(def *Definition, f found, shared *sharing) error {
 
 // filledElsewhere reports whether a parameter is one that OpenAPI leaves to other parts of the
 // document, or that a credential or this package fills.
-func filledElsewhere(def *Definition, p *openapi3.Parameter) bool {
+func filledElsewhere(def *Definition, p *input) bool {
 	is := func(m map[string]secret.Secret, fold bool) bool {
 		for name := range m {
 			if name == p.Name || fold && strings.EqualFold(name, p.Name) {
@@ -116,20 +119,45 @@ func filledElsewhere(def *Definition, p *openapi3.Parameter) bool {
 		}
 		return false
 	}
-	switch p.In {
-	case openapi3.ParameterInHeader:
+	switch Place(p.In) {
+	case InHeader:
 		return slices.ContainsFunc([]string{"Accept", "Content-Type", "Authorization", "Idempotency-Key"}, func(h string) bool { return strings.EqualFold(h, p.Name) }) ||
 			is(def.Credentials.Headers, true)
-	case openapi3.ParameterInQuery:
+	case InQuery:
 		return is(def.Credentials.Query, false)
-	case openapi3.ParameterInCookie:
+	case InCookie:
 		return is(def.Credentials.Cookies, false)
 	default:
 		return false
 	}
 }
 
-func (d *document) parameter(in *openapi3.Parameter, shared *sharing) (*Parameter, error) {
+// An input is a parameter as the document says it.
+type input struct {
+	Name, In, Description, Style string
+
+	Required, AllowReserved bool
+	Explode                 *bool
+	Schema                  any            // nil: none
+	Content                 map[string]any // media types
+}
+
+// input reads a parameter, or what a reference to one leads to.
+func (d *document) input(v any) (*input, error) {
+	in, err := d.resolve(v)
+	if err != nil {
+		return nil, fmt.Errorf("a parameter %w", err)
+	}
+	var r fields
+	p := &input{Name: r.text(in, "name"), In: r.text(in, "in"), Description: r.text(in, "description"), Style: r.text(in, "style"),
+		Required: r.boolean(in, "required"), AllowReserved: r.boolean(in, "allowReserved"), Explode: r.choice(in, "explode"), Schema: in["schema"], Content: r.object(in, "content")}
+	if r.err != nil {
+		return nil, fmt.Errorf("parameter %q: %w", p.Name, r.err)
+	}
+	return p, nil
+}
+
+func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 	p := &Parameter{In: Place(in.In), Description: cleanText(in.Description), Required: in.Required, Style: in.Style, Explode: in.Explode, AllowReserved: in.AllowReserved}
 	schema := in.Schema
 	if len(in.Content) > 0 {
@@ -138,9 +166,7 @@ func (d *document) parameter(in *openapi3.Parameter, shared *sharing) (*Paramete
 		}
 		for typ, media := range in.Content {
 			p.Content, p.Style, p.Explode = typ, "", nil
-			if media != nil {
-				schema = media.Schema
-			}
+			schema = asObject(media)["schema"]
 		}
 	}
 	var err error
@@ -157,41 +183,47 @@ var bodyTypes = []func(string) bool{
 	isText,
 }
 
-func (d *document) requestBody(def *Definition, op *openapi3.Operation, shared *sharing) error {
-	if op.RequestBody == nil || op.RequestBody.Value == nil {
+func (d *document) requestBody(def *Definition, op *operation, shared *sharing) error {
+	if op.Body == nil {
 		return nil
 	}
-	in := op.RequestBody.Value
-	offered := slices.Sorted(maps.Keys(in.Content))
+	in, err := d.resolve(op.Body)
+	if err != nil {
+		return fmt.Errorf("its body %w", err)
+	}
+	var r fields
+	content := r.object(in, "content")
+	offered := slices.Sorted(maps.Keys(content))
 	typ := ""
 	for _, fits := range bodyTypes {
 		if i := slices.IndexFunc(offered, fits); i >= 0 && typ == "" {
 			typ = offered[i]
 		}
 	}
-	media := in.Content[typ]
+	media := asObject(content[typ])
 	if media == nil {
 		return fmt.Errorf("its body is of type %s: JSON, forms and text can be written", strings.Join(offered, ", "))
 	}
-	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(in.Description), Required: in.Required, Parts: map[string]Part{}}
-	var err error
-	if p.Schema, err = shared.schema(media.Schema); err != nil {
+	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(r.text(in, "description")), Required: r.boolean(in, "required"), Parts: map[string]Part{}}
+	if p.Schema, err = shared.schema(media["schema"]); err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
 	if mediaType(typ) == typeMultipart {
-		if name := binaryPart(media); name != "" {
+		if name := d.binaryPart(media["schema"]); name != "" {
 			return fmt.Errorf("its body has the file %q: only text can be sent in parts", name)
 		}
 	}
-	for name, e := range media.Encoding {
+	encodings := r.object(media, "encoding")
+	for name := range encodings {
+		e := r.object(encodings, name)
+		part := Part{Content: r.text(e, "contentType"), Style: r.text(e, "style"), Explode: r.choice(e, "explode"), AllowReserved: r.boolean(e, "allowReserved")}
 		if e == nil {
 			continue
 		}
-		if e.ContentType != "" && !isJSON(e.ContentType) && !isText(e.ContentType) {
-			return fmt.Errorf("its body: part %q is of type %q: JSON and text can be written", name, e.ContentType)
+		if part.Content != "" && !isJSON(part.Content) && !isText(part.Content) {
+			return fmt.Errorf("its body: part %q is of type %q: JSON and text can be written", name, part.Content)
 		}
-		part := Part{Content: e.ContentType, Style: e.Style, Explode: e.Explode, AllowReserved: e.AllowReserved}
-		if mediaType(typ) == typeForm && e.Style != "" {
+		if mediaType(typ) == typeForm && part.Style != "" {
 			part.Content = "" // a style comes first there
 		}
 		if part.Style != "" && !slices.Contains(styles[InQuery], part.Style) {
@@ -199,43 +231,49 @@ func (d *document) requestBody(def *Definition, op *openapi3.Operation, shared *
 		}
 		p.Parts[name] = part
 	}
+	if r.err != nil {
+		return fmt.Errorf("its body: %w", r.err)
+	}
 	def.Body = typ
 	def.Parameters = append(def.Parameters, p)
 	return nil
 }
 
 // binaryPart returns the name of a part that is a file.
-func binaryPart(media *openapi3.MediaType) string {
-	if media.Schema == nil || media.Schema.Value == nil {
+func (d *document) binaryPart(schema any) string {
+	s, err := d.resolve(schema)
+	if err != nil {
 		return ""
 	}
-	props := media.Schema.Value.Properties
+	props := asObject(s["properties"])
 	for _, name := range slices.Sorted(maps.Keys(props)) {
-		s := props[name].Value
-		if s != nil && s.Items != nil && s.Items.Value != nil {
-			s = s.Items.Value
+		part, err := d.resolve(props[name])
+		if err != nil {
+			continue
 		}
-		if s != nil && (s.Format == "binary" || s.ContentMediaType != "" && !isText(s.ContentMediaType) && !isJSON(s.ContentMediaType)) {
+		if items, err := d.resolve(part["items"]); err == nil {
+			part = items
+		}
+		format, _ := part["format"].(string)
+		typ, _ := part["contentMediaType"].(string)
+		if format == "binary" || typ != "" && !isText(typ) && !isJSON(typ) {
 			return name
 		}
 	}
 	return ""
 }
 
-func (d *document) scheme(name string) *openapi3.SecurityScheme {
-	if d.Components == nil || d.Components.SecuritySchemes[name] == nil {
-		return nil
-	}
-	return d.Components.SecuritySchemes[name].Value
-}
-
 // authorize takes the first of the operation's security requirements for which there are credentials.
-func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportOptions) error {
+func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) error {
 	def.Credentials = Credentials{Headers: maps.Clone(o.Credentials.Headers), Query: maps.Clone(o.Credentials.Query), Cookies: maps.Clone(o.Credentials.Cookies)}
-	wanted := d.Security
+	var r fields
+	wanted := r.requirements(d.root, "security")
+	if r.err != nil {
+		return r.err
+	}
 	def.OAuth = o.OAuth && !d.wantsTokens()
-	if op.Security != nil {
-		wanted = *op.Security
+	if op.secured {
+		wanted = op.Security
 	}
 	if len(wanted) == 0 {
 		return nil
@@ -271,22 +309,14 @@ func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportO
 }
 
 // tokenAdvice returns where the document says that tokens are issued, for the author of the configuration.
-func (d *document) tokenAdvice(wanted openapi3.SecurityRequirements) string {
+func (d *document) tokenAdvice(wanted []requirement) string {
 	for _, req := range wanted {
 		for _, name := range slices.Sorted(maps.Keys(req)) {
 			s := d.scheme(name)
 			if s == nil || s.Type != "oauth2" && s.Type != "openIdConnect" {
 				continue
 			}
-			where := s.OpenIdConnectUrl
-			if f := s.Flows; where == "" && f != nil {
-				for _, flow := range []*openapi3.OAuthFlow{f.AuthorizationCode, f.ClientCredentials} {
-					if where == "" && flow != nil {
-						where = flow.TokenURL
-					}
-				}
-			}
-			if where != "" {
+			if where := cmp.Or(s.discovery, s.tokens); where != "" {
 				return fmt.Sprintf("; oauth gets tokens for %s (the document says, at %.200q)", name, where)
 			}
 			return "; oauth gets tokens for " + name
@@ -296,16 +326,13 @@ func (d *document) tokenAdvice(wanted openapi3.SecurityRequirements) string {
 }
 
 // acceptsToken reports whether the credential of a scheme is a token.
-func acceptsToken(s *openapi3.SecurityScheme) bool {
+func acceptsToken(s *securityScheme) bool {
 	return s != nil && (s.Type == "oauth2" || s.Type == "openIdConnect" || s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"))
 }
 
 // wantsTokens reports whether a scheme of the document does.
 func (d *document) wantsTokens() bool {
-	if d.Components == nil {
-		return false
-	}
-	for name := range d.Components.SecuritySchemes {
+	for _, name := range d.schemes() {
 		if acceptsToken(d.scheme(name)) {
 			return true
 		}
@@ -314,7 +341,7 @@ func (d *document) wantsTokens() bool {
 }
 
 // scopes adds those that a requirement names: of other schemes the same place means something else.
-func scopes(s *openapi3.SecurityScheme, named, have []string) []string {
+func scopes(s *securityScheme, named, have []string) []string {
 	for _, scope := range named {
 		if s.Type != "http" && !slices.Contains(have, scope) {
 			have = append(have, scope)
@@ -324,7 +351,7 @@ func scopes(s *openapi3.SecurityScheme, named, have []string) []string {
 }
 
 // add puts a credential where its scheme says.
-func (c *Credentials) add(s *openapi3.SecurityScheme, v secret.Secret) error {
+func (c *Credentials) add(s *securityScheme, v secret.Secret) error {
 	put := func(m *map[string]secret.Secret, name string, v secret.Secret) {
 		if *m == nil {
 			*m = map[string]secret.Secret{}

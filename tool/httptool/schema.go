@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // maxSchemaDepth bounds the nesting of schemas.
@@ -25,14 +22,10 @@ func newSharing(d *document) *sharing {
 	return &sharing{doc: d, names: map[string]string{}, taken: map[string]bool{}}
 }
 
-// schema returns a schema of the document as JSON Schema 2020-12, its references leading to $defs.
-func (s *sharing) schema(ref *openapi3.SchemaRef) (json.RawMessage, error) {
-	if ref == nil || ref.Ref == "" && ref.Value == nil {
+// schema returns a schema of the document as JSON Schema 2020-12, its references leading to $defs. Without one every value is allowed.
+func (s *sharing) schema(v any) (json.RawMessage, error) {
+	if v == nil {
 		return json.RawMessage(`{}`), nil
-	}
-	v, err := plainValue(ref)
-	if err != nil {
-		return nil, err
 	}
 	return s.convert(v)
 }
@@ -54,7 +47,7 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	for len(s.queue) > 0 {
 		pointer := s.queue[0]
 		s.queue = s.queue[1:]
-		v, err := s.doc.lookUp(pointer)
+		v, err := lookUp(s.doc.root, pointer)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +113,7 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 	}
 	out := make(map[string]any, len(in))
 	for key, val := range in {
-		if dropped[key] || strings.HasPrefix(key, "x-") {
+		if dropped[key] || strings.HasPrefix(key, "x-") || saysNothing(key, val) {
 			continue
 		}
 		var err error
@@ -140,7 +133,7 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 			text, _ := val.(string)
 			out[key] = cleanText(text)
 		default:
-			out[key] = val
+			out[key] = shortest(val)
 		}
 		if err != nil {
 			return nil, err
@@ -150,6 +143,25 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 		return old(in, out), nil
 	}
 	return out, nil
+}
+
+// saysNothing reports whether a keyword with this value is as if it were not there.
+func saysNothing(key string, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return key != "const"
+	case bool:
+		return !v && (key == "uniqueItems" || key == "readOnly" || key == "writeOnly" || key == "deprecated")
+	case string:
+		return v == "" && (key == "title" || key == "description" || key == "format" || key == "pattern")
+	case json.Number:
+		return v == "0" && (key == "minLength" || key == "minItems" || key == "minProperties")
+	case []any:
+		return len(v) == 0 && (key == "enum" || key == "required" || key == "type" || inList[key])
+	case map[string]any:
+		return len(v) == 0 && inMap[key]
+	}
+	return false
 }
 
 func (s *sharing) walkMap(v any, depth int) (any, error) {
@@ -210,21 +222,6 @@ func old(in, out map[string]any) any {
 	return map[string]any{"anyOf": []any{out, map[string]any{"type": "null"}}}
 }
 
-// plainValue returns v as maps, lists and scalars; numbers keep their text.
-func plainValue(v any) (any, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("the document has no JSON form: %w", err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var out any
-	if err := dec.Decode(&out); err != nil {
-		return nil, fmt.Errorf("the document has no JSON form: %w", err)
-	}
-	return out, nil
-}
-
 // marshal writes members sorted by name.
 func marshal(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
@@ -234,30 +231,4 @@ func marshal(v any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// lookUp returns the value at a JSON pointer, as it stands in a URL's fragment, without its slash.
-func lookUp(v any, pointer string) (any, error) {
-	for token := range strings.SplitSeq(pointer, "/") {
-		if plain, err := url.PathUnescape(token); err == nil {
-			token = plain
-		}
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		switch in := v.(type) {
-		case map[string]any:
-			v = in[token]
-		case []any:
-			i := -1
-			if _, err := fmt.Sscanf(token, "%d", &i); err != nil || i < 0 || i >= len(in) {
-				return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
-			}
-			v = in[i]
-		default:
-			v = nil
-		}
-		if v == nil {
-			return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
-		}
-	}
-	return v, nil
 }

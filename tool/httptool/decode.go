@@ -1,0 +1,212 @@
+package httptool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The limits of a document.
+const (
+	maxNesting = 200     // its depth, aliases followed
+	maxMembers = 100_000 // of one object
+	maxAliased = 100_000 // values that aliases stand for
+)
+
+// decodeDocument returns a JSON or YAML document as plain values. A JSON document must be strict: two readers of one that has a key
+// twice would not see the same operation.
+func decodeDocument(b []byte) (any, error) {
+	if i := rawjson.SkipSpace(b, 0); i < len(b) && b[i] == '{' {
+		if _, err := rawjson.Scan(b, i); err == nil {
+			if err := rawjson.Check(b, rawjson.Limits{MaxDepth: maxNesting, MaxKeys: maxMembers}); err != nil {
+				return nil, err
+			}
+			return decodeJSON(b)
+		}
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(b, &root); err != nil {
+		return nil, err
+	}
+	if _, err := depthOf(&root, map[*yaml.Node]int{}); err != nil {
+		return nil, err
+	}
+	y := fromYAML{left: maxAliased}
+	return y.value(&root, false)
+}
+
+func decodeJSON(b []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	if err = dec.Decode(&v); err == nil {
+		if _, more := dec.Token(); more != io.EOF {
+			err = fmt.Errorf("there is more than one value")
+		}
+	}
+	return v, err
+}
+
+// fromYAML makes plain values of nodes.
+type fromYAML struct{ left int } // of maxAliased
+
+// value returns the plain value of a node. aliased says that an alias stands for it or for something around it.
+func (y *fromYAML) value(n *yaml.Node, aliased bool) (any, error) {
+	if aliased {
+		if y.left--; y.left < 0 {
+			return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d values", n.Line, maxAliased)
+		}
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 1 {
+			return y.value(n.Content[0], aliased)
+		}
+	case yaml.AliasNode:
+		return y.value(n.Alias, true)
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			var err error
+			if out[i], err = y.value(c, aliased); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case yaml.MappingNode:
+		return y.mapping(n, aliased)
+	case yaml.ScalarNode:
+		return yamlScalar(n)
+	}
+	return nil, nil
+}
+
+func (y *fromYAML) mapping(n *yaml.Node, aliased bool) (map[string]any, error) {
+	out := make(map[string]any, len(n.Content)/2)
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("line %d: a key is not a text", key.Line)
+		}
+		if key.ShortTag() == "!!merge" {
+			merged = append(merged, value)
+			continue
+		}
+		if _, twice := out[key.Value]; twice {
+			return nil, fmt.Errorf("line %d: the key %.100q stands twice", key.Line, key.Value)
+		}
+		var err error
+		if out[key.Value], err = y.value(value, aliased); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range merged {
+		if err := y.merge(out, m, aliased); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// merge adds the members of the mapping n, or of the mappings in the list n, that out does not have.
+func (y *fromYAML) merge(out map[string]any, n *yaml.Node, aliased bool) error {
+	v, err := y.value(n, aliased)
+	if err != nil {
+		return err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for _, e := range list {
+		from, ok := e.(map[string]any)
+		if !ok {
+			return fmt.Errorf("line %d: what is merged is not a mapping", n.Line)
+		}
+		for name, value := range from {
+			if _, has := out[name]; !has {
+				out[name] = value
+			}
+		}
+	}
+	return nil
+}
+
+// yamlScalar returns the value of a scalar. Dates are texts.
+func yamlScalar(n *yaml.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!bool":
+		var b bool
+		err := n.Decode(&b)
+		return b, err
+	case "!!int", "!!float":
+		if end, err := rawjson.Scan([]byte(n.Value), 0); err == nil && end == len(n.Value) {
+			return json.Number(n.Value), nil
+		}
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return nil, err
+		}
+		switch v := v.(type) {
+		case int:
+			return json.Number(strconv.Itoa(v)), nil
+		case int64:
+			return json.Number(strconv.FormatInt(v, 10)), nil
+		case uint64:
+			return json.Number(strconv.FormatUint(v, 10)), nil
+		case float64:
+			if !math.IsInf(v, 0) && !math.IsNaN(v) {
+				return json.Number(strconv.FormatFloat(v, 'g', -1, 64)), nil
+			}
+		}
+		return nil, fmt.Errorf("line %d: the number %.100q has no JSON form", n.Line, n.Value)
+	}
+	return n.Value, nil
+}
+
+// shortest writes numbers as short as they can be without another value: 1.50 is 1.5. It changes nothing in v.
+func shortest(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil {
+			return v
+		}
+		short, err := json.Marshal(f)
+		if err != nil || len(v) > 400 || string(short) == string(v) {
+			return v
+		}
+		a, _ := new(big.Rat).SetString(string(v))
+		b, _ := new(big.Rat).SetString(string(short))
+		if a == nil || b == nil || a.Cmp(b) != 0 {
+			return v // all digits
+		}
+		return json.Number(short)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = shortest(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, e := range v {
+			out[name] = shortest(e)
+		}
+		return out
+	}
+	return v
+}

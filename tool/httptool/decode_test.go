@@ -1,0 +1,99 @@
+package httptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// YAML becomes the values that JSON has: dates are texts, numbers keep their digits, merged members and aliases stand where they count.
+func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a: 2020-01-02\nb: yes\nc: true\nd: ~\ne: !!binary aGk=\nf: \"1\"":          `{"a":"2020-01-02","b":"yes","c":true,"d":null,"e":"aGk=","f":"1"}`,
+		"a: 1.50\nb: 0x1F\nc: 1_000\nd: 12345678901234567890\ne: +5\nf: 1e3\ng: .5": `{"a":1.50,"b":31,"c":1000,"d":12345678901234567890,"e":5,"f":1e3,"g":0.5}`,
+		"200: a\n1.5: b\ntrue: c": `{"1.5":"b","200":"a","true":"c"}`,
+		"x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz: {<<: [*x, *y], a: 5}\nl: [*x]": `{"l":[{"a":1,"b":2}],"x":{"a":1,"b":2},"y":{"b":3,"c":4},"z":{"a":5,"b":2,"c":4}}`,
+		`{"a":1.0}`: `{"a":1.0}`,
+	} {
+		v, err := decodeDocument([]byte(in))
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if b, err := json.Marshal(v); err != nil || string(b) != want {
+			t.Errorf("%s: got %s, %v, want %s", in, b, err, want)
+		}
+	}
+	many := "x: &x [" + strings.Repeat("a,", 999) + "a]\n"
+	for i := range maxAliased/1000 + 1 {
+		many += fmt.Sprintf("y%d: *x\n", i)
+	}
+	for in, want := range map[string]string{
+		"a: .inf":       "no JSON form",
+		"a: 1\na: 2":    "twice",
+		"? [a]\n: 1":    "not a text",
+		"a: {<<: 5}":    "not a mapping",
+		many:            "aliases of the document stand for more than",
+		`{"a":1,"a":2}`: "key",
+		"a: " + strings.Repeat("[", maxNesting+1) + strings.Repeat("]", maxNesting+1): "deeper",
+	} {
+		if v, err := decodeDocument([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: got %v, %v, want an error with %q", in, v, err, want)
+		}
+	}
+}
+
+// Numbers of schemas are written shortly if no digit is lost, and keywords that say nothing are left out: the schema that a model reads does
+// not depend on how the author wrote it.
+func TestSchemasAreWrittenInOneForm(t *testing.T) {
+	t.Parallel()
+	doc := &document{root: map[string]any{}}
+	for in, want := range map[string]string{
+		`{"minimum":1.50,"maximum":1e2,"default":{"a":[2.0]}}`:                                                  `{"default":{"a":[2]},"maximum":100,"minimum":1.5}`,
+		`{"maximum":9007199254740993,"multipleOf":0.10}`:                                                        `{"maximum":9007199254740993,"multipleOf":0.1}`,
+		`{"minLength":0,"required":[],"uniqueItems":false,"title":"","default":null,"properties":{},"enum":[]}`: `{}`,
+		`{"properties":{"minLength":{"type":"string","minLength":1}},"const":null}`:                             `{"const":null,"properties":{"minLength":{"minLength":1,"type":"string"}}}`,
+	} {
+		v, err := decodeJSON([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := newSharing(doc).schema(v); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v, want %s", in, got, err, want)
+		}
+	}
+}
+
+func TestDocumentsAreRefused(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string]string{
+		`"paths":{"/a":{"get":5}}`:                  `"get" is not an object`,
+		`"paths":{"/a":{"get":{"operationId":5}}}`:  `"operationId" is not a text`,
+		`"paths":{"/a":{"get":{"tags":"x"}}}`:       `"tags" is not a list`,
+		`"paths":{"/a":{"get":{"security":["x"]}}}`: `"security" is not a list of objects`,
+		`"paths":{"/a":5}`:                          `the path "/a": is not an object`,
+		`"paths":[]`:                                `"paths" is not an object`,
+		`"paths":{"x-a":{}}`:                        "the document has no paths",
+		`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}`:                  "references lead from one to the next",
+		`"paths":{"/a":{}},"components":{"schemas":{"default":{"$ref":"other.json#/a"}}}`:    `disallowed external reference: "other.json#/a"`,
+		`"paths":{"/a":{}},"components":{"schemas":{"A":{"$ref":"#/components/schemas/B"}}}`: "leads nowhere",
+	} {
+		if _, err := ReadDocument([]byte(`{"openapi":"3.1.0",` + members + `}`)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", members, err, want)
+		}
+	}
+	d, err := ReadDocument([]byte(`{"openapi":"3.0.0","paths":{"/b":{"$ref":"#/paths/~1a","get":{"operationId":"own"}},"/a":{"get":{"operationId":"a"},"post":{"operationId":"b"}}},
+		"components":{"schemas":{"A":{"properties":{"$ref":{"type":"string"}},"example":{"$ref":"no reference"}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, f := range d.d.found {
+		ids = append(ids, f.path+" "+f.op.OperationID)
+	}
+	if got := strings.Join(ids, ", "); got != "/a a, /a b, /b own, /b b" {
+		t.Errorf("got %s", got)
+	}
+}

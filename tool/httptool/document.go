@@ -1,0 +1,355 @@
+package httptool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A document is an OpenAPI document as plain values, which are never changed: maps, lists, texts, booleans, null and
+// [json.Number].
+type document struct {
+	root  map[string]any
+	v30   bool
+	found []found // the operations in the order of path and method
+}
+
+// found is an operation of a document.
+type found struct {
+	method, path string
+	inherited    []any // the parameters of the path
+	op           *operation
+}
+
+// An operation is what a document says about one.
+type operation struct {
+	OperationID, Summary, Description string
+
+	Tags       []string
+	Parameters []any // parameters or references to some
+	Body       any   // the body of the request or a reference to one; nil: none
+	Security   []requirement
+	secured    bool // it has its own Security, which may be empty
+}
+
+// A requirement is the scopes of security schemes that are needed together, by name of the scheme.
+type requirement map[string][]string
+
+// maxReferences bounds the references that lead from one to the next.
+const maxReferences = 100
+
+// methods are the members of a path that are operations, in the order in which they are read.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect}
+
+// read reads the document.
+func (d *document) read(b []byte) error {
+	if len(b) > MaxDocumentBytes {
+		return fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
+	}
+	v, err := decodeDocument(b)
+	if err != nil {
+		return fmt.Errorf("not an OpenAPI document: %w", err)
+	}
+	var ok bool
+	if d.root, ok = v.(map[string]any); !ok {
+		return errors.New("not an OpenAPI document: it is not an object")
+	}
+	var r fields
+	version := r.text(d.root, "openapi")
+	if r.err == nil {
+		r.err = d.checkReferences(d.root, false)
+	}
+	if r.err != nil {
+		return fmt.Errorf("not an OpenAPI document: %w", r.err)
+	}
+	if !strings.HasPrefix(version, "3.0.") && !strings.HasPrefix(version, "3.1.") {
+		return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", version)
+	}
+	d.v30 = strings.HasPrefix(version, "3.0.")
+	paths := r.object(d.root, "paths")
+	none := true
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if strings.HasPrefix(path, "x-") {
+			continue
+		}
+		if none = false; r.err == nil {
+			r.err = d.readPath(path, paths[path])
+		}
+	}
+	if r.err == nil && none {
+		return errors.New("the document has no paths")
+	}
+	if r.err != nil {
+		return fmt.Errorf("not an OpenAPI document: %w", r.err)
+	}
+	return nil
+}
+
+// readPath reads the operations of one path.
+func (d *document) readPath(path string, v any) error {
+	if v == nil {
+		return nil
+	}
+	item, err := d.resolve(v)
+	if err != nil {
+		return fmt.Errorf("the path %.100q: %w", path, err)
+	}
+	if local, ok := v.(map[string]any); ok && local["$ref"] != nil { // what stands beside the reference comes first
+		item = maps.Clone(item)
+		maps.Copy(item, local)
+	}
+	var r fields
+	inherited := r.list(item, "parameters")
+	for _, method := range methods {
+		value := item[strings.ToLower(method)]
+		if value == nil {
+			continue
+		}
+		op, ok := value.(map[string]any)
+		if !ok {
+			r.fail(strings.ToLower(method), "an object")
+			break
+		}
+		o := &operation{OperationID: r.text(op, "operationId"), Summary: r.text(op, "summary"), Description: r.text(op, "description"),
+			Tags: r.texts(op, "tags"), Parameters: r.list(op, "parameters"), Body: op["requestBody"]}
+		o.Security, o.secured = r.requirements(op, "security"), op["security"] != nil
+		d.found = append(d.found, found{method, path, inherited, o})
+	}
+	if r.err != nil {
+		return fmt.Errorf("the path %.100q: %w", path, r.err)
+	}
+	return nil
+}
+
+// withoutReferences are the members whose values are data.
+var withoutReferences = words("example", "examples", "default", "enum", "const", "mapping")
+
+// byAuthor are the members whose own members have names that the author of the document chose.
+var byAuthor = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
+	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks")
+
+// checkReferences refuses a document with a reference out of it, or to where it has nothing. Of several it names the first by its text.
+// named says that the members of v have names of the author.
+func (d *document) checkReferences(v any, named bool) (bad error) {
+	note := func(err error) {
+		if err != nil && (bad == nil || err.Error() < bad.Error()) {
+			bad = err
+		}
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			note(d.checkReferences(e, false))
+		}
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok && !named {
+			_, err := d.follow(ref)
+			note(err)
+		}
+		for name, e := range v {
+			if named || !withoutReferences[name] && !strings.HasPrefix(name, "x-") {
+				note(d.checkReferences(e, !named && byAuthor[name]))
+			}
+		}
+	}
+	return bad
+}
+
+// follow returns what a reference leads to.
+func (d *document) follow(ref string) (any, error) {
+	if ref == "#" {
+		return d.root, nil
+	}
+	pointer, local := strings.CutPrefix(ref, "#/")
+	if !local {
+		return nil, fmt.Errorf("encountered disallowed external reference: %q", ref)
+	}
+	return lookUp(d.root, pointer)
+}
+
+// resolve returns the object that v is, or that it refers to.
+func (d *document) resolve(v any) (map[string]any, error) {
+	for range maxReferences {
+		in, ok := v.(map[string]any)
+		if !ok {
+			return nil, errors.New("is not an object")
+		}
+		ref, ok := in["$ref"].(string)
+		if !ok {
+			return in, nil
+		}
+		var err error
+		if v, err = d.follow(ref); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("more than %d references lead from one to the next", maxReferences)
+}
+
+// scheme returns a security scheme; nil if the document does not define it.
+func (d *document) scheme(name string) *securityScheme {
+	var r fields
+	v := r.object(r.object(d.root, "components"), "securitySchemes")[name]
+	if v == nil {
+		return nil
+	}
+	in, err := d.resolve(v)
+	if err != nil {
+		return nil
+	}
+	s := &securityScheme{Type: r.text(in, "type"), In: r.text(in, "in"), Name: r.text(in, "name"), Scheme: r.text(in, "scheme"), discovery: r.text(in, "openIdConnectUrl")}
+	flows := r.object(in, "flows")
+	for _, flow := range []string{"authorizationCode", "clientCredentials"} {
+		if at := r.text(r.object(flows, flow), "tokenUrl"); s.tokens == "" {
+			s.tokens = at
+		}
+	}
+	if r.err != nil {
+		return nil
+	}
+	return s
+}
+
+// schemes returns the names of the security schemes.
+func (d *document) schemes() []string {
+	var r fields
+	return slices.Sorted(maps.Keys(r.object(r.object(d.root, "components"), "securitySchemes")))
+}
+
+// A securityScheme says how a credential is sent.
+type securityScheme struct {
+	Type, In, Name, Scheme string
+
+	discovery string // the address that describes an issuer of tokens
+	tokens    string // the address where tokens are issued
+}
+
+// serverAdvice returns the servers that the document names, for the author of the configuration.
+func (d *document) serverAdvice() string {
+	var r fields
+	servers := r.list(d.root, "servers")
+	if len(servers) == 0 {
+		return ""
+	}
+	server, _ := servers[0].(map[string]any)
+	u := r.text(server, "url")
+	for name, v := range r.object(server, "variables") {
+		variable, _ := v.(map[string]any)
+		u = strings.ReplaceAll(u, "{"+name+"}", r.text(variable, "default"))
+	}
+	return fmt.Sprintf(" (it says %.200q)", u)
+}
+
+// fields reads members of objects. A member that is absent or null has the zero value. err is the first that is of another type.
+type fields struct{ err error }
+
+func (r *fields) fail(name, want string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%q is not %s", name, want)
+	}
+}
+
+func (r *fields) text(in map[string]any, name string) string {
+	s, ok := in[name].(string)
+	if !ok && in[name] != nil {
+		r.fail(name, "a text")
+	}
+	return s
+}
+
+func (r *fields) boolean(in map[string]any, name string) bool {
+	b, ok := in[name].(bool)
+	if !ok && in[name] != nil {
+		r.fail(name, "true or false")
+	}
+	return b
+}
+
+// choice returns nil if the member is absent.
+func (r *fields) choice(in map[string]any, name string) *bool {
+	if in[name] == nil {
+		return nil
+	}
+	b := r.boolean(in, name)
+	return &b
+}
+
+func (r *fields) object(in map[string]any, name string) map[string]any {
+	m, ok := in[name].(map[string]any)
+	if !ok && in[name] != nil {
+		r.fail(name, "an object")
+	}
+	return m
+}
+
+func (r *fields) list(in map[string]any, name string) []any {
+	l, ok := in[name].([]any)
+	if !ok && in[name] != nil {
+		r.fail(name, "a list")
+	}
+	return l
+}
+
+func (r *fields) texts(in map[string]any, name string) []string {
+	var out []string
+	for _, v := range r.list(in, name) {
+		s, ok := v.(string)
+		if !ok {
+			r.fail(name, "a list of texts")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (r *fields) requirements(in map[string]any, name string) []requirement {
+	var out []requirement
+	for _, v := range r.list(in, name) {
+		m, ok := v.(map[string]any)
+		if !ok {
+			r.fail(name, "a list of objects")
+		}
+		one := requirement{}
+		for scheme := range m {
+			one[scheme] = r.texts(m, scheme)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// lookUp returns the value at a JSON pointer, as it stands in a URL's fragment, without its slash.
+func lookUp(v any, pointer string) (any, error) {
+	for token := range strings.SplitSeq(pointer, "/") {
+		if plain, err := url.PathUnescape(token); err == nil {
+			token = plain
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[token]
+		case []any:
+			i := -1
+			if _, err := fmt.Sscanf(token, "%d", &i); err != nil || i < 0 || i >= len(in) {
+				return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
+			}
+			v = in[i]
+		default:
+			v = nil
+		}
+		if v == nil {
+			return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
+		}
+	}
+	return v, nil
+}
+
+// asObject returns v if it is an object; nil otherwise.
+func asObject(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
