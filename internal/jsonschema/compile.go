@@ -82,14 +82,12 @@ func (c *compiler) load(address string) (any, error) {
 	if v, ok := c.loaded[address]; ok {
 		return v, nil
 	}
-	v, err := metaschemaText(address)
-	if v == nil && err == nil {
+	v := metaschemaOfAddress(address)
+	if v == nil {
+		var err error
 		if v, err = c.Load(address); err != nil {
-			err = &LoadError{address, err}
+			return nil, &LoadError{address, err}
 		}
-	}
-	if err != nil {
-		return nil, err
 	}
 	c.loaded[address] = v
 	return v, nil

@@ -164,9 +164,9 @@ func TestAddresses(t *testing.T) {
 func TestMetaschemasAreValid(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/meta/core"} {
-		v, err := metaschemaText(address)
-		if err != nil || v == nil {
-			t.Fatal(address, err)
+		v := metaschemaOfAddress(address)
+		if v == nil {
+			t.Fatal(address)
 		}
 		draft := Draft2020
 		if strings.Contains(address, "07") {
@@ -178,8 +178,8 @@ func TestMetaschemasAreValid(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"https://json-schema.org/draft", "https://json-schema.org/../x", "https://example.org/schema"} {
-		if v, err := metaschemaText(address); v != nil || err != nil {
-			t.Errorf("%s: got %v, %v", address, v, err)
+		if v := metaschemaOfAddress(address); v != nil {
+			t.Errorf("%s: got %v", address, v)
 		}
 	}
 }

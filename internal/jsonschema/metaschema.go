@@ -1,45 +1,37 @@
 package jsonschema
 
 import (
-	"bytes"
-	"embed"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
 	"sync"
 )
 
-// metaschemas are the schemas of the drafts, as json-schema.org publishes them.
-//
-//go:embed metaschemas
-var metaschemas embed.FS
-
 const vocabularyPrefix = "https://json-schema.org/draft/2020-12/vocab/"
 
 // vocabularies are those of draft 2020-12.
 var vocabularies = []string{"applicator", "content", "core", "format-annotation", "format-assertion", "meta-data", "unevaluated", "validation"}
 
-// metaschemaText returns the schema of a draft or vocabulary; nil if the address is of none.
-func metaschemaText(address string) (any, error) {
+// metaschemaOfAddress returns the schema of a draft or vocabulary as a value; nil if the address is of none.
+func metaschemaOfAddress(address string) any {
 	rest, ok := strings.CutPrefix(address, "https://json-schema.org/")
 	if !ok {
 		if rest, ok = strings.CutPrefix(address, "http://json-schema.org/"); !ok {
-			return nil, nil
+			return nil
 		}
 	}
-	if rest == "schema" {
-		rest = "draft/2020-12/schema"
+	if name, ok := strings.CutPrefix(rest, "draft/2020-12/"); ok {
+		if s := schemaOfDraft2020(name); s != nil {
+			return s
+		}
 	}
-	b, err := metaschemas.ReadFile("metaschemas/" + rest)
-	if err != nil {
-		return nil, nil //nolint:nilerr // there is none at this address
+	switch rest {
+	case "schema":
+		return schemaOfDraft2020(rest)
+	case "draft-07/schema":
+		return schemaOfDraft7()
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var v any
-	err = dec.Decode(&v)
-	return v, err
+	return nil
 }
 
 // The compiled schemas of the drafts.
