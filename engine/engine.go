@@ -443,19 +443,24 @@ func (s *stamper) failed(end event.Data) *event.RunFinished {
 }
 
 func (s *stamper) publish(ctx context.Context, ev *event.Event) {
-	for _, sink := range s.engine.opts.Sinks {
-		s.publishTo(ctx, sink, ev)
+	for i, n := 0, len(s.engine.opts.Sinks); i < n; {
+		i = s.publishTo(ctx, s.engine.opts.Sinks, i, ev)
 	}
-	for _, sink := range s.own {
-		s.publishTo(ctx, sink, ev)
+	for i := 0; i < len(s.own); {
+		i = s.publishTo(ctx, s.own, i, ev)
 	}
 }
 
-func (s *stamper) publishTo(ctx context.Context, sink event.Sink, ev *event.Event) {
+// publishTo passes the event to the sinks from the i-th on. It returns behind the last, or behind one that panicked.
+func (s *stamper) publishTo(ctx context.Context, sinks []event.Sink, i int, ev *event.Event) (next int) {
 	defer func() {
 		if recover() != nil { // its value may hold content
-			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sink), "type", ev.Data.EventType())
+			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sinks[next]), "type", ev.Data.EventType())
+			next++
 		}
 	}()
-	sink.Emit(ctx, *ev)
+	for next = i; next < len(sinks); next++ {
+		sinks[next].Emit(ctx, *ev)
+	}
+	return next
 }

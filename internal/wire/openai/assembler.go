@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -49,14 +48,19 @@ type Assembler struct {
 	memo memo
 
 	text, reasoning, refusal text
-	reasoningField           string
-	blobs                    []lathe.Blob
 	calls                    []*call
-	current                  *call  // the one that the last piece belonged to
-	announced                string // the name of the call that a piece begins, said before
 	spare                    []*call
-	extra                    []lathe.Member
 	names                    strings.Builder // memory of short strings
+	progress
+}
+
+// progress is the state of one answer, without what keeps its memory for the next.
+type progress struct {
+	reasoningField string
+	blobs          []lathe.Blob
+	current        *call  // the one that the last piece belonged to
+	announced      string // the name of the call that a piece begins, said before
+	extra          []lathe.Member
 
 	id, model  string
 	finish     string
@@ -122,10 +126,10 @@ func (a *Assembler) Reset() {
 	if a.names.Cap() > maxShared {
 		a.names.Reset()
 	}
-	*a = Assembler{opts: a.opts, spare: append(a.spare, a.calls...), calls: a.calls[:0],
-		text: a.text, reasoning: a.reasoning, refusal: a.refusal, names: a.names, // in their places
-		memo: memo{before: a.memo.before[:0], after: a.memo.after[:0]},
-		w:    walker{choice: choice{pieces: a.w.pieces[:0], extra: a.w.extra[:0]}}}
+	a.spare, a.calls = append(a.spare, a.calls...), a.calls[:0]
+	a.memo.ok, a.memo.adder = false, adder{}
+	a.w.b = nil // the rest of the walker is cleared by the next walk, and not read before it
+	a.progress = progress{}
 }
 
 // Done reports whether the server said [DONE].
@@ -384,10 +388,10 @@ func (a *Assembler) keepRaw(raw []byte) string {
 	if raw[0] != '"' {
 		return a.keepBytes(raw)
 	}
-	if bytes.IndexByte(raw, '\\') >= 0 || slices.ContainsFunc(raw, func(c byte) bool { return c >= 0x80 }) {
-		return a.keepBytes(unquoted(raw))
+	if end, plain := rawjson.PlainString(raw, 1); plain && end == len(raw) {
+		return a.keepBytes(raw[1 : end-1])
 	}
-	return a.keepBytes(raw[1 : len(raw)-1])
+	return a.keepBytes(unquoted(raw))
 }
 
 func (a *Assembler) keepBytes(b []byte) string {

@@ -250,6 +250,9 @@ func (t *text) dropHigh(d *damage) {
 
 // flush gives up waiting for the rest of a character, and returns what that adds.
 func (t *text) flush(d *damage) string {
+	if t.n == 0 && t.high == 0 {
+		return ""
+	}
 	start := t.b.Len()
 	t.dropHeld(d)
 	t.dropHigh(d)

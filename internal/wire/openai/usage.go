@@ -79,6 +79,18 @@ func (a *Assembler) takeUsage(raw []byte) {
 
 // tokens reads a number of tokens, also one that is written as a string or a float.
 func tokens(v []byte) (int64, bool) {
+	if len(v) > 0 && len(v) <= 18 { // digits alone, that cannot overflow
+		var n int64
+		for i, c := range v {
+			if c-'0' > 9 {
+				break
+			}
+			n = n*10 + int64(c-'0')
+			if i == len(v)-1 {
+				return n, true
+			}
+		}
+	}
 	if kind(v) == '"' && len(v) > 2 {
 		v = v[1 : len(v)-1]
 	}
