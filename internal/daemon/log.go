@@ -26,7 +26,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+	return slog.New(newTextHandler(w, l)), nil
 }
 
 // A daemon that answers thousands of requests a second writes its log lines together: each write by itself
