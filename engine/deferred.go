@@ -41,8 +41,11 @@ type deferredRun struct {
 	owned    *claimHandle // nil: the store is not shared
 }
 
-// usualEvents is the number of events of a run of one model call, for which the buffer has room from the start.
-const usualEvents = 4
+// The numbers of events for which the buffer has room from the start: of a relayed run, and of a run with one tool call.
+const (
+	relayedEvents = 4
+	usualEvents   = 12
+)
 
 // add buffers ev, or stores it after the buffered events. s is the stamper of the run; its time to store begins when the store
 // is called.
@@ -54,7 +57,11 @@ func (r *deferredRun) add(s *stamper, ev *event.Event) error {
 		return r.engine.put(s.within(), r.owned, r.runID, ev.ID-1, []event.Event{*ev})
 	}
 	if r.buffered == nil {
-		r.buffered = make([]event.Event, 0, usualEvents)
+		n := usualEvents
+		if s.in.Relay != nil {
+			n = relayedEvents
+		}
+		r.buffered = make([]event.Event, 0, n)
 	}
 	if r.buffered = append(r.buffered, *ev); must {
 		return r.flush(s.within())

@@ -67,11 +67,11 @@ func BenchmarkRelay(b *testing.B) {
 
 // benchGateway returns a server whose one model is at the provider's address, with the request log, the events and the metrics on.
 // withTools adds a tool that each key may use, so that requests are not relayed. With keepRuns the runs are kept in memory.
-func benchGateway(b *testing.B, opts *provider.Options, withTools, keepRuns bool) http.Handler {
-	b.Helper()
+func benchGateway(tb testing.TB, opts *provider.Options, withTools, keepRuns bool) http.Handler {
+	tb.Helper()
 	chat, err := provider.OpenAI("m", opts)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	var own []lathe.Tool
 	if withTools {
@@ -79,15 +79,15 @@ func benchGateway(b *testing.B, opts *provider.Options, withTools, keepRuns bool
 	}
 	set, err := tool.NewSet(own...)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	l, err := loop.New(chat, runner, nil)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	metrics := observe.NewMetrics(nil)
@@ -100,13 +100,13 @@ func benchGateway(b *testing.B, opts *provider.Options, withTools, keepRuns bool
 		kept := store.NewMemory(nil)
 		engineOptions.Store, o.Index = kept, kept
 	}
-	o.Engine = newEngine(b, engineOptions)
+	o.Engine = newEngine(tb, engineOptions)
 	if keepRuns {
-		o.Supervisor = newSupervisor(b, o.Engine)
+		o.Supervisor = newSupervisor(tb, o.Engine)
 	}
 	g, err := server.New(o)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return g
 }

@@ -75,7 +75,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	body := a.whole
 	if !a.asItCame(res) {
 		parts, items := a.wholeAnswer(res)
-		body = a.protocol.AppendAnswer(nil, &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res),
+		body = a.protocol.AppendAnswer(takeBuffer(), &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res),
 			Completed: h.opts.Now().Unix()})
 	}
 	header := w.Header()
@@ -84,6 +84,9 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
 	if err := a.job.track.deliver(r.Context(), res, func() error { return writeAll(w, rc, body, a.job.track.recorded()) }); err != nil {
 		a.caller.code = "client_gone"
+	} else { // a write that failed may still read the body
+		a.whole = nil
+		giveBack(body)
 	}
 	_ = rc.SetWriteDeadline(time.Time{})
 }

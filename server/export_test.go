@@ -46,3 +46,9 @@ func (g *Server) FillSessions() {
 		}
 	}
 }
+
+// OptionsOfNone returns what requests without an object lathe share.
+func OptionsOfNone() any { return noOptions }
+
+// NewOptionsOfNone returns what they shared at first.
+func NewOptionsOfNone() any { return requestOptions{at: "lathe"} }

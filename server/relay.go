@@ -47,7 +47,10 @@ func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
 // keepWhole keeps a whole answer, where it can be given as it is.
 func (a *chat) keepWhole(raw *lathe.Raw) {
 	if raw.Sound {
-		a.whole = slices.Clone(raw.Bytes)
+		if a.whole == nil {
+			a.whole = takeBuffer()
+		}
+		a.whole = append(a.whole[:0], raw.Bytes...)
 	}
 }
 

@@ -44,12 +44,16 @@ func badRequest(param, format string, args ...any) *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// parseOptions reads the object `lathe` of a request, which is JSON that was checked; nil: it has none.
+// noOptions are those of a request without an object `lathe`. They are never changed.
+var noOptions = requestOptions{at: "lathe"}
+
+// parseOptions reads the object `lathe` of a request, which is JSON that was checked; nil: it has none. The options must not be
+// changed.
 func parseOptions(raw []byte) (*requestOptions, *problem) {
-	o := &requestOptions{at: "lathe"}
 	if raw == nil {
-		return o, nil
+		return &noOptions, nil
 	}
+	o := &requestOptions{at: "lathe"}
 	return o, eachMember(raw, o.at, slices.Concat(optionMembers, []string{"detach", "show"}), o.member)
 }
 
