@@ -82,7 +82,8 @@ func (c *callKeys) textKey(s conversationSum, text string) turnKey {
 
 // words writes a text without its white space, and without its length.
 func (c *conversation) words(s string) {
-	c.buf = slices.Grow(c.buf, hashPiece-len(c.buf))
+	most := min(hashPiece, len(c.buf)+len(s)+utf8.UTFMax) // a short text needs no more, and is never flushed below
+	c.buf = slices.Grow(c.buf, most-len(c.buf))
 	for i := 0; i < len(s); {
 		if len(c.buf) > hashPiece-utf8.UTFMax {
 			c.flush()
@@ -95,7 +96,7 @@ func (c *conversation) words(s string) {
 			i += n
 			continue
 		}
-		at, room := len(c.buf), c.buf[len(c.buf):hashPiece]
+		at, room := len(c.buf), c.buf[len(c.buf):most]
 		n := 0
 		for _, b := range []byte(s[i:min(len(s), i+len(room))]) {
 			if b >= utf8.RuneSelf {
