@@ -34,7 +34,7 @@ var suites = []suite{
 	{pkg: "internal/wire/responses", bench: ".", count: 100},
 	{pkg: "tool", bench: "^BenchmarkRunner$", count: 200, concurrent: true},
 	{pkg: "loop", bench: ".", count: 200, concurrent: true},
-	{pkg: "server", bench: "^Benchmark(History|Request)$/^(relayed|tools|messages|responses|gemini)$/^(1000KB|whole|stream)$", count: 10, concurrent: true},
+	{pkg: "server", bench: "^BenchmarkHistory$/^(relayed|tools|messages|responses|gemini)$/^1000KB$", count: 10, concurrent: true},
 }
 
 // A result is what one operation of a benchmark takes, apart from time.
