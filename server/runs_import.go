@@ -5,15 +5,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/loop"
 )
 
 // safeName is what the id of an imported run may be, because ids are parts of paths and of headers, and the name of a tool.
-var safeName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var safeName = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
 // importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
 // imports its own runs, and those without an owner as its own; an admin imports those of all keys.
@@ -50,7 +50,7 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 	if err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The body is no exported run: " + err.Error() + "."}
 	}
-	if !safeName.MatchString(events[0].RunID) {
+	if !safeName().MatchString(events[0].RunID) {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The id of the run may have 64 letters, digits, _ and -."}
 	}
 	for i := range events {

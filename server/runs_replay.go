@@ -199,7 +199,7 @@ func (req *runRequest) checkRecorded() string {
 	names := map[string]bool{}
 	for i, t := range req.tools {
 		switch {
-		case !safeName.MatchString(t.Name):
+		case !safeName().MatchString(t.Name):
 			return fmt.Sprintf("the name of %s[%d] is not 1 to 64 letters, digits, _ and -", req.toolsParam, i)
 		case names[t.Name]:
 			return "two of " + req.toolsParam + " have the name " + t.Name

@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // Limits of asking an agent for its version.
@@ -118,7 +118,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
+var versionNumber = lazy.Regexp(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
 
 // agentVersion asks the program for its version.
 func agentVersion(ctx context.Context, path string) (string, error) {
@@ -136,7 +136,7 @@ func agentVersion(ctx context.Context, path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(out, maxVersionText))
 	err = errors.Join(err, cmd.Wait())
-	if version := versionNumber.FindString(string(text)); version != "" {
+	if version := versionNumber().FindString(string(text)); version != "" {
 		return version, nil
 	}
 	return "", errors.Join(errors.New("the program does not print its version"), err)

@@ -2,15 +2,16 @@ package connect
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // DotEnv is the format of .env files: lines NAME=VALUE.
 var DotEnv = &Format{Name: "lines NAME=VALUE", decode: decodeDotEnv, edit: editDotEnv}
 
-var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*?)\s*$`)
+var assignment = lazy.Regexp(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*?)\s*$`)
 
 func decodeDotEnv(text []byte) (map[string]any, error) {
 	tree := map[string]any{}
@@ -20,7 +21,7 @@ func decodeDotEnv(text []byte) (map[string]any, error) {
 		if s := strings.TrimSpace(line); s == "" || strings.HasPrefix(s, "#") {
 			continue
 		}
-		m := assignment.FindStringSubmatch(line)
+		m := assignment().FindStringSubmatch(line)
 		if m == nil {
 			return nil, fmt.Errorf("line %d is not NAME=VALUE", n)
 		}
@@ -40,12 +41,12 @@ func editDotEnv(text []byte, entries []Entry) ([]byte, error) {
 	}
 	for _, e := range entries {
 		if e.Value == Absent {
-			lines = slices.DeleteFunc(lines, func(l string) bool { m := assignment.FindStringSubmatch(l); return m != nil && m[1] == e.Path[0] })
+			lines = slices.DeleteFunc(lines, func(l string) bool { m := assignment().FindStringSubmatch(l); return m != nil && m[1] == e.Path[0] })
 			continue
 		}
 		line, found := fmt.Sprintf("%s=%v", e.Path[0], e.Value), false
 		for i, l := range lines {
-			if m := assignment.FindStringSubmatch(l); m != nil && m[1] == e.Path[0] {
+			if m := assignment().FindStringSubmatch(l); m != nil && m[1] == e.Path[0] {
 				lines[i], found = line, true
 			}
 		}

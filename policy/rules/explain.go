@@ -1,8 +1,9 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // conditionVariables are the variables that a condition sees.
@@ -10,17 +11,17 @@ var conditionVariables = []string{"args", "tool", "effect", "origin", "principal
 
 // The messages of the CEL library that explain rewrites.
 var (
-	unknownToken = regexp.MustCompile(`^Syntax error: token recognition error at: '(.*)'$`)
-	leftOver     = regexp.MustCompile(`^Syntax error: (?:extraneous|mismatched) input (.*) expecting <EOF>$`)
-	unknownName  = regexp.MustCompile(`^undeclared reference to '([^']*)'(?:.*\(did you mean '([^']*)'\?\))?`)
-	wrongTypes   = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	unknownToken = lazy.Regexp(`^Syntax error: token recognition error at: '(.*)'$`)
+	leftOver     = lazy.Regexp(`^Syntax error: (?:extraneous|mismatched) input (.*) expecting <EOF>$`)
+	unknownName  = lazy.Regexp(`^undeclared reference to '([^']*)'(?:.*\(did you mean '([^']*)'\?\))?`)
+	wrongTypes   = lazy.Regexp(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 )
 
 // explain returns what an error of the CEL library means and how to correct the condition. Messages that it does not know
 // are returned as they are.
 func explain(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
-	if m := unknownToken.FindStringSubmatch(message); m != nil {
+	if m := unknownToken().FindStringSubmatch(message); m != nil {
 		for _, operator := range []string{"=", "&", "|"} {
 			if strings.HasPrefix(m[1], operator) {
 				return "a single " + operator + " is no operator: write " + operator + operator
@@ -28,17 +29,17 @@ func explain(message string) string {
 		}
 		return "the character here begins no expression: remove it, or put quotation marks around a text"
 	}
-	if m := leftOver.FindStringSubmatch(message); m != nil {
+	if m := leftOver().FindStringSubmatch(message); m != nil {
 		return "the condition ends before " + m[1] + ": join two conditions with && or ||"
 	}
-	if m := unknownName.FindStringSubmatch(message); m != nil {
+	if m := unknownName().FindStringSubmatch(message); m != nil {
 		if m[2] != "" {
 			return "no variable or function is called " + m[1] + ": did you mean " + m[2] + "?"
 		}
 		return "no variable or function is called " + m[1] + ": a condition has " + strings.Join(conditionVariables, ", ") +
 			" and the functions of CEL; a text stands in quotation marks"
 	}
-	if m := wrongTypes.FindStringSubmatch(message); m != nil {
+	if m := wrongTypes().FindStringSubmatch(message); m != nil {
 		return strings.Trim(m[1], "_") + " does not take the types " + m[2] + ": compare and combine values of one type; string(…), int(…) and double(…) convert"
 	}
 	if rest, ok := strings.CutPrefix(message, "Syntax error: "); ok {
