@@ -21,6 +21,7 @@ func main() {
 	span := flag.Duration("span", 2*time.Second, "time of one round under load")
 	streams := flag.Int("streams", 0, "streams at once, of the one load on lathe alone")
 	length := flag.Duration("for", 10*time.Minute, "how long that load takes")
+	starts := flag.Bool("ready", false, "measure the time until lathe listens, without tools and with 100 of each kind, and nothing else")
 	only := flag.String("only", "", "make only the tables whose title has this `text`")
 	lathe := flag.String("lathe", "", "`path` of the binary of lathe to measure; without it the one of this source is built")
 	against := flag.String("against", "", "`path` of another binary of lathe, such as one of before a change, measured beside this one")
@@ -31,6 +32,8 @@ func main() {
 		err = be(*serve, *upstream)
 	case *streams > 0:
 		err = withRig(*lathe, "", func(r *rig) error { return r.soak(*streams, *length) })
+	case *starts:
+		err = withBinary(*lathe, func(dir, path string) error { return ready(dir, *rounds, path, *against) })
 	default:
 		err = withRig(*lathe, *against, func(r *rig) error { return r.tables(*only, *rounds, *span) })
 	}
@@ -74,18 +77,29 @@ func withRig(path, against string, f func(*rig) error) error {
 	if err != nil {
 		return err
 	}
+	return withBinary(path, func(dir, path string) error { return withProcesses(dir, path, against, self, f) })
+}
+
+// withBinary calls f with a folder that is removed afterwards, and the path of a binary of lathe: it builds one from this source unless path names
+// it.
+func withBinary(path string, f func(dir, path string) error) error {
 	dir, err := os.MkdirTemp("", "bench-gateway-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := &rig{dir: dir, lathe: path}
 	if path == "" {
-		r.lathe = filepath.Join(dir, "lathe")
-		if err := proc.BuildLathe(context.Background(), r.lathe); err != nil {
+		path = filepath.Join(dir, "lathe")
+		if err := proc.BuildLathe(context.Background(), path); err != nil {
 			return err
 		}
 	}
+	return f(dir, path)
+}
+
+// withProcesses starts the processes of a rig for f.
+func withProcesses(dir, path, against, self string, f func(*rig) error) (err error) {
+	r := &rig{dir: dir, lathe: path}
 	if info, err := os.Stat(r.lathe); err == nil {
 		r.size = info.Size()
 	}
