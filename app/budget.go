@@ -50,6 +50,9 @@ func budgetsOf(cfg *config.Config) map[string]budget.Key {
 		}
 		out[name] = b
 	}
+	for name, k := range cfg.FileKeys {
+		out[name] = out[k.Profile]
+	}
 	return out
 }
 

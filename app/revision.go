@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -110,6 +111,32 @@ func (r *revision) close() {
 	}
 }
 
+// keysOf returns the keys of the clients: those of the configuration, and those of its file of keys.
+func keysOf(cfg *config.Config) []server.Key {
+	budgets := budgetsOf(cfg)
+	profiles := make(map[string]server.Key, len(cfg.Keys))
+	keys := make([]server.Key, 0, len(cfg.Keys)+len(cfg.FileKeys))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		k := cfg.Keys[name]
+		b := budgets[name]
+		models, tools := cfg.Grants(name)
+		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
+			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
+		profiles[name] = key
+		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() {
+			continue // a profile of the file alone
+		}
+		keys = append(keys, key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.FileKeys)) {
+		f := cfg.FileKeys[name]
+		key := profiles[f.Profile]
+		key.Name, key.Secret, key.Hash = name, secret.Secret{}, f.SHA256
+		keys = append(keys, key)
+	}
+	return keys
+}
+
 // newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
 // and worker pools.
 func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
@@ -119,14 +146,7 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	}
 	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins, PublicURL: cfg.Serve.PublicURL,
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
-	budgets := budgetsOf(cfg)
-	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
-		k := cfg.Keys[name]
-		b := budgets[name]
-		models, tools := cfg.Grants(name)
-		s.Keys = append(s.Keys, server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
-			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
-	}
+	s.Keys = keysOf(cfg)
 	if cfg.Serve.OIDC.IsSet() {
 		if s.Identity, err = identities.of(cfg); err != nil {
 			return s, invalidConfig(err)

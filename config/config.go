@@ -48,6 +48,9 @@ type Config struct {
 	Telemetry Telemetry           `key:"telemetry"`
 	Sim       Sim                 `key:"sim"`
 
+	// FileKeys are the keys of the file of `serve.keys_file`, by name. Each has the rights of an entry of Keys.
+	FileKeys map[string]FileKey `key:"-"`
+
 	origin map[string]string // by key; a key that is not in it has its default
 	dir    string
 }

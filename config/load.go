@@ -148,6 +148,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 		l.override(o)
 	}
 	l.expand()
+	l.readKeysFile()
 	l.checkWhole()
 	if opts.Check != nil && len(l.problems) == 0 {
 		for _, p := range opts.Check(l.cfg, filepath.Dir(path)) {

@@ -95,12 +95,13 @@ func (l *loader) checkCallers() {
 	case len(o.Algorithms) == 0:
 		l.at(base+".algorithms", "no algorithm: every token would be refused")
 	}
+	ofFile := l.cfg.profilesOfFile()
 	for _, name := range keys {
 		k := l.cfg.Keys[name]
 		switch {
 		case !k.Key.IsZero() && k.SHA256 != "":
 			l.at("keys."+name+".sha256", "key and sha256 are one setting: set one of them")
-		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()):
+		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()) && !ofFile[name]:
 			l.at("keys."+name, "no key: set key to a reference, or sha256, which `lathe keys new` prints")
 		}
 	}

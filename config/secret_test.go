@@ -140,6 +140,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
 	c.Workers["name"].Token, c.Workers["name"].Tools = Ref{shown: "${KEY}", value: secret.New("secret")}, []string{"*"}
 	c.Keys["name"].SHA256, c.Serve.OIDC.Profiles, c.Serve.OIDC.DefaultProfile = "", []string{"value=name"}, "name"
+	write(t, dir, "7", "client "+strings.Repeat("a", 64)+" name\n") // serve.keys_file
 	want := string(c.YAML())
 	back, err := Load(write(t, dir, "lathe.yaml", want), opts)
 	if err != nil {

@@ -75,6 +75,11 @@ type Serve struct {
 	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the page.
 	// They hold conversations. A relative path starts at the configuration file. Default: none are shown.
 	Evals string `key:"evals" also:"eval_results results"`
+	// File with further keys, read again at each reload. Each line is `NAME SHA256 KEY`: the name of the new key, its SHA-256, which
+	// `lathe keys new` prints, and an entry of `keys` whose rights, limits, group and budget it has; the budget is its own. An entry
+	// that lines name needs no key. Empty lines and those that begin with `#` are skipped. At most 200,000 keys and 64 MiB. A
+	// relative path starts at the configuration file. Default: no file.
+	KeysFile string `key:"keys_file" also:"key_file keys_path"`
 	// Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.
 	Advertise string `key:"advertise" also:"advertise_url peer"`
 	// Key of the items that carry what a run did on the server through clients, which send them back with their next
@@ -120,7 +125,7 @@ type Cluster struct {
 // An APIKey is who may call the daemon.
 type APIKey struct {
 	// The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least. Default: the key has only its
-	// `sha256`, or is a profile of `serve.oidc` and no request sends it.
+	// `sha256`, or is a profile of `serve.oidc` or `serve.keys_file` and no request sends it.
 	Key Ref `key:"key" is:"key" also:"secret token value"`
 	// SHA-256 of the key in place of the key itself. `lathe keys new` makes a random key and prints both: a key that a
 	// person has thought of can be found from its hash.

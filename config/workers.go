@@ -46,6 +46,9 @@ func (l *loader) checkWorkers() {
 			l.at(base+".tools", `no tools: name those that the workers may serve, or ["*"] for all`)
 		}
 		for _, key := range w.Keys {
+			if _, ok := l.cfg.FileKeys[key]; ok {
+				continue
+			}
 			l.known(base+".keys", "key", key, slices.Sorted(maps.Keys(l.cfg.Keys)))
 		}
 	}

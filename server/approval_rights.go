@@ -36,16 +36,20 @@ func (k *Key) ownOnly() bool {
 
 // checkApprove refuses words of Approve that name no key.
 func (s *setup) checkApprove() error {
+	named := make(map[string]*Key, len(s.Keys))
+	for i := range s.Keys {
+		named[s.Keys[i].Name] = &s.Keys[i]
+	}
 	for i := range s.Keys {
 		for _, word := range s.Keys[i].Approve {
 			if word == ApproveOwn || word == ApproveOthers {
 				continue
 			}
-			at := slices.IndexFunc(s.Keys, func(k Key) bool { return k.Name == word })
-			if at < 0 {
+			k := named[word]
+			if k == nil {
 				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
 			}
-			if s.Keys[at].hash() == [sha256.Size]byte{} {
+			if k.hash() == [sha256.Size]byte{} {
 				return fmt.Errorf("approve of the key %s: %s is a profile, and the runs of its callers are their own: name %s or %s", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
 			}
 		}

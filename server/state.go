@@ -368,13 +368,14 @@ type keyRow struct {
 // listKeys lists the keys: all of them for an admin key, its own for another.
 func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) {
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
+	active := h.usage.active()
 	for i := range c.setup.Keys {
 		k := &c.setup.Keys[i]
 		if k.Name != c.key.configured() && !c.key.isAdmin() {
 			continue
 		}
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
-			Concurrency: k.Concurrency, Active: h.usage.active(k.Name), MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal), Group: k.Group})
+			Concurrency: k.Concurrency, Active: active[k.Name], MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal), Group: k.Group})
 		bounds = append(bounds, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
 	}
 	if h.opts.Ledger != nil {

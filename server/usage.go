@@ -118,13 +118,18 @@ func (u *usage) forgetIdle() {
 	})
 }
 
-// active returns the requests in progress of a key, and of the callers that have it as their profile.
-func (u *usage) active(name string) (n int) {
+// active returns the requests in progress by the name of their key: those of a key, and of the callers that have it as their profile.
+func (u *usage) active() map[string]int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	n := map[string]int{}
 	for of, c := range u.of {
-		if of == name || c.profile == name {
-			n += c.active
+		if c.active == 0 {
+			continue
+		}
+		n[of] += c.active
+		if c.profile != "" && c.profile != of {
+			n[c.profile] += c.active
 		}
 	}
 	return n

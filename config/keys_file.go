@@ -1,0 +1,138 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The limits of the file of `serve.keys_file`.
+const (
+	MaxFileKeys      = 200_000
+	maxKeysFileBytes = 64 << 20
+	maxKeysLine      = 512
+)
+
+// A FileKey is a key of the file of `serve.keys_file`.
+type FileKey struct {
+	SHA256 [sha256.Size]byte `key:"-"`
+	// Profile is the entry of [Config].Keys whose rights, limits, group and budget the key has.
+	Profile string `key:"-"`
+}
+
+// readKeysFile reads the keys of `serve.keys_file` into FileKeys.
+func (l *loader) readKeysFile() {
+	const key = "serve.keys_file"
+	path := l.cfg.Serve.KeysFile
+	if path == "" {
+		return
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.cfg.dir, path)
+	}
+	b, err := readKeys(path)
+	if err != nil {
+		l.at(key, err.Error())
+		return
+	}
+	l.cfg.FileKeys = map[string]FileKey{}
+	profiles := slices.Sorted(maps.Keys(l.cfg.Keys))
+	byHash := map[[sha256.Size]byte]string{}
+	note := func(line int, message string) {
+		if len(l.problems) <= maxProblems {
+			l.problems = append(l.problems, Problem{File: filepath.Base(path), Line: line, Message: message})
+		}
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	lines.Buffer(make([]byte, 0, maxKeysLine+2), maxKeysLine+2)
+	line := 0
+	for lines.Scan() {
+		line++
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		if len(l.cfg.FileKeys) == MaxFileKeys {
+			note(line, fmt.Sprintf("the file has more than %d keys", MaxFileKeys))
+			return
+		}
+		name, k, err := parseFileKey(text)
+		if err == nil {
+			switch other, twice := byHash[k.SHA256]; {
+			case twice:
+				err = fmt.Errorf("the key %s is the same as %s", name, other)
+			case l.cfg.Keys[name] != nil:
+				err = fmt.Errorf("%s is a name of keys, too", quote(name))
+			case l.cfg.Keys[k.Profile] == nil:
+				err = fmt.Errorf("unknown key %s: want a name of keys, whose rights and limits the key gets (%s)", quote(k.Profile), strings.Join(profiles, ", "))
+			default:
+				if _, twice := l.cfg.FileKeys[name]; twice {
+					err = fmt.Errorf("the name %s is there twice", quote(name))
+				}
+			}
+		}
+		if err != nil {
+			note(line, err.Error())
+			continue
+		}
+		l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		note(line+1, fmt.Sprintf("the line has more than %d bytes", maxKeysLine))
+	case line == 0 || len(l.cfg.FileKeys) == 0 && len(l.problems) == 0:
+		l.at(key, "the file has no keys: want lines NAME SHA256 KEY")
+	}
+}
+
+// readKeys returns the content of a file of keys.
+func readKeys(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s is no file", path))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, maxKeysFileBytes+1))
+	if err == nil && len(b) > maxKeysFileBytes {
+		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxKeysFileBytes))
+	}
+	return b, err
+}
+
+// parseFileKey reads a line NAME SHA256 KEY. Its errors have no part of the hash.
+func parseFileKey(line string) (name string, k FileKey, err error) {
+	parts := strings.Fields(line)
+	if len(parts) != 3 {
+		return "", k, errors.New("want NAME SHA256 KEY: a name, the SHA-256 of the key in 64 hex digits, and a name of keys whose rights and limits the key gets")
+	}
+	if err := isRuleName(parts[0]); err != nil {
+		return "", k, fmt.Errorf("the first word is no name: %w", err)
+	}
+	if n, err := hex.Decode(k.SHA256[:], []byte(parts[1][:min(len(parts[1]), 2*sha256.Size)])); err != nil || n != sha256.Size || len(parts[1]) != 2*sha256.Size {
+		return "", k, errors.New("the second word is no SHA-256: want 64 hex digits, which `lathe keys new` prints")
+	}
+	k.Profile = parts[2]
+	return parts[0], k, nil
+}
+
+// profilesOfFile returns the names of keys that keys of the file have the rights and limits of.
+func (c *Config) profilesOfFile() map[string]bool {
+	out := map[string]bool{}
+	for _, k := range c.FileKeys {
+		out[k.Profile] = true
+	}
+	return out
+}

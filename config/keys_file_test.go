@@ -1,0 +1,91 @@
+package config_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe/config"
+)
+
+// loadKeys loads a configuration that names a file of keys with that text.
+func loadKeys(t *testing.T, text string) (*config.Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "keys.txt"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "lathe.yaml")
+	if err := os.WriteFile(path, []byte("serve: {keys_file: keys.txt}\nkeys:\n  team: {tools: []}\n  own: {sha256: \""+strings.Repeat("c", 64)+"\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path, nil)
+}
+
+func TestKeysFile(t *testing.T) {
+	t.Parallel()
+	a, b := strings.Repeat("a", 64), strings.Repeat("B", 64)
+	cfg, err := loadKeys(t, "# keys\n\nann "+a+" team\r\n  bob\t"+b+"  own\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, bob := cfg.FileKeys["ann"], cfg.FileKeys["bob"]
+	if len(cfg.FileKeys) != 2 || ann.Profile != "team" || bob.Profile != "own" || fmt.Sprintf("%x", ann.SHA256) != a || fmt.Sprintf("%X", bob.SHA256) != b {
+		t.Errorf("%+v", cfg.FileKeys)
+	}
+	if shown := string(cfg.YAML()); strings.Contains(shown, "ann") || !strings.Contains(shown, "keys_file: keys.txt") {
+		t.Errorf("the configuration shows the keys of the file, or not its name:\n%s", shown)
+	}
+}
+
+// Each wrong line is named by its number, and no error has a hash.
+func TestKeysFileRefusesWrongLines(t *testing.T) {
+	t.Parallel()
+	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	for text, want := range map[string]string{
+		"":                                       "serve.keys_file: the file has no keys",
+		"# nothing\n":                            "serve.keys_file: the file has no keys",
+		"ann " + a:                               "keys.txt:1: want NAME SHA256 KEY",
+		"ann " + a + " team x":                   "keys.txt:1: want NAME SHA256 KEY",
+		"\nann " + a[1:] + " team":               "keys.txt:2: the second word is no SHA-256",
+		"ann " + a + "0 team":                    "keys.txt:1: the second word is no SHA-256",
+		"ann " + a[1:] + "g team":                "keys.txt:1: the second word is no SHA-256",
+		"a/b " + a + " team":                     "keys.txt:1: the first word is no name",
+		"ann " + a + " tame":                     `keys.txt:1: unknown key "tame": want a name of keys`,
+		"team " + a + " team":                    `keys.txt:1: "team" is a name of keys, too`,
+		"ann " + a + " team\nann " + b + " team": `keys.txt:2: the name "ann" is there twice`,
+		"ann " + a + " team\nbob " + a + " team": "keys.txt:2: the key bob is the same as ann",
+		"ann " + a + " team\n" + strings.Repeat("x", 600): "keys.txt:2: the line has more than 512 bytes",
+	} {
+		_, err := loadKeys(t, text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), a[:32]) {
+			t.Errorf("%q: %v, want %q and no hash", text, err, want)
+		}
+	}
+	for _, path := range []string{"missing.txt", "."} {
+		file := filepath.Join(t.TempDir(), "lathe.yaml")
+		if err := os.WriteFile(file, []byte("serve: {keys_file: "+path+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Load(file, nil); err == nil || !strings.Contains(err.Error(), "serve.keys_file: ") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestKeysFileIsBounded(t *testing.T) {
+	t.Parallel()
+	var many strings.Builder
+	for i := range config.MaxFileKeys + 1 {
+		fmt.Fprintf(&many, "k%d %x team\n", i, sha256.Sum256(fmt.Append(nil, i)))
+	}
+	if _, err := loadKeys(t, many.String()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("keys.txt:%d: the file has more than %d keys", config.MaxFileKeys+1, config.MaxFileKeys)) {
+		t.Errorf("%v", err)
+	}
+	if _, err := loadKeys(t, strings.Repeat("#\n", 33<<20)); err == nil || !strings.Contains(err.Error(), "is larger than 64") {
+		t.Errorf("%v", err)
+	}
+}
