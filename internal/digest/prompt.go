@@ -3,6 +3,7 @@ package digest
 import (
 	"crypto/sha256"
 	"encoding"
+	"encoding/binary"
 	"encoding/hex"
 	"hash"
 	"strings"
@@ -223,7 +224,20 @@ func (p *Prompt) finish(dst []byte, h resumable, tail []byte) {
 		panic("digest: copying the state of SHA-256: " + err.Error()) // both are the same implementation
 	}
 	p.tail.Write(tail)
-	hex.Encode(dst, p.tail.Sum(p.sum[:0]))
+	encodeHex(dst, (*[sha256.Size]byte)(p.tail.Sum(p.sum[:0])))
+}
+
+// encodeHex writes the lower-case hexadecimal digits of sum, four bytes at a time. dst has room for them.
+func encodeHex(dst []byte, sum *[sha256.Size]byte) {
+	const lanes = 0x0001000100010001
+	for i := 0; i < len(sum); i += 4 {
+		x := uint64(binary.LittleEndian.Uint32(sum[i:]))
+		x = (x | x<<16) & 0x0000ffff0000ffff
+		x = (x | x<<8) & (0xff * lanes)                             // a byte in each lane of 16 bits
+		x = x>>4&(0x0f*lanes) | x&(0x0f*lanes)<<8                   // its digits, the higher one first
+		letters := (x + 0x0606060606060606) >> 4 & (0x0101 * lanes) // 1 where the digit is a to f
+		binary.LittleEndian.PutUint64(dst[2*i:], x+0x3030303030303030+letters*('a'-'0'-10))
+	}
 }
 
 // appendTail2 appends what follows the messages in phv2.
