@@ -21,7 +21,18 @@ type listing[T any] struct {
 
 var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, (*store.RunSummary).Cursor}
 
-var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, (*store.CallSummary).Cursor}
+var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", callOrder, (*store.CallSummary).Cursor}
+
+// The model calls of a principal, in a way that does not depend on statistics: OFFSET 0 keeps a subquery as it is. A principal with
+// few runs has its calls looked up by run. For others the calls of all are read in their order, and the run of each is looked up.
+var (
+	callsByRun  = &listing[store.CallSummary]{"SELECT c.summary FROM run CROSS JOIN LATERAL (SELECT * FROM model_call m WHERE m.run_id = run.run_id OFFSET 0) c WHERE true", callOrder, (*store.CallSummary).Cursor}
+	callsByTime = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.run_id = c.run_id OFFSET 0) run WHERE true", callOrder, (*store.CallSummary).Cursor}
+	callOrder   = []string{"c.time", "c.run_id", "c.event_id"}
+)
+
+// fewRuns is how many runs a principal may have whose calls are looked up by run.
+const fewRuns = 2_000
 
 // Runs implements [store.RunIndex].
 func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
@@ -30,7 +41,21 @@ func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummar
 
 // ModelCalls implements [store.RunIndex].
 func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
-	return list(ctx, s, calls, f)
+	if f == nil || f.Principal == "" || f.RunID != "" || f.SessionID != "" {
+		return list(ctx, s, calls, f)
+	}
+	var n int
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM run WHERE principal = $1 LIMIT $2) few", f.Principal, fewRuns+1).Scan(&n)
+	})
+	switch {
+	case err != nil:
+		return nil, "", failure(ctx, "postgres: list", err)
+	case n > fewRuns:
+		return list(ctx, s, callsByTime, f)
+	default:
+		return list(ctx, s, callsByRun, f)
+	}
 }
 
 func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilter) ([]T, string, error) {

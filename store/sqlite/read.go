@@ -76,9 +76,27 @@ func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummar
 		(*store.RunSummary).Cursor)
 }
 
+// The tables of the model calls of a principal: SQLite joins in the order of a CROSS JOIN. A principal with few runs has its calls looked
+// up by run. For others the calls of all are read in their order, and the run of each is looked up.
+const (
+	fewRuns     = 2_000
+	callsByRun  = "run CROSS JOIN model_call c"
+	callsByTime = "model_call c CROSS JOIN run"
+)
+
 // ModelCalls implements [store.RunIndex].
 func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
-	return list(ctx, s.read, "SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
+	from := "model_call c JOIN run"
+	if f != nil && f.Principal != "" && f.RunID == "" && f.SessionID == "" {
+		var n int
+		if err := s.read.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM run WHERE principal = ? LIMIT ?)", f.Principal, fewRuns+1).Scan(&n); err != nil {
+			return nil, "", failure(ctx, "sqlite: list", err)
+		}
+		if from = callsByRun; n > fewRuns {
+			from = callsByTime
+		}
+	}
+	return list(ctx, s.read, "SELECT c.summary FROM "+from+" USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
 		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f, (*store.CallSummary).Cursor)
 }
 
