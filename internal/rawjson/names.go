@@ -26,6 +26,12 @@ func (n *Names) Has(name string) bool {
 	return ok
 }
 
+// Exact returns the name of the set that a key of an object, a string literal without escapes, is.
+func (n *Names) Exact(key []byte) (name string, ok bool) {
+	name, ok = n.exact[string(key[1:len(key)-1])]
+	return name, ok
+}
+
 // Text returns the text of a key of an object, a string literal, as [AppendUnquoteLossy] does. It allocates nothing for a
 // name of the set that is written without escapes.
 func (n *Names) Text(key []byte) string {

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // How unquote treats what is no text.
@@ -41,12 +42,11 @@ func Text(raw []byte) string {
 	if end, ascii := plainEnd(raw, 1); ascii && end == len(raw)-1 && raw[end] == '"' {
 		return string(raw[1:end])
 	}
-	var buf [1024]byte // most texts with escapes are shorter
-	out := buf[:0]
-	if len(raw) > len(buf) {
-		out = make([]byte, 0, len(raw))
+	out := AppendUnquoteLossy(make([]byte, 0, len(raw)), raw)
+	if len(out) < len(raw)-len(raw)/4 {
+		return string(out) // most of it was escapes
 	}
-	return string(AppendUnquoteLossy(out, raw))
+	return unsafe.String(unsafe.SliceData(out), len(out)) // which nothing else refers to
 }
 
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {

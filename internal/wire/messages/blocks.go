@@ -17,66 +17,66 @@ func (r *reader) readBlock(v []byte, role lathe.Role) (lathe.Part, *wire.APIErro
 	if err := wire.NeedObject(v, ""); err != nil {
 		return nil, err
 	}
-	for key := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, blockNames, ""); err != nil {
-			return nil, err
-		}
+	var few wire.FewFields
+	o, err := wire.ReadObject(few[:0], r.index, v, blockNames)
+	if err != nil {
+		return nil, err
 	}
-	typ, err := wire.ParseString(r.get(v, "type"), ".type")
+	typ, err := wire.ParseString(o.Get("type"), ".type")
 	if err != nil {
 		return nil, err
 	}
 	assistant := role == lathe.RoleAssistant
 	switch typ {
 	case "text":
-		s, err := wire.ParseString(r.get(v, "text"), ".text")
-		return lathe.Text{Text: s, Extra: r.others(v, "type", "text")}, err
+		s, err := wire.ParseString(o.Get("text"), ".text")
+		return lathe.Text{Text: s, Extra: o.Others("type", "text")}, err
 	case "tool_use":
 		if !assistant {
 			return nil, wire.BadRequest(".type", "Only a message of the assistant has calls.")
 		}
-		return r.readCall(v)
+		return r.readCall(o)
 	case "tool_result":
-		return r.readResult(v)
+		return r.readResult(o)
 	case "thinking", "redacted_thinking":
 		if !assistant {
 			return nil, wire.BadRequest(".type", "Only a message of the assistant has thinking.")
 		}
-		return r.readReasoning(v, typ)
+		return r.readReasoning(o, typ)
 	case "image", "document":
 		return readBlob(v, "", typ)
 	}
 	return lathe.Opaque{JSON: bytes.Clone(v)}, nil
 }
 
-func (r *reader) readReasoning(v []byte, typ string) (lathe.Part, *wire.APIError) {
+func (r *reader) readReasoning(o wire.Object, typ string) (lathe.Part, *wire.APIError) {
 	p := lathe.Reasoning{Field: typ}
 	var err *wire.APIError
 	if typ == fieldRedacted {
-		r.drop(v, "", "type", "data")
-		p.Data, err = wire.ParseString(r.get(v, "data"), ".data")
+		r.dropMembers("", o.Others("type", "data"))
+		p.Data, err = wire.ParseString(o.Get("data"), ".data")
 		return p, err
 	}
-	r.drop(v, "", "type", "thinking", "signature")
-	if p.Text, err = wire.ParseString(r.get(v, "thinking"), ".thinking"); err != nil {
+	r.dropMembers("", o.Others("type", "thinking", "signature"))
+	if p.Text, err = wire.ParseString(o.Get("thinking"), ".thinking"); err != nil {
 		return nil, err
 	}
-	if s := r.get(v, "signature"); s != nil {
+	if s := o.Get("signature"); s != nil {
 		p.Data, err = wire.ParseString(s, ".signature")
 	}
 	return p, err
 }
 
-func (r *reader) readCall(v []byte) (lathe.Part, *wire.APIError) {
-	c := lathe.ToolCall{Extra: r.others(v, "type", "id", "name", "input")}
+func (r *reader) readCall(o wire.Object) (lathe.Part, *wire.APIError) {
+	c := lathe.ToolCall{Extra: o.Others("type", "id", "name", "input")}
 	var err *wire.APIError
-	if c.ID, err = wire.ParseString(r.get(v, "id"), ".id"); err != nil {
+	if c.ID, err = wire.ParseString(o.Get("id"), ".id"); err != nil {
 		return nil, err
 	}
 	if c.ID == "" {
 		return nil, wire.BadRequest(".id", "A call needs an id.")
 	}
-	name, err := wire.ParseString(r.get(v, "name"), ".name")
+	name, err := wire.ParseString(o.Get("name"), ".name")
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *reader) readCall(v []byte) (lathe.Part, *wire.APIError) {
 		return nil, wire.BadRequest(".name", "A call needs the name of its tool.")
 	}
 	c.Name = r.toolName(name)
-	switch input := r.get(v, "input"); {
+	switch input := o.Get("input"); {
 	case input == nil, string(input) == `""`:
 		c.Arguments = "{}"
 	case wire.Kind(input) == '{':
@@ -97,13 +97,13 @@ func (r *reader) readCall(v []byte) (lathe.Part, *wire.APIError) {
 
 // readResult parses a tool_result. If its content is not only one text and blobs, the raw content is kept in addition to its text:
 // see resultContent.
-func (r *reader) readResult(v []byte) (lathe.Part, *wire.APIError) {
-	res := lathe.ToolResult{Extra: r.others(v, "type", "tool_use_id", "content", "is_error")}
+func (r *reader) readResult(o wire.Object) (lathe.Part, *wire.APIError) {
+	res := lathe.ToolResult{Extra: o.Others("type", "tool_use_id", "content", "is_error")}
 	var err *wire.APIError
-	if res.CallID, err = wire.ParseString(r.get(v, "tool_use_id"), ".tool_use_id"); err != nil {
+	if res.CallID, err = wire.ParseString(o.Get("tool_use_id"), ".tool_use_id"); err != nil {
 		return nil, err
 	}
-	if flag := r.get(v, "is_error"); flag != nil {
+	if flag := o.Get("is_error"); flag != nil {
 		if res.IsError, err = wire.ParseBool(flag, ".is_error"); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (r *reader) readResult(v []byte) (lathe.Part, *wire.APIError) {
 	if res.IsError {
 		res.Code = lathe.CodeExecutionFailed
 	}
-	content := r.get(v, "content")
+	content := o.Get("content")
 	switch wire.Kind(content) {
 	case 0:
 		return res, nil

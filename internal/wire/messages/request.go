@@ -170,7 +170,12 @@ func (r *reader) readMetadata(v []byte) *wire.APIError {
 
 // drop notes the members of obj, which stands at the path at, that are not among the names given.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	for _, m := range members(obj, names...) {
+	r.dropMembers(at, members(obj, names...))
+}
+
+// dropMembers notes members that are not read.
+func (r *reader) dropMembers(at string, members []lathe.Member) {
+	for _, m := range members {
 		if len(r.Dropped) < wire.MaxDropped {
 			r.Dropped = append(r.Dropped, at+"."+m.Name)
 		}

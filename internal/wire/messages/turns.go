@@ -130,23 +130,23 @@ func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolRes
 	if err = wire.NeedObject(v, ""); err != nil {
 		return m, nil, err
 	}
-	for key := range r.index.Members(v) {
-		if err = wire.RejectAmbiguousKey(key, messageNames, ""); err != nil {
-			return m, nil, err
-		}
-	}
-	role, err := wire.ParseString(r.get(v, "role"), ".role")
+	var few wire.FewFields
+	o, err := wire.ReadObject(few[:0], r.index, v, messageNames)
 	if err != nil {
 		return m, nil, err
 	}
-	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: r.others(v, "role", "content")}
+	role, err := wire.ParseString(o.Get("role"), ".role")
+	if err != nil {
+		return m, nil, err
+	}
+	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: o.Others("role", "content")}
 	switch m.Role {
 	case lathe.RoleUser, lathe.RoleAssistant, lathe.RoleSystem:
 	default:
 		return m, nil, wire.BadRequest(".role", "Must be user, assistant or system.")
 	}
 	const at = ".content"
-	results, err = r.readContent(r.get(v, "content"), at, &m)
+	results, err = r.readContent(o.Get("content"), at, &m)
 	switch {
 	case err != nil:
 	case len(results) > 0 && m.Role != lathe.RoleUser:

@@ -9,34 +9,64 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// nameResults gives each tool result the name of the call that it answers, which the wire does not
-// repeat.
-func nameResults(msgs []lathe.Message) {
-	var names map[string]string
-	for i := range msgs {
-		for j, p := range msgs[i].Parts {
-			switch p := p.(type) {
-			case lathe.ToolCall:
-				if names == nil {
-					names = map[string]string{}
-				}
-				names[p.ID] = p.Name
-			case lathe.ToolResult:
-				p.Name = names[p.CallID]
-				msgs[i].Parts[j] = p
-			default: // no name
+// fewCalls is how many calls of one message are looked through for the one that a result answers.
+const fewCalls = 8
+
+// calledNames finds the names of calls by their ids, for results, which do not repeat them. Most results follow their calls.
+type calledNames struct {
+	before []lathe.Message   // the messages so far
+	last   int               // the index of the last of them that has calls
+	all    map[string]string // of all calls; nil until a result does not answer one of few calls in the last
+}
+
+// add adds the calls of the last message.
+func (c *calledNames) add() {
+	at := len(c.before) - 1
+	for _, p := range c.before[at].Parts {
+		if call, ok := p.(lathe.ToolCall); ok {
+			c.last = at
+			if c.all != nil {
+				c.all[call.ID] = call.Name
 			}
 		}
 	}
 }
 
-var roleKey = []byte(`"role"`)
+// of returns the name of the latest call with the id; "" if there is none.
+func (c *calledNames) of(id string) string {
+	if c.all == nil {
+		if len(c.before) > 0 && len(c.before[c.last].Parts) <= fewCalls {
+			name, found := "", false
+			for _, p := range c.before[c.last].Parts {
+				if call, ok := p.(lathe.ToolCall); ok && call.ID == id {
+					name, found = call.Name, true
+				}
+			}
+			if found {
+				return name
+			}
+		}
+		c.all = map[string]string{}
+		for i := range c.before {
+			for _, p := range c.before[i].Parts {
+				if call, ok := p.(lathe.ToolCall); ok {
+					c.all[call.ID] = call.Name
+				}
+			}
+		}
+	}
+	return c.all[id]
+}
 
 func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	if kind(v) != '[' {
 		return nil, wire.BadRequest("messages", "Must be an array.")
 	}
-	msgs := make([]lathe.Message, 0, min(bytes.Count(v, roleKey), len(v)/200)) // most messages are longer
+	n := 0
+	for range r.index.Elements(v) {
+		n++
+	}
+	msgs := make([]lathe.Message, 0, min(n, len(v)/200)) // most messages are longer
 	for el := range r.index.Elements(v) {
 		m, err := r.parseMessage(el)
 		if err != nil {
@@ -44,6 +74,8 @@ func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 			return nil, err
 		}
 		msgs = append(msgs, m)
+		r.called.before = msgs
+		r.called.add()
 	}
 	return msgs, nil
 }
@@ -70,14 +102,15 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	}
 	var content, refusal, callID, calls []byte
 	for key, v := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, messageNames, ""); err != nil {
+		name, err := wire.MemberName(key, messageNames, "")
+		if err != nil {
 			err.Param = "." + err.Param
 			return m, err
 		}
 		if string(v) == "null" {
 			continue
 		}
-		switch name := messageNames.Text(key); name {
+		switch name {
 		case "role":
 		case "content":
 			content = v
@@ -118,7 +151,11 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	if err != nil {
 		return m, err
 	}
-	m.Parts = append(m.Parts, ps...)
+	if m.Parts == nil {
+		m.Parts = ps
+	} else {
+		m.Parts = append(m.Parts, ps...)
+	}
 	if refusal != nil {
 		text, err := parseString(refusal, ".refusal")
 		if err != nil {
@@ -134,6 +171,12 @@ func (r *reader) parseResult(m *lathe.Message, content, callID []byte) *APIError
 	var err *APIError
 	if res.CallID, err = parseString(callID, ".tool_call_id"); err != nil {
 		return err
+	}
+	res.Name = r.called.of(res.CallID)
+	if kind(content) == '"' {
+		res.Content = rawjson.Text(content)
+		m.Parts = []lathe.Part{res}
+		return nil
 	}
 	ps, err := r.parseContent(content, ".content")
 	if err != nil {
@@ -182,15 +225,15 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 	var fn []byte
 	custom := false
 	for key, v := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, callNames, ""); err != nil {
+		name, err := wire.MemberName(key, callNames, "")
+		if err != nil {
 			err.Param = "." + err.Param
 			return c, err
 		}
 		if string(v) == "null" {
 			continue
 		}
-		var err *APIError
-		switch name := callNames.Text(key); name {
+		switch name {
 		case "id":
 			c.ID, err = parseString(v, ".id")
 		case "type":
@@ -222,10 +265,11 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 	var name, arguments []byte
 	var more []lathe.Member
 	for key, v := range r.index.Members(fn) {
-		if err := wire.RejectAmbiguousKey(key, callNames, ".function"); err != nil {
+		text, err := wire.MemberName(key, callNames, ".function")
+		if err != nil {
 			return c, err
 		}
-		switch text := callNames.Text(key); {
+		switch {
 		case text == "name":
 			name = v
 		case string(v) == "null":
@@ -278,10 +322,11 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	plain := true // it has no members but type and text
 	var raw, text []byte
 	for key, v := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, partNames, at); err != nil {
+		name, err := wire.MemberName(key, partNames, at)
+		if err != nil {
 			return nil, err
 		}
-		switch partNames.Text(key) {
+		switch name {
 		case "type":
 			raw = v
 		case "text":

@@ -18,6 +18,7 @@ type reader struct {
 	*ChatRequest
 	index   *rawjson.Index // of the body
 	lenient bool           // forms that a ChatRequest cannot hold are noted in Foreign
+	called  calledNames
 }
 
 // ParseRequest reads the body of a request. It is strict where a mistake would change what is
@@ -84,7 +85,7 @@ func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 		return nil, wire.BadRequest("", "The body must be a JSON object.")
 	}
 	req := &ChatRequest{N: 1}
-	r := &reader{req, index, lenient}
+	r := &reader{ChatRequest: req, index: index, lenient: lenient}
 	for key, v := range index.Members(body) {
 		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
 			return nil, err
@@ -107,7 +108,6 @@ func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 	if len(req.Messages) == 0 {
 		return nil, wire.BadRequest("messages", "There must be at least one message.")
 	}
-	nameResults(req.Messages)
 	return req, nil
 }
 

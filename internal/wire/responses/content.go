@@ -49,28 +49,28 @@ func (r *reader) parsePart(v []byte) (lathe.Part, *wire.APIError) {
 	if err := wire.NeedObject(v, ""); err != nil {
 		return nil, err
 	}
-	for key := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, partNames, ""); err != nil {
-			return nil, err
-		}
+	var few wire.FewFields
+	o, err := wire.ReadObject(few[:0], r.index, v, partNames)
+	if err != nil {
+		return nil, err
 	}
-	typ, err := wire.ParseString(r.get(v, "type"), ".type")
+	typ, err := wire.ParseString(o.Get("type"), ".type")
 	if err != nil {
 		return nil, err
 	}
 	switch typ {
 	case "input_text", "output_text", "text":
-		s, err := wire.ParseString(r.get(v, "text"), ".text")
+		s, err := wire.ParseString(o.Get("text"), ".text")
 		if err != nil {
 			return nil, err
 		}
-		t := lathe.Text{Text: s, Extra: r.partExtra(v)}
+		t := lathe.Text{Text: s, Extra: partExtra(o)}
 		if s == "" && len(t.Extra) == 0 {
 			return nil, nil
 		}
 		return t, nil
 	case "refusal":
-		s, err := wire.ParseString(r.get(v, "refusal"), ".refusal")
+		s, err := wire.ParseString(o.Get("refusal"), ".refusal")
 		if err != nil || s == "" {
 			return nil, err
 		}
@@ -85,8 +85,8 @@ func (r *reader) parsePart(v []byte) (lathe.Part, *wire.APIError) {
 
 // partExtra returns the unknown members of a part with text. It omits empty lists of annotations, and log probabilities, which
 // have no meaning in a request.
-func (r *reader) partExtra(v []byte) (extra []lathe.Member) {
-	for _, m := range r.others(v, "type", "text", "logprobs") {
+func partExtra(o wire.Object) (extra []lathe.Member) {
+	for _, m := range o.Others("type", "text", "logprobs") {
 		if m.Name != "annotations" || !emptyArray(m.Value) {
 			extra = append(extra, m)
 		}

@@ -104,36 +104,36 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 	if err := wire.NeedObject(v, ""); err != nil {
 		return err
 	}
-	for key := range r.index.Members(v) {
-		if err := wire.RejectAmbiguousKey(key, itemNames, ""); err != nil {
-			return err
-		}
+	var few wire.FewFields
+	o, err := wire.ReadObject(few[:0], r.index, v, itemNames)
+	if err != nil {
+		return err
 	}
 	typ := "message"
-	if raw := r.get(v, "type"); raw != nil {
+	if raw := o.Get("type"); raw != nil {
 		var err *wire.APIError
 		if typ, err = wire.ParseString(raw, ".type"); err != nil {
 			return err
 		}
-	} else if r.get(v, "role") == nil {
+	} else if o.Get("role") == nil {
 		return wire.BadRequest(".type", "An item needs a type.")
 	}
 	if typ == "mcp_approval_response" {
-		return r.parseApproval(v)
+		return r.parseApproval(o)
 	}
 	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // of the client's own calls, at the same time
 	switch typ {
 	case "message":
-		return r.parseMessage(v)
+		return r.parseMessage(v, o)
 	case "reasoning":
-		return r.parseReasoningItem(v)
+		return r.parseReasoningItem(o)
 	case "function_call", "custom_tool_call":
-		return r.parseCall(v, typ == "custom_tool_call")
+		return r.parseCall(o, typ == "custom_tool_call")
 	case "function_call_output", "custom_tool_call_output":
-		return r.parseResult(v)
+		return r.parseResult(o)
 	case "item_reference":
 		r.references = true
-		if _, err := wire.ParseString(r.get(v, "id"), ".id"); err != nil {
+		if _, err := wire.ParseString(o.Get("id"), ".id"); err != nil {
 			return err
 		}
 	case "mcp_call": // the model had the answers before it
@@ -143,12 +143,12 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 	return nil
 }
 
-func (r *reader) parseMessage(v []byte) *wire.APIError {
-	role, err := wire.ParseString(r.get(v, "role"), ".role")
+func (r *reader) parseMessage(v []byte, o wire.Object) *wire.APIError {
+	role, err := wire.ParseString(o.Get("role"), ".role")
 	if err != nil {
 		return err
 	}
-	content := r.get(v, "content")
+	content := o.Get("content")
 	if content == nil {
 		return wire.BadRequest(".content", "A message needs content.")
 	}
@@ -156,7 +156,7 @@ func (r *reader) parseMessage(v []byte) *wire.APIError {
 	switch m.Role {
 	case lathe.RoleAssistant:
 		r.Approvals = nil // the model had the answers before it
-		return r.parseAnswer(v, content)
+		return r.parseAnswer(v, o, content)
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
 	default:
 		return wire.BadRequest(".role", "Must be user, assistant, system or developer.")
@@ -164,18 +164,18 @@ func (r *reader) parseMessage(v []byte) *wire.APIError {
 	if m.Parts, err = r.parseContent(content, ".content"); err != nil {
 		return err
 	}
-	m.Extra = r.others(v, "type", "role", "content", "id", "status")
+	m.Extra = o.Others("type", "role", "content", "id", "status")
 	r.begin(m)
 	return nil
 }
 
 // parseAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
-func (r *reader) parseAnswer(v, content []byte) *wire.APIError {
+func (r *reader) parseAnswer(v []byte, o wire.Object, content []byte) *wire.APIError {
 	parts, err := r.parseContent(content, ".content")
 	if err != nil {
 		return err
 	}
-	phase := r.get(v, "phase")
+	phase := o.Get("phase")
 	if phase != nil {
 		if _, err := wire.ParseString(phase, ".phase"); err != nil {
 			return err
@@ -195,30 +195,30 @@ func (r *reader) parseAnswer(v, content []byte) *wire.APIError {
 		default: // has no phase
 		}
 	}
-	r.drop(v, "", "type", "role", "content", "phase", "id", "status")
+	r.dropMembers("", o.Others("type", "role", "content", "phase", "id", "status"))
 	t := r.assistant()
 	t.message.Parts = append(t.message.Parts, parts...)
 	return nil
 }
 
-func (r *reader) parseReasoningItem(v []byte) *wire.APIError {
+func (r *reader) parseReasoningItem(o wire.Object) *wire.APIError {
 	var p lathe.Reasoning
 	var err *wire.APIError
 	for _, m := range [...]struct {
 		name string
 		to   *string
 	}{{"id", &p.ID}, {fieldEncrypted, &p.Data}} {
-		if raw := r.get(v, m.name); raw != nil {
+		if raw := o.Get(m.name); raw != nil {
 			if *m.to, err = wire.ParseString(raw, "."+m.name); err != nil {
 				return err
 			}
 		}
 	}
-	summary, err := parseTexts(r.get(v, "summary"), ".summary")
+	summary, err := parseTexts(o.Get("summary"), ".summary")
 	if err != nil {
 		return err
 	}
-	thoughts, err := parseTexts(r.get(v, "content"), ".content")
+	thoughts, err := parseTexts(o.Get("content"), ".content")
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (r *reader) parseReasoningItem(v []byte) *wire.APIError {
 	} else if thoughts != "" {
 		r.note(".content")
 	}
-	r.drop(v, "", "type", "id", fieldEncrypted, "summary", "content", "status")
+	r.dropMembers("", o.Others("type", "id", fieldEncrypted, "summary", "content", "status"))
 	if p.Data != "" {
 		p.Field = fieldEncrypted
 	}
@@ -268,21 +268,21 @@ const maxAnswers = 256
 // partBreak stands between the parts of a summary.
 const partBreak = "\n\n"
 
-func (r *reader) parseCall(v []byte, custom bool) *wire.APIError {
+func (r *reader) parseCall(o wire.Object, custom bool) *wire.APIError {
 	c := lathe.ToolCall{}
 	var err *wire.APIError
-	if c.ID, err = wire.ParseString(r.get(v, "call_id"), ".call_id"); err != nil {
+	if c.ID, err = wire.ParseString(o.Get("call_id"), ".call_id"); err != nil {
 		return err
 	}
 	if c.ID == "" {
 		return wire.BadRequest(".call_id", "Must not be empty.")
 	}
-	name, err := wire.ParseString(r.get(v, "name"), ".name")
+	name, err := wire.ParseString(o.Get("name"), ".name")
 	if err != nil {
 		return err
 	}
 	space := ""
-	if raw := r.get(v, "namespace"); raw != nil {
+	if raw := o.Get("namespace"); raw != nil {
 		if space, err = wire.ParseString(raw, ".namespace"); err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (r *reader) parseCall(v []byte, custom bool) *wire.APIError {
 	if custom {
 		args = inputName
 	}
-	if raw := r.get(v, args); raw != nil {
+	if raw := o.Get(args); raw != nil {
 		if c.Arguments, err = wire.ParseString(raw, "."+args); err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (r *reader) parseCall(v []byte, custom bool) *wire.APIError {
 	case c.Arguments == "":
 		c.Arguments = "{}"
 	}
-	c.Extra = r.others(v, "type", "id", "call_id", "name", "namespace", "status", args)
+	c.Extra = o.Others("type", "id", "call_id", "name", "namespace", "status", args)
 	t := r.assistant()
 	same := r.waiting[c.ID]
 	if n := len(same); n > 0 && same[n-1].turn == t {
@@ -316,16 +316,16 @@ func (r *reader) parseCall(v []byte, custom bool) *wire.APIError {
 	return nil
 }
 
-func (r *reader) parseResult(v []byte) *wire.APIError {
-	id, err := wire.ParseString(r.get(v, "call_id"), ".call_id")
+func (r *reader) parseResult(o wire.Object) *wire.APIError {
+	id, err := wire.ParseString(o.Get("call_id"), ".call_id")
 	if err != nil {
 		return err
 	}
 	res := lathe.ToolResult{CallID: id, Name: r.calls[id]}
-	if err := r.readOutput(&res, r.get(v, "output"), ".output"); err != nil {
+	if err := r.readOutput(&res, o.Get("output"), ".output"); err != nil {
 		return err
 	}
-	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: r.others(v, "type", "id", "call_id", "output", "status")}
+	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: o.Others("type", "id", "call_id", "output", "status")}
 	m.Wire = lathe.WireResponses
 	waiting := r.waiting[id]
 	if len(waiting) > 0 {
@@ -355,10 +355,10 @@ func (r *reader) orphans() *wire.APIError {
 // parseApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
 // name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
 // accept answers that it has applied before.
-func (r *reader) parseApproval(v []byte) *wire.APIError {
+func (r *reader) parseApproval(o wire.Object) *wire.APIError {
 	var a wire.ApprovalAnswer
 	var err *wire.APIError
-	id, other := r.get(v, "approval_request_id"), r.get(v, "request_id")
+	id, other := o.Get("approval_request_id"), o.Get("request_id")
 	if id == nil && other != nil {
 		if a.ID, err = wire.ParseString(other, ".request_id"); err != nil {
 			return err
@@ -369,10 +369,10 @@ func (r *reader) parseApproval(v []byte) *wire.APIError {
 	if other != nil && id != nil && !bytes.Equal(id, other) {
 		return wire.BadRequest(".request_id", "The approval has two ids. Send approval_request_id alone.")
 	}
-	if a.Approve, err = wire.ParseBool(r.get(v, "approve"), ".approve"); err != nil {
+	if a.Approve, err = wire.ParseBool(o.Get("approve"), ".approve"); err != nil {
 		return err
 	}
-	if raw := r.get(v, "reason"); raw != nil {
+	if raw := o.Get("reason"); raw != nil {
 		if a.Reason, err = wire.ParseString(raw, ".reason"); err != nil {
 			return err
 		}

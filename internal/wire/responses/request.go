@@ -302,7 +302,12 @@ func (r *reader) keepRest(name string, obj []byte, names ...string) {
 
 // drop records as dropped the members of obj, whose path is at, that are not in names.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	for _, m := range r.others(obj, names...) {
+	r.dropMembers(at, r.others(obj, names...))
+}
+
+// dropMembers notes members that are not read.
+func (r *reader) dropMembers(at string, members []lathe.Member) {
+	for _, m := range members {
 		r.note(at + "." + m.Name)
 	}
 }
