@@ -115,15 +115,32 @@ func clonePointer[T any](p *T) *T {
 
 func cloneMessages(ms []lathe.Message) []lathe.Message {
 	out := slices.Clone(ms)
+	n := 0
 	for i := range out {
-		out[i] = cloneMessage(out[i])
+		n += len(out[i].Parts)
+	}
+	parts := make([]lathe.Part, 0, n) // of all messages, which are kept as long as each other
+	for i := range out {
+		m := &out[i]
+		if m.Parts != nil {
+			first := len(parts)
+			parts = append(parts, m.Parts...)
+			m.Parts = parts[first:len(parts):len(parts)]
+		}
+		cloneInner(m)
 	}
 	return out
 }
 
 func cloneMessage(m lathe.Message) lathe.Message {
-	m.Extra = cloneMembers(m.Extra)
 	m.Parts = slices.Clone(m.Parts)
+	cloneInner(&m)
+	return m
+}
+
+// cloneInner replaces what the members and parts of m refer to by copies. It writes to m.Parts.
+func cloneInner(m *lathe.Message) {
+	m.Extra = cloneMembers(m.Extra)
 	for i, p := range m.Parts {
 		switch p := p.(type) {
 		case lathe.Blob:
@@ -147,7 +164,6 @@ func cloneMessage(m lathe.Message) lathe.Message {
 		case lathe.Text, lathe.Reasoning, lathe.Refusal: // values of strings
 		}
 	}
-	return m
 }
 
 func cloneBlob(b lathe.Blob) lathe.Blob {

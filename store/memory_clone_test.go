@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
@@ -78,4 +79,44 @@ func TestMemorySharesInputsAmongGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// The messages of a log that is read share memory for their parts: changing one message, or appending to it, changes neither another nor
+// the log.
+func TestMemoryKeepsTheMessagesOfARunApart(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), NewMemory(nil)
+	given := []lathe.Message{lathe.User("a"), {Role: lathe.RoleAssistant}, {Role: lathe.RoleUser, Parts: []lathe.Part{}}, {Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: "b"}, lathe.Opaque{JSON: []byte(`{"c":1}`)}}}, lathe.User("d")}
+	want := fmt.Sprintf("%#v", given)
+	if _, err := s.Append(ctx, "r", 0, event.Event{ID: 1, RunID: "r", Data: &event.RunStarted{Messages: given}}); err != nil {
+		t.Fatal(err)
+	}
+	spoil := func(messages []lathe.Message) {
+		for i := range messages {
+			for k, p := range messages[i].Parts {
+				if o, ok := p.(lathe.Opaque); ok {
+					clear(o.JSON)
+				}
+				messages[i].Parts[k] = lathe.Text{Text: "spoilt"}
+			}
+			messages[i].Parts = append(messages[i].Parts, lathe.Text{Text: "more"})
+		}
+	}
+	spoil(given)
+	for range 2 {
+		for e, err := range s.Read(ctx, "r", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := e.Data.(*event.RunStarted).Messages
+			if got := fmt.Sprintf("%#v", messages); got != want {
+				t.Fatalf("the log has %s, want %s", got, want)
+			}
+			messages[0].Parts = append(messages[0].Parts, lathe.Text{Text: "more"})
+			if text := messages[3].Text(); text != "b" {
+				t.Errorf("an append to one message has changed another to %q", text)
+			}
+			spoil(messages)
+		}
+	}
 }
