@@ -11,3 +11,28 @@ func PlainString(b []byte, i int) (end int, plain bool) {
 	}
 	return end + 1, ascii || utf8.Valid(b[i:end])
 }
+
+// AppendSimple appends the text of the string whose text begins at b[i], and returns the index behind the quote that ends it. ok is false if
+// the string has an escape of more than one character, a control character or bytes that are not UTF-8, or does not end: out and end then
+// mean nothing.
+func AppendSimple(dst, b []byte, i int) (out []byte, end int, ok bool) {
+	for {
+		end, ascii := plainEnd(b, i)
+		if end+1 > len(b) || !ascii && !utf8.Valid(b[i:end]) {
+			return dst, 0, false
+		}
+		dst = append(dst, b[i:end]...)
+		if b[end] == '"' {
+			return dst, end + 1, true
+		}
+		if b[end] != '\\' || end+1 == len(b) {
+			return dst, 0, false
+		}
+		c := simpleEscapes[b[end+1]]
+		if c == 0 {
+			return dst, 0, false
+		}
+		dst = append(dst, c)
+		i = end + 2
+	}
+}

@@ -21,3 +21,20 @@ func TestPlainString(t *testing.T) {
 		}
 	}
 }
+
+func TestAppendSimple(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", strings.Repeat("long text of many words ", 9), "Köln", "日本語", "a\nb", `a\nb`, `\"`, `a\\`, `\/\b\f\r\t`, `é\n日本`, `\u0041`, `\x`, `\`, "\xff", `a\n` + "\xe2\x82"} {
+		for _, front := range []string{"", `{"a":`} {
+			for _, back := range []string{`"`, `",`, `"}` + "\n", ""} {
+				b := []byte(front + `"` + text + back)
+				out, end, ok := AppendSimple([]byte("before"), b, len(front)+1)
+				unquoted, err := AppendUnquote([]byte("before"), []byte(`"`+text+`"`))
+				want := err == nil && back != "" && !strings.Contains(text, `\u`)
+				if ok != want || ok && (end != len(front)+len(text)+2 || string(out) != string(unquoted)) {
+					t.Errorf("%q: %q %d %v, want %q %v", b, out, end, ok, unquoted, want)
+				}
+			}
+		}
+	}
+}

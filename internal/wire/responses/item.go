@@ -104,9 +104,25 @@ func (a *Assembler) unquote(v []byte) []byte {
 // write appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
 func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	start := b.Len()
+	if len(text) > b.Cap()-start {
+		b.Grow(max(len(text), b.Cap())) // twice the memory, for a text comes in small pieces
+	}
 	b.Write(text)
 	a.size += len(text)
 	return b.String()[start:]
+}
+
+// appendPiece appends a delta that has only these members. It writes them in their place: a Delta is large to copy.
+func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string) []lathe.Delta {
+	n := len(dst)
+	if n == cap(dst) {
+		return append(dst, lathe.Delta{Kind: kind, Index: index, Text: text})
+	}
+	dst = dst[:n+1]
+	d := &dst[n]
+	*d = lathe.Delta{}
+	d.Kind, d.Index, d.Text = kind, index, text
+	return dst
 }
 
 // rest returns the part of whole that follows the pieces in b. It returns false if whole does not begin with them.
@@ -193,7 +209,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	case it.phase == phaseCommentary:
 		kind = lathe.DeltaCommentary
 	}
-	return append(dst, lathe.Delta{Kind: kind, Text: a.write(&p.text, text)})
+	return appendPiece(dst, kind, 0, a.write(&p.text, text))
 }
 
 // readReasoning reads an event with a piece, or with the complete text, of one text of a reasoning item.
@@ -220,7 +236,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, []byte(partBreak))})
 	}
 	it.from, it.piece = from, index
-	return append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, text)})
+	return appendPiece(dst, lathe.DeltaReasoning, 0, a.write(&it.text, text))
 }
 
 // readArguments reads an event with a piece of the arguments of a call, or with all of them.
@@ -272,7 +288,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 	if len(text) == 0 {
 		return dst
 	}
-	return append(it.start(dst), lathe.Delta{Kind: lathe.DeltaCallArgs, Index: it.call, Text: a.write(&it.args, text)})
+	return appendPiece(it.start(dst), lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
 }
 
 // sameObject reports whether two texts are JSON of equal values: some servers encode the arguments again at the end of a call.

@@ -68,39 +68,49 @@ func (m *memo) learn(e *ev, data []byte) {
 	m.text = append(m.text, data[end:]...)
 }
 
-// match returns the piece of an event of the remembered form, as a JSON string. plain is set if its text has no escapes.
-func (m *memo) match(data []byte) (piece []byte, plain, ok bool) {
+// match returns the text of the piece of an event of the remembered form. It is a part of data or of scratch, which match may use and returns.
+func (m *memo) match(scratch, data []byte) (piece, used []byte, ok bool) {
 	pos, text := 0, 0
 	for _, h := range m.holes {
 		n := h.at - text
 		if len(data)-pos <= n || string(data[pos:pos+n]) != string(m.text[text:h.at]) {
-			return nil, false, false
+			return nil, scratch, false
 		}
 		pos, text = pos+n, h.at
 		if h.digit {
 			end := digits(data, pos)
 			if end == pos {
-				return nil, false, false
+				return nil, scratch, false
 			}
 			pos = end
 			continue
 		}
 		if data[pos] != '"' {
-			return nil, false, false
+			return nil, scratch, false
 		}
-		end, simple := rawjson.PlainString(data, pos+1)
-		if !simple {
-			var err error
-			if end, err = rawjson.Scan(data, pos); err != nil {
-				return nil, false, false
+		end, plain := rawjson.PlainString(data, pos+1)
+		switch {
+		case plain && h.piece:
+			piece = data[pos+1 : end-1]
+		case plain:
+		default:
+			var simple bool
+			if scratch, end, simple = rawjson.AppendSimple(scratch[:0], data, pos+1); !simple {
+				var err error
+				if end, err = rawjson.Scan(data, pos); err != nil {
+					return nil, scratch, false
+				}
+				scratch = rawjson.AppendUnquoteLossy(scratch[:0], data[pos:end])
 			}
-		}
-		if h.piece {
-			piece, plain = data[pos:end], simple
+			if h.piece {
+				piece = scratch
+			} else if piece != nil { // it may stand in scratch
+				return nil, scratch, false
+			}
 		}
 		pos = end
 	}
-	return piece, plain, bytes.Equal(data[pos:], m.text[text:])
+	return piece, scratch, bytes.Equal(data[pos:], m.text[text:])
 }
 
 // again appends the delta of an event of the remembered form. ok is false if data is not one.
@@ -109,14 +119,9 @@ func (a *Assembler) again(dst []lathe.Delta, data []byte) (_ []lathe.Delta, ok b
 	if m.kind == itemOpaque {
 		return dst, false
 	}
-	piece, plain, ok := m.match(data)
-	if !ok {
+	piece, scratch, ok := m.match(a.scratch, data)
+	if a.scratch = scratch; !ok {
 		return dst, false
-	}
-	if text := piece[1 : len(piece)-1]; plain {
-		piece = text
-	} else {
-		piece = a.unquote(piece)
 	}
 	switch m.kind {
 	case itemMessage:

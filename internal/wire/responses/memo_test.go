@@ -18,7 +18,7 @@ func assembleEvents(events []string, memo bool) (deltas []lathe.Delta, f *lathe.
 	for _, data := range events {
 		if !memo {
 			a.memo.kind = itemOpaque
-		} else if _, _, ok := a.memo.match([]byte(data)); ok && a.memo.kind != itemOpaque {
+		} else if _, _, ok := a.memo.match(nil, []byte(data)); ok && a.memo.kind != itemOpaque {
 			hits++
 		}
 		if deltas, err = a.Append(deltas, "", []byte(data)); err != nil {
@@ -50,7 +50,7 @@ func memoEvents(member, kind, item string, pieces ...string) []string {
 // result is that of parsing each event.
 func TestMemoChangesNothing(t *testing.T) {
 	t.Parallel()
-	pieces := []string{`"a"`, `"word "`, `"\"q\" \\u00e9 \ud83d\ude00"`, `"é"`, `""`, `"{\"n\":"`, `"1}"`, `"end"`}
+	pieces := []string{`"a"`, `"word "`, `"\"q\" \\u00e9 \ud83d\ude00"`, `"a \"b\"\n"`, `"\\ é \t"`, `"é"`, `""`, `"{\"n\":"`, `"1}"`, `"end"`}
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, events := range map[string][]string{
 		"text":      memoEvents("content_index", "output_text", `{"id":"i_1","type":"message"}`, pieces...),
@@ -76,7 +76,9 @@ func TestMemoChangesNothing(t *testing.T) {
 			i := first + random.IntN(2)
 			b := []byte(damaged[i])
 			at := random.IntN(len(b))
-			switch random.IntN(4) {
+			switch random.IntN(5) {
+			case 4:
+				b = []byte(strings.Replace(string(b), `"obfuscation":"`, `"obfuscation":"`+[]string{`\n`, `\u0041`, `\"`, "\xff"}[random.IntN(4)], 1))
 			case 0:
 				b[at] = byte(random.IntN(256))
 			case 1:

@@ -149,6 +149,11 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 	if kind == partRefusal {
 		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
 	}
+	return w.sayText(dst, it, text)
+}
+
+// sayText appends a piece of the open text of a message.
+func (w *writer) sayText(dst []byte, it *outItem, text string) []byte {
 	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
 }
 

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -42,36 +43,62 @@ type writer struct {
 	frame     frame
 }
 
-// A frame has what the events with pieces of one part have in common: the bytes before the number of the event, and those between
-// the number and the piece.
+// A frame is the last event with a piece, up to the piece. The next event with a piece of the same part differs from it in
+// its number only.
 type frame struct {
-	item          *outItem
-	part          int
-	kind          partKind
-	before, after []byte
+	item     *outItem
+	part     int
+	kind     partKind
+	seq      int // the number that is in text
+	from, to int // where it stands
+	text     []byte
 }
+
+// count makes the number of the event one more, in its place. It returns false if the number gets another digit.
+func (f *frame) count() bool {
+	for i := f.to - 1; i >= f.from; i-- {
+		if f.text[i] < '9' {
+			f.text[i]++
+			f.seq++
+			return true
+		}
+		f.text[i] = '0'
+	}
+	return false
+}
+
+// of reports whether the frame is of the open part of an item.
+func (f *frame) of(it *outItem) bool { return f.item == it && f.part == it.parts && f.kind == it.part }
 
 // delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
 // none. more are further members.
 func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
 	f := &w.frame
-	if f.item != it || f.part != it.parts || f.kind != it.part {
-		f.item, f.part, f.kind = it, it.parts, it.part
-		f.before = append(append(append(f.before[:0], "event: "...), typ...), "\ndata: {\"type\":\""...)
-		f.before = append(append(f.before, typ...), `","sequence_number":`...)
-		f.after = rawjson.AppendQuote(append(f.after[:0], `,"item_id":`...), it.id)
-		f.after = appendInt(f.after, "output_index", int64(it.index))
+	if !f.of(it) || w.seq != f.seq+1 || !f.count() {
+		f.item, f.part, f.kind, f.seq = it, it.parts, it.part, w.seq
+		f.text = append(append(append(f.text[:0], "event: "...), typ...), "\ndata: {\"type\":\""...)
+		f.text = append(append(f.text, typ...), `","sequence_number":`...)
+		f.from = len(f.text)
+		f.text = strconv.AppendInt(f.text, int64(w.seq), 10)
+		f.to = len(f.text)
+		f.text = rawjson.AppendQuote(append(f.text, `,"item_id":`...), it.id)
+		f.text = appendInt(f.text, "output_index", int64(it.index))
 		if index != "" {
-			f.after = appendInt(f.after, index, int64(it.parts))
+			f.text = appendInt(f.text, index, int64(it.parts))
 		}
-		f.after = wire.AppendKey(append(f.after, more...), "delta")
+		f.text = wire.AppendKey(append(f.text, more...), "delta")
 	}
-	dst = strconv.AppendInt(append(dst, f.before...), int64(w.seq), 10)
 	w.seq++
-	dst = append(dst, f.after...)
+	dst = append(dst, f.text...)
 	from := len(dst)
 	dst = rawjson.AppendQuote(dst, text)
+	if n := len(dst) - from; n > cap(it.encoded)-len(it.encoded) {
+		it.encoded = slices.Grow(it.encoded, max(n, cap(it.encoded))) // twice the memory, for a text comes in small pieces
+	}
 	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
+	if !w.padded {
+		return end(dst)
+	}
 	return w.endPiece(dst, len(dst)-from)
 }
 
@@ -164,12 +191,16 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.ended {
 		return dst
 	}
-	d.Text = valid(d.Text)
+	if it := w.frame.item; d.Kind == lathe.DeltaText && d.Text != "" && len(w.queue) == 0 && len(w.open) == 1 && w.open[0] == it &&
+		it.kind == itemMessage && it.phase == "" && it.part == partText && w.frame.of(it) { // as most deltas
+		return w.sayText(dst, it, d.Text)
+	}
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData:
 		if d.Text == "" {
 			return dst
 		}
+		d.Text = valid(d.Text)
 		if len(w.queue) == 0 {
 			return w.show(w.AppendStart(dst), d)
 		}
@@ -188,7 +219,7 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		if c.item != nil && c.item.kind == itemCall && len(c.args) == 0 && d.Text != "" && len(w.queue) > 0 && w.queue[0].call == c {
 			return w.args(dst, c.item, d.Text)
 		}
-		c.args = append(c.args, d.Text...)
+		c.args = append(c.args, valid(d.Text)...)
 	case lathe.DeltaCallEnd:
 		c := w.call(d.Index)
 		if c.item == nil && c.id == "" {

@@ -254,3 +254,49 @@ func TestW32_ErrorEventHasBothForms(t *testing.T) {
 		}
 	}
 }
+
+// Events with pieces of one part are written from the event before them. Their numbers go on past each further digit, and after events of
+// another kind, of which a model server may have sent any number.
+func TestWriterNumbersEvents(t *testing.T) {
+	t.Parallel()
+	w := newWriter(testHead(t, `{"model":"m","input":"x"}`))
+	var stream []byte
+	for i := range 1100 {
+		switch {
+		case i == 300:
+			stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaReasoning, Text: "thought"})
+		case i == 600:
+			w.seq = 99997
+		}
+		stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaText, Text: "wörd \"\n\xff"})
+	}
+	n, pieces := 0, 0
+	for _, e := range events(w.AppendFinish(stream, &lathe.Finish{}, nil)) {
+		if string(e.data) == endOfStream {
+			break
+		}
+		var event struct {
+			Number int    `json:"sequence_number"`
+			Type   string `json:"type"`
+			Delta  string `json:"delta"`
+		}
+		if err := json.Unmarshal(e.data, &event); err != nil {
+			t.Fatal(err)
+		}
+		if pieces == 600 && n < 99997 {
+			n = 99997
+		}
+		if event.Number != n || event.Type != e.typ {
+			t.Fatalf("event %d of type %s has the number %d: %s", n, e.typ, event.Number, e.data)
+		}
+		n++
+		if event.Type == "response.output_text.delta" {
+			if pieces++; event.Delta != "wörd \"\n\uFFFD" {
+				t.Fatalf("piece %q", event.Delta)
+			}
+		}
+	}
+	if pieces != 1100 {
+		t.Errorf("%d pieces", pieces)
+	}
+}
