@@ -187,15 +187,18 @@ func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Ev
 	stored := make(chan struct{})
 	e.flushing[runID] = stored
 	e.mu.Unlock()
-	go func() {
-		defer func() {
-			e.mu.Lock()
-			delete(e.flushing, runID)
-			e.mu.Unlock()
-			close(stored)
-		}()
-		e.storeWhole(ctx, runID, events)
+	go e.storeBeside(ctx, runID, events, stored)
+}
+
+// storeBeside stores a run that has ended and is among those that are flushed, and closes stored.
+func (e *Engine) storeBeside(ctx context.Context, runID string, events []event.Event, stored chan struct{}) {
+	defer func() {
+		e.mu.Lock()
+		delete(e.flushing, runID)
+		e.mu.Unlock()
+		close(stored)
 	}()
+	e.storeWhole(ctx, runID, events)
 }
 
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {

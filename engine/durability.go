@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -50,6 +51,9 @@ type RunOptions struct {
 	MustPersist func(event.Data) bool
 	// Sinks receive the events of this run only, after the sinks of the engine.
 	Sinks []event.Sink
+	// Cancel cancels the context of the run, for a caller that made the context for this run alone and cancels it afterwards: the engine calls
+	// Cancel with the cause if the store fails, and makes no context of its own. nil: it makes one.
+	Cancel context.CancelCauseFunc
 }
 
 // check returns an error for options that contradict each other or the run.

@@ -177,9 +177,11 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	if s.log == nil && e.opts.Audit == nil { // nothing here can end the run
 		return s.execute(ctx, l)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s.cancel = cancel
+	if s.cancel = opts.Cancel; s.cancel == nil {
+		ctx, s.cancel = context.WithCancelCause(ctx)
+		defer s.cancel(nil)
+	}
+	cancel := s.cancel
 	if s.log == nil {
 		return s.execute(ctx, l)
 	}

@@ -325,6 +325,31 @@ func TestStorePanicEndsRun(t *testing.T) {
 	}
 }
 
+// With a Cancel of the caller, the engine cancels the caller's context if the store fails, and leaves it alone otherwise.
+func TestStoreFailureCancelsTheContextOfTheCaller(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	for _, durability := range []engine.Durability{engine.Immediate, engine.Deferred} {
+		for _, failAt := range []string{"", "RunStarted", "ModelCallFinished", "ToolCallPlanned"} {
+			store, c := &memory{failAt: failAt, err: full}, &counter{}
+			opts := &engine.RunOptions{Durability: durability}
+			if durability == engine.Deferred { // and stored from the first event on
+				opts.MustPersist = func(event.Data) bool { return true }
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			opts.Cancel = cancel
+			res, err := newEngine(t, &engine.Options{Store: store}).Run(ctx, newLoop(t, model{pieces: 2}, c), input(), opts)
+			if failed := failAt != ""; errors.Is(err, full) != failed || errors.Is(context.Cause(ctx), full) != failed || (ctx.Err() != nil) != failed {
+				t.Errorf("%v, failing at %q: %v, %v, the context %v", durability, failAt, res.Reason, err, context.Cause(ctx))
+			}
+			if called := c.count() > 0; called != (failAt == "") {
+				t.Errorf("%v, failing at %q: the tool was called: %v", durability, failAt, called)
+			}
+			cancel(nil)
+		}
+	}
+}
+
 func TestLogThatIsThereIsAConflict(t *testing.T) {
 	t.Parallel()
 	store := &memory{log: map[string][]event.Event{"run_1": {{ID: 1}}}}

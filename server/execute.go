@@ -122,7 +122,7 @@ func (ex *executor) runInline(ctx context.Context, c *caller, j *job, sinks ...e
 		}
 		f.finish(res)
 	}()
-	res = ex.execute(ctx, j, j.sinks(sinks))
+	res = ex.execute(ctx, f.cancel, j, j.sinks(sinks))
 	return res
 }
 
@@ -153,7 +153,7 @@ func (ex *executor) start(ctx context.Context, c *caller, j *job, wake func(), s
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		f.finish(ex.execute(ctx, j, sinks))
+		f.finish(ex.execute(ctx, f.cancel, j, sinks))
 	}()
 	return f, func() {
 		f.detachRequest()
@@ -232,15 +232,15 @@ func (ex *executor) startSupervised(ctx context.Context, j *job, sinks []event.S
 	return ex.opts.Supervisor.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
 }
 
-// execute runs a job to its end, or until it waits.
-func (ex *executor) execute(ctx context.Context, j *job, sinks []event.Sink) *event.Result {
+// execute runs a job to its end, or until it waits. cancel is that of ctx.
+func (ex *executor) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
 	switch {
 	case j.due != nil:
 		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, // its error is in the result
-			&engine.RunOptions{Durability: engine.Deferred, MustPersist: j.due, Sinks: sinks})
+			&engine.RunOptions{Durability: engine.Deferred, MustPersist: j.due, Sinks: sinks, Cancel: cancel})
 		return res
 	case j.resume == "":
-		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks}) // its error is in the result
+		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks, Cancel: cancel}) // its error is in the result
 		return res
 	}
 	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
