@@ -188,3 +188,45 @@ func TestCommandRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The lanes of an MCP server use its tools: a list that is not complete and a call of a tool that is not there are errors.
+func TestMCPLanes(t *testing.T) {
+	s := &settings{dir: t.TempDir()}
+	const n = 3
+	for _, l := range s.mcpLanes() {
+		op, stop, err := l.prepare(n)
+		if err != nil {
+			t.Fatalf("%s: %v", l.name, err)
+		}
+		for range 2 { // the definitions are pinned by the first start, and compared by the second
+			if err := op(); err != nil {
+				t.Errorf("%s: %v", l.name, err)
+			}
+		}
+		stop()
+	}
+	server := newMCPServer(n)
+	defer server.Close()
+	if err := listWithSDK(server.URL, n+1); err == nil {
+		t.Error("a tool is missing, and nothing fails")
+	}
+	path, err := s.mcpConfig(server.URL, nowhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newApp(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := callMCPTool(a.Handler(), n-1); err != nil {
+		t.Error(err)
+	}
+	if err := callMCPTool(a.Handler(), n); err == nil {
+		t.Error("a tool that the server does not have is called")
+	}
+}

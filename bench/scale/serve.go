@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lathe-run/lathe/app"
@@ -67,12 +68,18 @@ const (
 	answerGemini    = `{"candidates":[{"content":{"role":"model","parts":[{"text":"A short answer."}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":5,"totalTokenCount":105},"modelVersion":"m"}`
 )
 
+// modelBodies are buffers of the model server, which is in the process that is measured on some curves.
+var modelBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // modelServer answers on all wires: whole answers, and streams on chat completions if they are asked for.
 func modelServer(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
+	read := modelBodies.Get().(*bytes.Buffer)
+	defer modelBodies.Put(read)
+	read.Reset()
+	if _, err := read.ReadFrom(r.Body); err != nil {
 		return
 	}
+	body := read.Bytes()
 	w.Header().Set("Content-Type", "application/json")
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/chat/completions"):

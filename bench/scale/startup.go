@@ -13,16 +13,15 @@ import (
 	"github.com/lathe-run/lathe/app"
 )
 
-// startUp measures the start of an application whose tools are the operations of an OpenAPI document, and a request that offers all
-// of them.
+// startUp measures the start of an application whose tools are the operations of an OpenAPI document, or those of an MCP server, and a
+// request that offers all of them.
 func startUp(s *settings) (*Chart, error) {
-	c := &Chart{Title: "Start-up with the operations of an OpenAPI document", Size: "operations, each with a schema of its own"}
-	sizes := steps(10, 2000)
+	c := &Chart{Title: "Start-up with many tools of an OpenAPI document or an MCP server", Size: "tools, each with a schema of its own"}
+	sizes, mcpSizes := steps(10, 2000), steps(10, 5000)
 	if s.quick {
-		sizes = []int{1, 5, 20}
+		sizes, mcpSizes = []int{1, 5, 20}, []int{1, 5, 20}
 	}
-	const panel = "CPU time"
-	return c, s.operations(c, panel, sizes, []lane{
+	if err := s.operations(c, "OpenAPI operations", sizes, []lane{
 		{name: "read the configuration and start", prepare: func(n int) (func() error, func(), error) {
 			path, err := s.openAPIConfig(n, nowhere)
 			return func() error {
@@ -34,7 +33,11 @@ func startUp(s *settings) (*Chart, error) {
 			}, nil, err
 		}},
 		{name: "a request", prepare: s.openAPIRequest},
-	})
+	}); err != nil {
+		return nil, err
+	}
+	c.note("The MCP server and the model server are in the same process: what they do is part of the cost.")
+	return c, s.operations(c, "Tools of an MCP server", mcpSizes, s.mcpLanes())
 }
 
 // openAPIDocument is a document with n operations.
@@ -68,9 +71,14 @@ func (s *settings) openAPIConfig(n int, model string) (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "api.json"), doc, 0o600); err != nil {
 		return "", err
 	}
+	return writeToolConfig(dir, `openapi: {catalogue: {file: api.json, server: "http://127.0.0.1:9", tags: [all], allowlist: ["*"]}}`, model)
+}
+
+// writeToolConfig writes a configuration with a line of tools, whose number is not limited, and returns its path.
+func writeToolConfig(dir, tools, model string) (string, error) {
 	text := `tools:
   builtin: []
-  openapi: {catalogue: {file: api.json, server: "http://127.0.0.1:9", tags: [all], allowlist: ["*"]}}
+  ` + tools + `
   egress: {private: ["127.0.0.1"]}
 policy: {effects: {writes: allow}}
 tool_calling: {max_tools: 100000, max_tools_bytes: 1000000000}
