@@ -33,11 +33,6 @@ func (r *reader) get(obj []byte, name string) []byte {
 	return v
 }
 
-// others returns copies of the members of a part of the body that are not among the names given and not null.
-func (r *reader) others(obj []byte, names ...string) []lathe.Member {
-	return wire.OtherMembers(r.index, obj, names...)
-}
-
 // text returns the text of a member that is a string, "" for any other.
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
 
