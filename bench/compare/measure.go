@@ -29,8 +29,8 @@ var suites = []suite{
 	{pkg: "internal/rawjson", bench: ".", count: 100, instructions: true},
 	{pkg: "internal/digest", bench: ".", count: 100, instructions: true},
 	{pkg: "internal/sse", bench: ".", count: 100, instructions: true},
-	{pkg: "internal/wire/openai", bench: ".", count: 20},
-	{pkg: "internal/wire/messages", bench: ".", count: 100},
+	{pkg: "internal/wire/openai", bench: ".", count: 20, instructions: true},
+	{pkg: "internal/wire/messages", bench: ".", count: 100, instructions: true},
 	{pkg: "internal/wire/responses", bench: ".", count: 100, instructions: true},
 	{pkg: "dialect", bench: "^BenchmarkPieces$", count: 100, instructions: true},
 	{pkg: "tool", bench: "^BenchmarkRunner$", count: 200, concurrent: true},
@@ -104,8 +104,15 @@ func measure(ctx context.Context, root string, s *suite, instructions bool) (map
 
 var executed = regexp.MustCompile(`I\s+refs:\s+([\d,]+)`)
 
-// countInstructions returns the instructions of one operation: a hundredth of what 120 of them take more than 20. It returns -1 if valgrind is
-// not installed, and for operations of fewer than 1,000 instructions, which the runtime's own hide.
+// Operations whose instructions are counted after the first ones, and how many instead of operations that take less than short: the runtime
+// takes some thousand instructions more or less from run to run.
+const (
+	first, more, many = 20, 100, 10_000
+	short             = 20_000
+)
+
+// countInstructions returns the instructions of one operation: the mean of those that some operations take after the first. It returns -1 if
+// valgrind is not installed.
 func countInstructions(ctx context.Context, binary, dir, name string) (int64, error) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		return -1, nil
@@ -115,10 +122,9 @@ func countInstructions(ctx context.Context, binary, dir, name string) (int64, er
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
 	}
 	parts[0] = "^Benchmark" + parts[0][1:]
-	var refs [2]int64
-	for i, n := range [...]string{"20x", "120x"} {
+	took := func(n int) (int64, error) {
 		c := exec.CommandContext(ctx, "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file="+os.DevNull, binary,
-			"-test.run=^$", "-test.bench="+strings.Join(parts, "/"), "-test.benchtime="+n, "-test.cpu=1")
+			"-test.run=^$", "-test.bench="+strings.Join(parts, "/"), "-test.benchtime="+strconv.Itoa(n)+"x", "-test.cpu=1")
 		c.Dir = dir
 		c.Env = append(os.Environ(), "GOGC=off") // the collector works beside the operation
 		out, err := c.CombinedOutput()
@@ -126,14 +132,22 @@ func countInstructions(ctx context.Context, binary, dir, name string) (int64, er
 		if err != nil || m == nil {
 			return -1, fmt.Errorf("valgrind of %s: %w: %.500s", name, cmp.Or(err, errors.New("no count")), out)
 		}
-		if refs[i], err = strconv.ParseInt(strings.ReplaceAll(string(m[1]), ",", ""), 10, 64); err != nil {
+		return strconv.ParseInt(strings.ReplaceAll(string(m[1]), ",", ""), 10, 64)
+	}
+	before, err := took(first)
+	if err != nil {
+		return -1, err
+	}
+	for _, n := range [...]int64{more, many} {
+		after, err := took(first + int(n))
+		if err != nil {
 			return -1, err
 		}
+		if mean := max(after-before, 0) / n; mean >= short || n == many {
+			return mean, nil
+		}
 	}
-	if refs[1]-refs[0] < 100_000 {
-		return -1, nil
-	}
-	return (refs[1] - refs[0]) / 100, nil
+	return -1, nil
 }
 
 // readBaseline reads lines of package, benchmark, allocations and instructions ("-": not counted).
@@ -243,7 +257,11 @@ func printBaseline(ctx context.Context, root string, chosen []suite) error {
 				continue
 			}
 			differ++
-			fmt.Printf("%-60s %d → %d allocations, %s → %s instructions\n", name, was.allocs, now.allocs, number(was.instructions), number(now.instructions))
+			fmt.Printf("%-60s %d → %d allocations, %s → %s instructions", name, was.allocs, now.allocs, number(was.instructions), number(now.instructions))
+			if counted {
+				fmt.Printf(" (%+.1f %%)", 100*float64(now.instructions-was.instructions)/float64(was.instructions))
+			}
+			fmt.Println()
 		}
 	}
 	if differ == 0 {
