@@ -26,11 +26,13 @@ func TestPipeDoesNotGrowToTheSizeOfTheAnswer(t *testing.T) {
 	defer p.close()
 	over, largest := make(chan int), 0
 	go func() {
-		read, spare := 0, takeBuffer()
+		read := 0
 		for read < pieces*size {
 			<-p.wake
-			b, _, _ := p.take(spare)
-			read, largest, spare = read+len(b), max(largest, len(b)), b
+			if b, _, _ := p.take(); b != nil {
+				read, largest = read+len(b.b), max(largest, len(b.b))
+				b.release()
+			}
 		}
 		over <- read
 	}()
@@ -40,5 +42,34 @@ func TestPipeDoesNotGrowToTheSizeOfTheAnswer(t *testing.T) {
 	}
 	if read := <-over; read != pieces*size || largest > 1<<20 {
 		t.Errorf("%d bytes of %d were read, at most %d at once; want at most %d", read, pieces*size, largest, 1<<20)
+	}
+}
+
+// A pipe has a buffer only while something waits in it, so that an idle stream holds none.
+func TestPipeHasNoBufferWhileNothingWaits(t *testing.T) {
+	t.Parallel()
+	p := newPipe(plainEncoder{}, 1<<20, func() {})
+	defer p.close()
+	for range 100 {
+		p.Emit(t.Context(), event.Event{}) // says nothing to the client
+		if p.buf != nil || len(p.wake) != 0 {
+			t.Fatal("an event that is not shown takes a buffer")
+		}
+		p.takeRaw(&lathe.Raw{Bytes: []byte("one")})
+		p.takeRaw(&lathe.Raw{Bytes: []byte("two")})
+		b, _, _ := p.take()
+		if b == nil || string(b.b) != "onetwo" || p.buf != nil {
+			t.Fatalf("took %v, and %v is left", b, p.buf)
+		}
+		p.takeRaw(&lathe.Raw{Bytes: []byte("three")}) // while the first are written
+		if string(b.b) != "onetwo" {
+			t.Fatalf("what was taken became %q", b.b)
+		}
+		b.release()
+		if b, _, _ = p.take(); b == nil || string(b.b) != "three" {
+			t.Fatalf("took %v", b)
+		}
+		b.release()
+		<-p.wake
 	}
 }

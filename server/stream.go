@@ -50,17 +50,20 @@ type pipe struct {
 
 	mu     sync.Mutex
 	event  event.Event // that is encoded now: a place that is not made anew for each
-	buf    []byte
-	closed bool // the client does not read any more
+	buf    *buffer     // nil: nothing waits
+	closed bool        // the client does not read any more
 	full   bool
 }
 
 func newPipe(enc encoder, most int, cut func()) *pipe {
-	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut, buf: takeBuffer()}
+	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
 }
 
-// buffers are those of pipes, of which each stream has two. Larger ones are not kept.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+// A buffer has what waits in a pipe. A pipe in which nothing waits has none: of many open streams most are idle.
+type buffer struct{ b []byte }
+
+// buffers are those of pipes. Larger ones than maxPooled are not kept.
+var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
 
 const maxPooled = 64 << 10
 
@@ -68,12 +71,29 @@ const maxPooled = 64 << 10
 // an answer at once would otherwise make the buffers grow to the size of the answer, where few threads run Go code.
 const yieldBytes = 32 << 10
 
-func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
+// release gives the buffer back, which nothing holds any more. It does nothing if b is nil.
+func (b *buffer) release() {
+	if b != nil && cap(b.b) <= maxPooled {
+		b.b = b.b[:0]
+		buffers.Put(b)
+	}
+}
+
+// takeBuffer returns the memory of a buffer, for giveBack.
+func takeBuffer() []byte { return buffers.Get().(*buffer).b }
 
 func giveBack(b []byte) {
-	if cap(b) > 0 && cap(b) <= maxPooled {
-		buffers.Put(&b)
+	if cap(b) > 0 {
+		(&buffer{b}).release()
 	}
+}
+
+// open returns what waits, for more to be appended. p.mu is held.
+func (p *pipe) open() []byte {
+	if p.buf == nil {
+		p.buf = buffers.Get().(*buffer)
+	}
+	return p.buf.b
 }
 
 // Emit implements [event.Sink].
@@ -83,9 +103,10 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 		p.mu.Unlock()
 		return
 	}
-	before := len(p.buf)
+	b := p.open()
+	before := len(b)
 	p.event = e
-	p.buf = p.enc.appendEvent(p.buf, &p.event)
+	p.buf.b = p.enc.appendEvent(b, &p.event)
 	p.event = event.Event{}
 	p.tell(before)
 }
@@ -97,18 +118,24 @@ func (p *pipe) takeRaw(raw *lathe.Raw) {
 		p.mu.Unlock()
 		return
 	}
-	before := len(p.buf)
-	p.buf = p.enc.(rawEncoder).appendRaw(p.buf, raw)
+	b := p.open()
+	before := len(b)
+	p.buf.b = p.enc.(rawEncoder).appendRaw(b, raw)
 	p.tell(before)
 }
 
 // tell wakes the reader if there is more than before, and gives up p.mu.
 func (p *pipe) tell(before int) {
-	said := len(p.buf) > before
-	if len(p.buf) > p.max {
-		p.full, p.closed, p.buf = true, true, nil
+	after := len(p.buf.b)
+	said := after > before
+	switch {
+	case after > p.max:
+		p.full, p.closed, p.buf, after = true, true, nil, 0
+	case after == 0:
+		p.buf.release()
+		p.buf = nil
 	}
-	full, after := p.full, len(p.buf)
+	full := p.full
 	p.mu.Unlock()
 	if full {
 		p.cut()
@@ -129,12 +156,12 @@ func (p *pipe) nudge() {
 	}
 }
 
-// take returns what waits, whether the reader was cut off, and the problem with which the encoder has ended the stream;
-// nil: it has not. spare is used for what comes next.
-func (p *pipe) take(spare []byte) (b []byte, full bool, bad *problem) {
+// take returns what waits, nil if that is nothing, whether the reader was cut off, and the problem with which the encoder has ended
+// the stream; nil: it has not. The caller gives the buffer back when it has written it.
+func (p *pipe) take() (b *buffer, full bool, bad *problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b, p.buf = p.buf, spare[:0]
+	b, p.buf = p.buf, nil
 	if w, ok := p.enc.(withdrawer); ok {
 		bad = w.withdrawn(nil)
 	}
@@ -145,7 +172,7 @@ func (p *pipe) take(spare []byte) (b []byte, full bool, bad *problem) {
 func (p *pipe) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	giveBack(p.buf)
+	p.buf.release()
 	p.closed, p.buf = true, nil
 }
 
@@ -233,8 +260,6 @@ func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j 
 	})
 	defer quiet.Stop()
 	held := int64(-1) // the event after which the stream was held open last
-	spare := takeBuffer()
-	defer func() { giveBack(spare) }() // when the pipe has none of it any more
 	for {
 		<-p.wake
 		over := f.isDone() // nothing is said after that
@@ -246,8 +271,11 @@ func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j 
 				over = false
 			}
 		}
-		b, full, bad := p.take(spare)
-		spare = nil // it is the pipe's
+		taken, full, bad := p.take()
+		var b []byte
+		if taken != nil {
+			b = taken.b
+		}
 		switch {
 		case r.Context().Err() != nil:
 			c.code = "client_gone"
@@ -293,15 +321,17 @@ func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j 
 		default:
 			shown = shown || len(b) > 0
 		}
-		spare = b
 		var err error
 		if over && bad == nil {
 			err = j.track.deliver(r.Context(), f.res, func() error { return out.write(b) })
 		} else {
 			err = out.write(b)
 		}
-		if err != nil {
+		if err != nil { // a write that failed may still read the buffer
 			c.code = "client_gone"
+		} else if taken != nil {
+			taken.b = b
+			taken.release()
 		}
 		if over || err != nil {
 			return false
