@@ -50,3 +50,31 @@ func TestModelCallsOfPrincipalsWithFewAndManyRuns(t *testing.T) {
 		}
 	}
 }
+
+// A page of a key with many runs is read in the order of an index, also where the statistics say that a key has few: with a bitmap
+// of an index, all runs of the key would be read and sorted.
+func TestListsReadOnePage(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	if err := open(t, url).Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, url, `INSERT INTO run (run_id, last_id, mark, started, updated, session_id, principal, status, resumable, ended, summary)
+		SELECT 'run_' || i, 1, 0, i, i, '', CASE i % 2 WHEN 0 THEN 'large' ELSE 'key' || (i % 1000) END, 'completed', false, true, '{}' FROM generate_series(1, 40000) i`)
+	execute(t, url, "ANALYZE run")
+	const read = "SELECT coalesce(sum(idx_tup_read), 0)::int FROM pg_stat_user_indexes WHERE schemaname = current_schema() AND relname = 'run'"
+	before := one[int](t, url, read)
+	s := open(t, url)
+	rows, _, err := s.Runs(t.Context(), &store.RunFilter{Principal: "large", Limit: 1000})
+	if err != nil || len(rows) != 1000 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if err := s.Close(); err != nil { // a connection that ends reports what it has read
+		t.Fatal(err)
+	}
+	n := 0
+	until(t, "the server says what was read", func() bool { n = one[int](t, url, read) - before; return n >= 1000 })
+	if n > 2000 {
+		t.Errorf("%d entries of indexes were read for a page of 1,000 runs", n)
+	}
+}
