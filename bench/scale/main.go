@@ -20,6 +20,7 @@ type settings struct {
 	quick, large bool
 	rounds       int
 	budget       time.Duration // of one round of one lane
+	mostRuns     int           // stored
 	lathe        string        // the binary that is measured as a gateway; "": it is built
 	dir          string        // for files
 	log          io.Writer     // progress
@@ -38,6 +39,7 @@ var curves = []curve{
 	{"streams", "open streams, idle and paced", streams},
 	{"results", "the size of a tool's result", results},
 	{"keys", "the number of keys", keys},
+	{"runs", "the number of stored runs", storedRuns},
 }
 
 // errWorse is the outcome of -check.
@@ -62,6 +64,7 @@ func command(args []string, stdout, stderr io.Writer) (err error) {
 	fs.BoolVar(&s.large, "large", false, "the largest sizes, too: 9,900 streams")
 	fs.IntVar(&s.rounds, "rounds", 3, "rounds of each figure; the median counts")
 	fs.DurationVar(&s.budget, "budget", 100*time.Millisecond, "CPU time of one round of one figure")
+	fs.IntVar(&s.mostRuns, "most-runs", 1_000_000, "the largest `number` of stored runs; a million takes 4 GB of disk")
 	fs.StringVar(&s.lathe, "lathe", "", "`path` of the lathe that is the gateway (default: it is built from this repository)")
 	asJSON := fs.Bool("json", false, "print JSON")
 	pictures := fs.String("svg", "", "write the pictures scale-NAME.svg into this `folder`")

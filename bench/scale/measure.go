@@ -57,6 +57,7 @@ const (
 	measureCPU    = "CPU µs"
 	measureAllocs = "allocations"
 	measureKiB    = "KiB allocated"
+	measureWall   = "wall µs"
 	measureRSS    = "KiB resident"
 )
 
@@ -68,6 +69,9 @@ type lane struct {
 	most int
 	// prepare makes what the operation of a size needs; stop, which may be nil, frees it.
 	prepare func(size int) (op func() error, stop func(), err error)
+	// others is the CPU time of other processes that work for the operation; nil: there are none.
+	others func() time.Duration
+	wall   bool // measure wall time, too: the operation waits for a disk or for another process
 }
 
 // operations measures the lanes in this process: at each size, in alternation.
@@ -81,7 +85,7 @@ func (s *settings) operations(c *Chart, panel string, sizes []int, lanes []lane)
 }
 
 // A figure is what one operation costs.
-type figure struct{ cpu, allocs, kib float64 }
+type figure struct{ cpu, allocs, kib, wall float64 }
 
 func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error {
 	type runner struct {
@@ -103,7 +107,7 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 		if stop != nil {
 			defer stop()
 		}
-		first, err := measure(op, 1) // warm
+		first, err := measure(op, 1, l.others) // warm
 		if err != nil {
 			return fmt.Errorf("%s at %d: %w", l.name, size, err)
 		}
@@ -111,7 +115,7 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 	}
 	for range s.rounds {
 		for _, r := range rs {
-			f, err := measure(r.op, r.times)
+			f, err := measure(r.op, r.times, r.others)
 			if err != nil {
 				return fmt.Errorf("%s at %d: %w", r.name, size, err)
 			}
@@ -120,6 +124,10 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 	}
 	for _, r := range rs {
 		c.add(panel, r.name, measureCPU, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.cpu }))
+		if r.wall {
+			c.add("", panel+", "+r.name, measureWall, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.wall }))
+			continue
+		}
 		c.add("", r.name, measureAllocs, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.allocs }))
 		c.add("", r.name, measureKiB, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.kib }))
 	}
@@ -127,20 +135,24 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 }
 
 // measure returns the cost of one of n operations, with the garbage collection that they cause.
-func measure(op func() error, n int) (figure, error) {
+func measure(op func() error, n int, others func() time.Duration) (figure, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := cpuTime()
+	if others == nil {
+		others = func() time.Duration { return 0 }
+	}
+	start, began := cpuTime()+others(), time.Now()
 	for range n {
 		if err := op(); err != nil {
 			return figure{}, err
 		}
 	}
-	cpu := cpuTime() - start
+	wall := time.Since(began)
+	cpu := cpuTime() + others() - start
 	runtime.ReadMemStats(&after)
 	per := func(v float64) float64 { return v / float64(n) }
-	return figure{per(float64(cpu.Nanoseconds()) / 1e3), per(float64(after.Mallocs - before.Mallocs)), per(float64(after.TotalAlloc-before.TotalAlloc) / 1024)}, nil
+	return figure{per(float64(cpu.Nanoseconds()) / 1e3), per(float64(after.Mallocs - before.Mallocs)), per(float64(after.TotalAlloc-before.TotalAlloc) / 1024), per(float64(wall.Nanoseconds()) / 1e3)}, nil
 }
 
 // middle is the median.

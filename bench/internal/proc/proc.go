@@ -100,11 +100,48 @@ func Pin(pid, core int) error {
 }
 
 // CPU is the processor time that the threads of the process have taken.
-func (p *Process) CPU() time.Duration {
+func (p *Process) CPU() time.Duration { return cpuOf(p.cmd.Process.Pid) }
+
+// Children reads the processor time that the children of a process have taken.
+type Children struct {
+	pid   int
+	ended time.Duration         // of those whose ids others have now
+	last  map[int]time.Duration // what each had taken when it was read last
+}
+
+// NewChildren returns a reader for the children of a process.
+func NewChildren(pid int) *Children { return &Children{pid: pid, last: map[int]time.Duration{}} }
+
+// CPU is the processor time that the children have taken so far. Of a child that has ended it has what was read before: the
+// time never becomes less.
+func (c *Children) CPU() time.Duration {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.pid)) // the pattern is well formed
+	for _, path := range tasks {
+		b, _ := os.ReadFile(path) // it has ended meanwhile
+		for _, child := range strings.Fields(string(b)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				continue
+			}
+			now := cpuOf(pid)
+			if now < c.last[pid] {
+				c.ended += c.last[pid]
+			}
+			c.last[pid] = now
+		}
+	}
+	sum := c.ended
+	for _, d := range c.last {
+		sum += d
+	}
+	return sum
+}
+
+func cpuOf(pid int) time.Duration {
 	var sum time.Duration
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.cmd.Process.Pid))
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, t := range tasks {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", p.cmd.Process.Pid, t.Name()))
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, t.Name()))
 		if err != nil {
 			continue
 		}

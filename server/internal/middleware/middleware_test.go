@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,6 +72,26 @@ func TestTokensFindsNoShortTokenByItsHash(t *testing.T) {
 	chosen.AddUnchecked("ann", secret.New("short"))
 	if empty, short := chosen.FindToken(""), chosen.FindToken("short"); empty != -1 || short != 1 {
 		t.Errorf("unchecked tokens: %d for an empty one, %d for a short one", empty, short)
+	}
+}
+
+// Each of many tokens has the index of its place, the first one where two are equal.
+func TestTokensFindsEachOfMany(t *testing.T) {
+	t.Parallel()
+	var tokens Tokens
+	token := func(i int) string { return fmt.Sprintf("token-of-holder-%d", i) }
+	const many = 1000
+	for i := range many {
+		tokens.AddUnchecked(token(i), secret.New(token(i)))
+	}
+	tokens.AddUnchecked("again", secret.New(token(7)))
+	for i := range many {
+		if got := tokens.FindToken(token(i)); got != i {
+			t.Fatalf("%d: found as %d", i, got)
+		}
+	}
+	if got := tokens.FindToken(token(many)); got != -1 {
+		t.Errorf("an unknown token: %d", got)
 	}
 }
 

@@ -5,7 +5,6 @@ package middleware
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,12 +29,9 @@ func Bearer(r *http.Request) (token string, ok bool) {
 // Tokens is a list of bearer tokens, held as hashes. The zero value is an empty list. It may be read by several
 // goroutines at once.
 type Tokens struct {
-	names  []string
-	hashes [][sha256.Size]byte
-	short  []bool // the token may be shorter than MinToken
-
-	named map[string]bool            // names, as a set
-	held  map[[sha256.Size]byte]bool // hashes, as a set
+	short []bool                    // by index: the token may be shorter than MinToken
+	named map[string]bool           // the names of the holders
+	held  map[[sha256.Size]byte]int // the index of each hash
 }
 
 // Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
@@ -55,19 +51,27 @@ func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 		return fmt.Errorf("a %s has no name", kind)
 	case t.named[name]:
 		return fmt.Errorf("two %ss are named %s", kind, name)
-	case t.held[hash]:
+	case t.holds(hash):
 		return fmt.Errorf("the %s %s is the same as another", kind, name)
 	}
 	t.add(name, hash, false)
 	return nil
 }
 
+func (t *Tokens) holds(hash [sha256.Size]byte) bool {
+	_, held := t.held[hash]
+	return held
+}
+
 func (t *Tokens) add(name string, hash [sha256.Size]byte, short bool) {
 	if t.named == nil {
-		t.named, t.held = map[string]bool{}, map[[sha256.Size]byte]bool{}
+		t.named, t.held = map[string]bool{}, map[[sha256.Size]byte]int{}
 	}
-	t.named[name], t.held[hash] = true, true
-	t.names, t.hashes, t.short = append(t.names, name), append(t.hashes, hash), append(t.short, short)
+	t.named[name] = true
+	if !t.holds(hash) { // of equal tokens the first one is found
+		t.held[hash] = len(t.short)
+	}
+	t.short = append(t.short, short)
 }
 
 // AddUnchecked appends a token without the checks of [Tokens.Add]: an operator who starts one server for one token chooses
@@ -86,14 +90,12 @@ func (t *Tokens) Find(r *http.Request) (index int, shown bool) {
 	return t.FindToken(token), true
 }
 
-// FindToken returns the index of a token; -1 if it is none of the list. All tokens are compared, each in constant time.
+// FindToken returns the index of a token; -1 if it is none of the list. Its cost does not depend on the number of tokens. What
+// is looked up is the SHA-256 of the token, so that the time it takes says nothing about how much of a token is right.
 func (t *Tokens) FindToken(token string) (index int) {
-	index = -1
-	hash := sha256.Sum256([]byte(token))
-	for i := range t.hashes {
-		if subtle.ConstantTimeCompare(hash[:], t.hashes[i][:]) == 1 && index < 0 && (len(token) >= MinToken || t.short[i]) {
-			index = i
-		}
+	index, held := t.held[sha256.Sum256([]byte(token))]
+	if !held || len(token) < MinToken && !t.short[index] {
+		return -1
 	}
 	return index
 }
