@@ -121,7 +121,6 @@ func migrateSome(ctx context.Context, conn *pgx.Conn, acquire func(context.Conte
 			return mayMigrate(err)
 		}
 		if s.index != "" {
-			has++
 			break
 		}
 	}
