@@ -68,9 +68,6 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 // Close lets other runs use the memory of w. It is optional; w must not be used after it.
 func (w *Work) Close() {
 	r := w.r
-	if w.scratch != nil {
-		r.putScratch(w.scratch)
-	}
 	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used), tools: view{withheld: emptied(w.tools.withheld)}}
 	r.works.Put(w)
 }

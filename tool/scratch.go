@@ -38,27 +38,6 @@ func (r *Runner) putScratch(l *scratch) {
 	r.scratch.Put(l)
 }
 
-// maxBetween is the largest memory of a scratch that a run holds while its model is called.
-const maxBetween = 4 << 10
-
-// takeScratch returns the memory that the goroutine of Execute uses.
-func (w *Work) takeScratch() *scratch {
-	l := w.scratch
-	if w.scratch = nil; l == nil {
-		l = w.r.getScratch()
-	}
-	return l
-}
-
-// leaveScratch leaves l to the next Execute of the run, or to other runs if it is large.
-func (w *Work) leaveScratch(l *scratch) {
-	if cap(l.detail)+cap(l.buf)+cap(l.proj.buf) > maxBetween {
-		w.r.putScratch(l)
-		return
-	}
-	w.scratch = l
-}
-
 const (
 	textBlock    = 1 << 10 // the memory that short strings share, and that short arguments do
 	maxShort     = 128     // the longest of them

@@ -16,7 +16,6 @@ type Work struct {
 	limits   lathe.Limits
 	tools    view
 
-	scratch  *scratch // of Execute, between two calls of it; nil: none
 	ids      ids
 	next     int  // seq of the next call
 	resumed  bool // calls were answered before this process
@@ -83,7 +82,7 @@ type Outcome struct {
 func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(event.Data)) Outcome {
 	var s outcomeBuilder
 	s.reserve(len(calls))
-	l := w.takeScratch()
+	l := w.r.getScratch()
 	for len(calls) > 0 {
 		if w.ids.answered(&calls[0]) {
 			calls = calls[1:]
@@ -105,7 +104,7 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 		}
 		calls = calls[n:]
 	}
-	w.leaveScratch(l) // not deferred: what panicked in the caller's code is not used again
+	w.r.putScratch(l) // not deferred: what panicked in the caller's code is not used again
 	return s.out
 }
 
