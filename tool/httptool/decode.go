@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,6 +20,8 @@ const (
 	maxNesting = 200     // its depth, aliases followed
 	maxMembers = 100_000 // of one object
 	maxAliased = 100_000 // values that aliases stand for
+	// maxAliasedBytes bounds the texts that aliases stand for: written out they would take the memory of each.
+	maxAliasedBytes = MaxDocumentBytes
 )
 
 // decodeDocument returns a JSON or YAML document as plain values. A JSON document must be strict: two readers of one that has a key
@@ -39,7 +42,7 @@ func decodeDocument(b []byte) (any, error) {
 	if _, err := depthOf(&root, map[*yaml.Node]int{}); err != nil {
 		return nil, err
 	}
-	y := fromYAML{left: maxAliased}
+	y := fromYAML{left: maxAliased, bytes: maxAliasedBytes}
 	return y.value(&root, false)
 }
 
@@ -55,13 +58,16 @@ func decodeJSON(b []byte) (v any, err error) {
 }
 
 // fromYAML makes plain values of nodes.
-type fromYAML struct{ left int } // of maxAliased
+type fromYAML struct{ left, bytes int } // of maxAliased and maxAliasedBytes
 
 // value returns the plain value of a node. aliased says that an alias stands for it or for something around it.
 func (y *fromYAML) value(n *yaml.Node, aliased bool) (any, error) {
 	if aliased {
 		if y.left--; y.left < 0 {
 			return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d values", n.Line, maxAliased)
+		}
+		if y.bytes -= len(n.Value); y.bytes < 0 {
+			return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", n.Line, maxAliasedBytes)
 		}
 	}
 	switch n.Kind {
@@ -93,8 +99,13 @@ func (y *fromYAML) mapping(n *yaml.Node, aliased bool) (map[string]any, error) {
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind == yaml.AliasNode {
-			key = key.Alias
+		if named := aliased || key.Kind == yaml.AliasNode; named {
+			if key.Kind == yaml.AliasNode {
+				key = key.Alias
+			}
+			if y.bytes -= len(key.Value); y.bytes < 0 {
+				return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", key.Line, maxAliasedBytes)
+			}
 		}
 		if key.Kind != yaml.ScalarNode {
 			return nil, fmt.Errorf("line %d: a key is not a text", key.Line)
@@ -177,12 +188,20 @@ func yamlScalar(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
+// mantissa returns the length of a number up to its exponent.
+func mantissa(n json.Number) int {
+	if i := strings.IndexAny(string(n), "eE"); i >= 0 {
+		return i
+	}
+	return len(n)
+}
+
 // shortest writes numbers as short as they can be without another value: 1.50 is 1.5. It changes nothing in v.
 func shortest(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		f, err := v.Float64()
-		if err != nil {
+		if err != nil || f == 0 && strings.ContainsAny(v.String()[:mantissa(v)], "123456789") { // 1e-999999 as a fraction takes 25 ms
 			return v
 		}
 		short, err := json.Marshal(f)

@@ -49,10 +49,11 @@ func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
 // not depend on how the author wrote it.
 func TestSchemasAreWrittenInOneForm(t *testing.T) {
 	t.Parallel()
-	doc := &document{root: map[string]any{}}
+	doc, left := &document{root: map[string]any{}}, maxSchemaBytes
 	for in, want := range map[string]string{
 		`{"minimum":1.50,"maximum":1e2,"default":{"a":[2.0]}}`:                                                  `{"default":{"a":[2]},"maximum":100,"minimum":1.5}`,
 		`{"maximum":9007199254740993,"multipleOf":0.10}`:                                                        `{"maximum":9007199254740993,"multipleOf":0.1}`,
+		`{"enum":[1e-999999,0e-999999,-0.0,1e999999]}`:                                                          `{"enum":[1e-999999,0,-0,1e999999]}`,
 		`{"minLength":0,"required":[],"uniqueItems":false,"title":"","default":null,"properties":{},"enum":[]}`: `{}`,
 		`{"properties":{"minLength":{"type":"string","minLength":1}},"const":null}`:                             `{"const":null,"properties":{"minLength":{"minLength":1,"type":"string"}}}`,
 	} {
@@ -60,7 +61,7 @@ func TestSchemasAreWrittenInOneForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := newSharing(doc).schema(v); err != nil || string(got) != want {
+		if got, err := newSharing(doc, &left).schema(v); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v, want %s", in, got, err, want)
 		}
 	}
@@ -95,5 +96,68 @@ func TestDocumentsAreRefused(t *testing.T) {
 	}
 	if got := strings.Join(ids, ", "); got != "/a a, /a b, /b own, /b b" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A small document cannot ask for much more than it has: aliases, references and lists that operations share are bounded or taken once.
+func TestSmallDocumentsStaySmall(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxAliasedBytes/16)
+	for in, want := range map[string]string{
+		"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 17) + "]":               "more than 16777216 bytes of text",
+		"a: &a {? " + long + " : 1}\nb: [" + strings.Repeat("*a, ", 17) + "]":       "more than 16777216 bytes of text",
+		"a: {? &a " + long + " : 1}\nb: [" + strings.Repeat("{*a : 1}, ", 17) + "]": "more than 16777216 bytes of text",
+	} {
+		if _, err := decodeDocument([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: got %v, want an error with %q", in, err, want)
+		}
+	}
+	named := func(n int, form string) string { return strings.TrimSuffix(strings.Repeat(form+",", n), ",") }
+	for in, want := range map[string]string{
+		`"tags":[` + named(maxTags+1, `"t"`) + `]`:               "at most 100",
+		`"security":[` + named(maxRequirements+1, `{}`) + `]`:    "at most 100 security schemes",
+		`"parameters":[{"$ref":"http://x/` + long[:5000] + `"}]`: "disallowed external reference",
+	} {
+		_, err := ReadDocument([]byte(`{"openapi":"3.1.0","paths":{"/a":{"get":{"operationId":"a",` + in + `}}}}`))
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+			t.Errorf("%.20s: got %v, want a short error with %q", in, err, want)
+		}
+	}
+
+	// The schema of one place is taken once, however references to it are spelled. Names that are alike stay short.
+	var refs, schemas []string
+	for i := range 64 {
+		spelled := ""
+		for bit := range 6 {
+			spelled += []string{"a", "%61"}[i>>bit&1]
+		}
+		refs = append(refs, fmt.Sprintf(`{"$ref":"#/components/schemas/%s"},{"$ref":"#/components/schemas/%c"}`, spelled, 'а'+i))
+		schemas = append(schemas, fmt.Sprintf(`"%c":{}`, 'а'+i))
+	}
+	defs, err := Import([]byte(`{"openapi":"3.1.0","paths":{"/a":{"get":{"operationId":"a","parameters":[{"name":"q","in":"query","schema":{"anyOf":[
+		{"$ref":"#/components/schemas/50%2541"},`+strings.Join(refs, ",")+`]}}]}}},"components":{"schemas":{"50%41":{},"aaaaaa":{},`+strings.Join(schemas, ",")+`}}}`),
+		&ImportOptions{Server: "http://127.0.0.1", Operations: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(defs[0].Defs); n != 66 {
+		t.Errorf("%d schemas, want 66", n)
+	}
+	for name := range defs[0].Defs {
+		if len(name) > 10 {
+			t.Errorf("the name %q", name)
+		}
+	}
+
+	// All tools of a document share a limit.
+	d, err := ReadDocument([]byte(`{"openapi":"3.1.0","paths":{"/a":{"get":{"operationId":"a","parameters":[{"name":"q","in":"query","schema":{"enum":["a","b"]}}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 400
+	for i, want := range []bool{true, false} {
+		if _, err := d.d.define(d.d.found[0], &ImportOptions{Server: "http://127.0.0.1"}, &left); (err == nil) != want {
+			t.Errorf("tool %d: %v", i, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,18 +30,23 @@ type found struct {
 type operation struct {
 	OperationID, Summary, Description string
 
-	Tags       []string
-	Parameters []any // parameters or references to some
-	Body       any   // the body of the request or a reference to one; nil: none
-	Security   []requirement
-	secured    bool // it has its own Security, which may be empty
+	Tags       []string      // at most maxTags
+	Parameters []any         // parameters or references to some
+	Body       any           // the body of the request or a reference to one; nil: none
+	Security   []requirement // at most maxRequirements
+	secured    bool          // it has its own Security, which may be empty
 }
 
 // A requirement is the scopes of security schemes that are needed together, by name of the scheme.
 type requirement map[string][]string
 
-// maxReferences bounds the references that lead from one to the next.
-const maxReferences = 100
+// Limits of the parts of a document. Operations that are reached by references share lists, so that a small document can have long ones
+// very often.
+const (
+	maxReferences   = 100 // that lead from one to the next
+	maxTags         = 100 // of one operation
+	maxRequirements = 100 // security schemes that are named in one list
+)
 
 // methods are the members of a path that are operations, in the order in which they are read.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect}
@@ -115,7 +121,7 @@ func (d *document) readPath(path string, v any) error {
 			break
 		}
 		o := &operation{OperationID: r.text(op, "operationId"), Summary: r.text(op, "summary"), Description: r.text(op, "description"),
-			Tags: r.texts(op, "tags"), Parameters: r.list(op, "parameters"), Body: op["requestBody"]}
+			Tags: r.tags(op), Parameters: r.list(op, "parameters"), Body: op["requestBody"]}
 		o.Security, o.secured = r.requirements(op, "security"), op["security"] != nil
 		d.found = append(d.found, found{method, path, inherited, o})
 	}
@@ -166,7 +172,7 @@ func (d *document) follow(ref string) (any, error) {
 	}
 	pointer, local := strings.CutPrefix(ref, "#/")
 	if !local {
-		return nil, fmt.Errorf("encountered disallowed external reference: %q", ref)
+		return nil, fmt.Errorf("encountered disallowed external reference: %.200q", ref)
 	}
 	return lookUp(d.root, pointer)
 }
@@ -306,12 +312,25 @@ func (r *fields) texts(in map[string]any, name string) []string {
 	return out
 }
 
+func (r *fields) tags(in map[string]any) []string {
+	if len(r.list(in, "tags")) > maxTags {
+		r.fail("tags", fmt.Sprintf("a list of at most %d", maxTags))
+		return nil
+	}
+	return r.texts(in, "tags")
+}
+
 func (r *fields) requirements(in map[string]any, name string) []requirement {
 	var out []requirement
+	left := maxRequirements
 	for _, v := range r.list(in, name) {
 		m, ok := v.(map[string]any)
 		if !ok {
 			r.fail(name, "a list of objects")
+		}
+		if left -= max(1, len(m)); left < 0 {
+			r.fail(name, fmt.Sprintf("a list that names at most %d security schemes", maxRequirements))
+			return nil
 		}
 		one := requirement{}
 		for scheme := range m {
@@ -322,19 +341,36 @@ func (r *fields) requirements(in map[string]any, name string) []requirement {
 	return out
 }
 
-// lookUp returns the value at a JSON pointer, as it stands in a URL's fragment, without its slash.
-func lookUp(v any, pointer string) (any, error) {
-	for token := range strings.SplitSeq(pointer, "/") {
+// pointerEscapes replaces the escapes in a token of a JSON pointer.
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
+// plainPointer returns a JSON pointer that stands in a URL's fragment, without the escapes of URLs: the same for all its spellings.
+func plainPointer(pointer string) string {
+	if !strings.Contains(pointer, "%") {
+		return pointer
+	}
+	tokens := strings.Split(pointer, "/")
+	for i, token := range tokens {
 		if plain, err := url.PathUnescape(token); err == nil {
-			token = plain
+			tokens[i] = strings.ReplaceAll(plain, "/", "~1")
 		}
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return strings.Join(tokens, "/")
+}
+
+// lookUp returns the value at a JSON pointer, as it stands in a URL's fragment, without its slash.
+func lookUp(v any, pointer string) (any, error) { return valueAt(v, plainPointer(pointer)) }
+
+// valueAt returns the value at a JSON pointer without its slash.
+func valueAt(v any, pointer string) (any, error) {
+	for token := range strings.SplitSeq(pointer, "/") {
+		token = pointerEscapes.Replace(token)
 		switch in := v.(type) {
 		case map[string]any:
 			v = in[token]
 		case []any:
-			i := -1
-			if _, err := fmt.Sscanf(token, "%d", &i); err != nil || i < 0 || i >= len(in) {
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
 				return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
 			}
 			v = in[i]

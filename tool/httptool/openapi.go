@@ -89,8 +89,9 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	}
 	chosen, errs := d.choose(o)
 	var defs []*Definition
+	left := maxSchemaBytes
 	for _, f := range chosen {
-		def, err := d.define(f, o)
+		def, err := d.define(f, o, &left)
 		if err != nil {
 			errs = append(errs, &OperationError{f.op.OperationID, err})
 			continue

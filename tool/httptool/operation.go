@@ -15,8 +15,8 @@ import (
 // bodyArgument is the argument that is the body of a request.
 const bodyArgument = "body"
 
-// define describes one operation.
-func (d *document) define(f found, o *ImportOptions) (*Definition, error) {
+// define describes one operation. It takes from left, what is left of maxSchemaBytes.
+func (d *document) define(f found, o *ImportOptions, left *int) (*Definition, error) {
 	name, err := toolName(o.Prefix, f.op.OperationID)
 	if own, ok := o.Rename[f.op.OperationID]; ok {
 		if name, err = toolName("", own); err == nil && name != own {
@@ -43,7 +43,7 @@ func (d *document) define(f found, o *ImportOptions) (*Definition, error) {
 	if err := d.authorize(def, f.op, o); err != nil {
 		return nil, err
 	}
-	shared := newSharing(d)
+	shared := newSharing(d, left)
 	if err := d.parameters(def, f, shared); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,9 @@ func (d *document) define(f found, o *ImportOptions) (*Definition, error) {
 
 // parameters are those of the operation and, where it has none of that name and place, of its path.
 func (d *document) parameters(def *Definition, f found, shared *sharing) error {
+	type where struct{ in, name string }
 	var all []*input
+	seen := map[where]bool{}
 	add := func(values []any, inherited bool) error {
 		for _, v := range values {
 			if v == nil {
@@ -66,13 +68,13 @@ func (d *document) parameters(def *Definition, f found, shared *sharing) error {
 			if err != nil {
 				return err
 			}
-			same := func(p *input) bool { return p.In == one.In && p.Name == one.Name }
-			switch has := slices.ContainsFunc(all, same); {
+			at := where{one.In, one.Name}
+			switch has := seen[at]; {
 			case has && inherited:
 			case has:
 				return fmt.Errorf("parameter %q of the %s stands twice", one.Name, one.In)
 			default:
-				all = append(all, one)
+				all, seen[at] = append(all, one), true
 			}
 		}
 		return nil
@@ -132,6 +134,9 @@ func filledElsewhere(def *Definition, p *input) bool {
 	}
 }
 
+// parameterBytes is what a parameter takes in memory beside its texts and its schema.
+const parameterBytes = 200
+
 // An input is a parameter as the document says it.
 type input struct {
 	Name, In, Description, Style string
@@ -169,8 +174,10 @@ func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 			schema = asObject(media)["schema"]
 		}
 	}
-	var err error
-	p.Schema, err = shared.schema(schema)
+	err := shared.spend(parameterBytes + len(in.Name) + len(p.Description))
+	if err == nil {
+		p.Schema, err = shared.schema(schema)
+	}
 	return p, err
 }
 

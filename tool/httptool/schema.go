@@ -7,19 +7,32 @@ import (
 	"strings"
 )
 
-// maxSchemaDepth bounds the nesting of schemas.
-const maxSchemaDepth = 64
+const (
+	maxSchemaDepth = 64 // the nesting of schemas
+	// maxSchemaBytes bounds what all tools of a document take together: each has its own copy of what operations share.
+	maxSchemaBytes = 256 << 20
+)
 
 // A sharing collects the schemas that those of one tool refer to.
 type sharing struct {
 	doc   *document
+	left  *int              // of maxSchemaBytes
 	names map[string]string // of $defs, by JSON pointer
 	queue []string          // pointers whose schemas are still to be taken
 	taken map[string]bool   // names
+	alike map[string]int    // how often a name was wanted
 }
 
-func newSharing(d *document) *sharing {
-	return &sharing{doc: d, names: map[string]string{}, taken: map[string]bool{}}
+func newSharing(d *document, left *int) *sharing {
+	return &sharing{doc: d, left: left, names: map[string]string{}, taken: map[string]bool{}, alike: map[string]int{}}
+}
+
+// spend counts bytes of a tool.
+func (s *sharing) spend(n int) error {
+	if *s.left -= n; *s.left < 0 {
+		return fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
+	}
+	return nil
 }
 
 // schema returns a schema of the document as JSON Schema 2020-12, its references leading to $defs. Without one every value is allowed.
@@ -38,7 +51,11 @@ func (s *sharing) convert(v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marshal(out)
+	raw, err := marshal(out)
+	if err == nil {
+		err = s.spend(len(raw))
+	}
+	return raw, err
 }
 
 // finish returns the shared schemas, and all that they refer to in turn.
@@ -47,7 +64,7 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	for len(s.queue) > 0 {
 		pointer := s.queue[0]
 		s.queue = s.queue[1:]
-		v, err := lookUp(s.doc.root, pointer)
+		v, err := valueAt(s.doc.root, pointer)
 		if err != nil {
 			return nil, err
 		}
@@ -60,20 +77,25 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 
 // refer returns the reference within the tool's schema for one within the document.
 func (s *sharing) refer(ref string) (string, error) {
-	pointer, local := strings.CutPrefix(ref, "#/")
+	spelled, local := strings.CutPrefix(ref, "#/")
 	if !local {
 		return "", fmt.Errorf("the reference %.100q leads out of the document, or to an anchor", ref)
 	}
+	pointer := plainPointer(spelled)
 	name, ok := s.names[pointer]
 	if !ok {
-		name = strings.Map(func(r rune) rune {
+		wanted := strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
 				return r
 			}
 			return '_'
-		}, strings.TrimPrefix(pointer, "components/schemas/"))
-		for s.taken[name] {
-			name += "_"
+		}, strings.TrimPrefix(spelled, "components/schemas/"))
+		for name = wanted; s.taken[name]; {
+			if n := s.alike[wanted] + 1; n <= 8 {
+				name, s.alike[wanted] = wanted+strings.Repeat("_", n), n
+			} else {
+				name, s.alike[wanted] = fmt.Sprintf("%s_%d", wanted, n), n
+			}
 		}
 		s.taken[name] = true
 		s.names[pointer] = name
