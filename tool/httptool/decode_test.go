@@ -161,3 +161,14 @@ func TestSmallDocumentsStaySmall(t *testing.T) {
 		}
 	}
 }
+
+func TestMediaTypesOfParametersAreObjects(t *testing.T) {
+	t.Parallel()
+	for media, want := range map[string]string{`[]`: "is not an object", `"x"`: "is not an object", `{"schema":5}`: "neither an object", `{}`: ""} {
+		_, err := Import([]byte(`{"openapi":"3.1.0","paths":{"/a":{"get":{"operationId":"a","parameters":[{"name":"q","in":"query","content":{"application/json":`+media+`}}]}}}}`),
+			&ImportOptions{Server: "http://127.0.0.1", Operations: []string{"a"}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", media, err, want)
+		}
+	}
+}

@@ -170,8 +170,12 @@ func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 			return nil, errors.New("has more than one form")
 		}
 		for typ, media := range in.Content {
+			form, ok := media.(map[string]any)
+			if !ok && media != nil {
+				return nil, fmt.Errorf("%.100q in content is not an object", typ)
+			}
 			p.Content, p.Style, p.Explode = typ, "", nil
-			schema = asObject(media)["schema"]
+			schema = form["schema"]
 		}
 	}
 	err := shared.spend(parameterBytes + len(in.Name) + len(p.Description))
