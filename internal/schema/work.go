@@ -224,12 +224,18 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 	}
 	if it.names == nil {
 		for i, kid := range it.kids {
+			if n > maxWork {
+				break
+			}
 			for sub := range forItem(s, i) {
 				add(sub, kid)
 			}
 		}
 	}
 	for i, name := range it.names {
+		if n > maxWork { // forMember looks for the patterns in the name
+			break
+		}
 		for sub := range forMember(s, name) {
 			add(sub, it.kids[i])
 		}
