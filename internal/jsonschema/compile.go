@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -408,7 +409,13 @@ func (k *keywords) count(keyword string) *int {
 	if r == nil || !r.IsInt() {
 		return nil
 	}
-	n := int(r.Num().Int64())
+	n := math.MaxInt
+	switch num := r.Num(); {
+	case num.IsInt64() && num.Int64() <= math.MaxInt:
+		n = int(num.Int64())
+	case num.Sign() < 0:
+		n = 0
+	}
 	return &n
 }
 

@@ -73,6 +73,8 @@ func TestValidateReportsEachKeyword(t *testing.T) {
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/d","minimum":5,"definitions":{"d":{"type":"integer"}}}`, `1`, nil},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[true],"additionalItems":{"type":"null"}}`, `[1,2]`, []string{"type /1"}},
 		{`{"format":"uri","const":1.50}`, `15e-1`, nil},
+		{`{"maxLength":18446744073709551617,"maxItems":1e100}`, `"abc"`, nil},
+		{`{"minLength":18446744073709551617}`, `"abc"`, []string{"minLength /"}},
 		{`{"dependentSchemas":{"a":{"minProperties":2}},"dependencies":{"a":{"required":["c"]},"b":["a"]}}`, `{"a":1}`, []string{"minProperties /", "required /"}},
 	} {
 		s, err := compile(t, c.schema, nil)
