@@ -81,7 +81,7 @@ keys:
 	}
 	wants("after a reload", map[string]string{"ann": "401 []", "bob": "200 [a]", "eve": "200 [a b]", "one": "401 []"})
 
-	write("keys.txt", "# nobody\n") // not: every process on this machine
+	write("keys.txt", "# no key\n") // not: every process on this machine
 	if _, err := load(); err == nil || !strings.Contains(err.Error(), "the file has no keys") {
 		t.Errorf("without keys: %v", err)
 	}

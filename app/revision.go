@@ -124,7 +124,7 @@ func keysOf(cfg *config.Config) []server.Key {
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		profiles[name] = key
 		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() {
-			continue // a profile of the file alone
+			continue // keys of the file have its rights; no request can send its key
 		}
 		keys = append(keys, key)
 	}

@@ -19,7 +19,7 @@ const DefaultSentence = "This waits for an approval: {tool} has not been called 
 type Sentence struct {
 	template string
 	form     *regexp.Regexp // the sentence at the end of a text; its first group is the id of the run
-	tail     string         // what the template has after its last name in braces
+	tail     string         // the text of the template after its last name in braces
 }
 
 func checkSentence(template string) error {

@@ -18,9 +18,9 @@ import (
 
 // The limits of the file of `serve.keys_file`.
 const (
-	MaxFileKeys      = 200_000
+	MaxFileKeys      = 200_000 // keys
 	maxKeysFileBytes = 64 << 20
-	maxKeysLine      = 512
+	maxKeysLine      = 512 // bytes
 )
 
 // A FileKey is a key of the file of `serve.keys_file`.
@@ -30,7 +30,7 @@ type FileKey struct {
 	Profile string `key:"-"`
 }
 
-// readKeysFile reads the keys of `serve.keys_file` into FileKeys.
+// readKeysFile reads the keys of `serve.keys_file` into FileKeys. It reports each wrong line as a problem of the file.
 func (l *loader) readKeysFile() {
 	const key = "serve.keys_file"
 	path := l.cfg.Serve.KeysFile
@@ -91,11 +91,11 @@ func (l *loader) readKeysFile() {
 	case errors.Is(err, bufio.ErrTooLong):
 		note(line+1, fmt.Sprintf("the line has more than %d bytes", maxKeysLine))
 	case line == 0 || len(l.cfg.FileKeys) == 0 && len(l.problems) == 0:
-		l.at(key, "the file has no keys: want lines NAME SHA256 KEY")
+		l.at(key, "the file has no keys: want lines NAME SHA256 ENTRY")
 	}
 }
 
-// readKeys returns the content of a file of keys.
+// readKeys returns the content of a file of keys, which has at most maxKeysFileBytes.
 func readKeys(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s is no file", path))
@@ -112,11 +112,11 @@ func readKeys(path string) ([]byte, error) {
 	return b, err
 }
 
-// parseFileKey reads a line NAME SHA256 KEY. Its errors have no part of the hash.
+// parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash.
 func parseFileKey(line string) (name string, k FileKey, err error) {
 	parts := strings.Fields(line)
 	if len(parts) != 3 {
-		return "", k, errors.New("want NAME SHA256 KEY: a name, the SHA-256 of the key in 64 hex digits, and a name of keys whose rights and limits the key gets")
+		return "", k, errors.New("want NAME SHA256 ENTRY: a name, the SHA-256 of the key in 64 hex digits, and a name of keys whose rights and limits the key gets")
 	}
 	if err := isRuleName(parts[0]); err != nil {
 		return "", k, fmt.Errorf("the first word is no name: %w", err)
@@ -128,7 +128,7 @@ func parseFileKey(line string) (name string, k FileKey, err error) {
 	return parts[0], k, nil
 }
 
-// profilesOfFile returns the names of keys that keys of the file have the rights and limits of.
+// profilesOfFile returns the entries of Keys that lines of the file name.
 func (c *Config) profilesOfFile() map[string]bool {
 	out := map[string]bool{}
 	for _, k := range c.FileKeys {

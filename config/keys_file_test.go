@@ -48,8 +48,8 @@ func TestKeysFileRefusesWrongLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "serve.keys_file: the file has no keys",
 		"# nothing\n":                            "serve.keys_file: the file has no keys",
-		"ann " + a:                               "keys.txt:1: want NAME SHA256 KEY",
-		"ann " + a + " team x":                   "keys.txt:1: want NAME SHA256 KEY",
+		"ann " + a:                               "keys.txt:1: want NAME SHA256 ENTRY",
+		"ann " + a + " team x":                   "keys.txt:1: want NAME SHA256 ENTRY",
 		"\nann " + a[1:] + " team":               "keys.txt:2: the second word is no SHA-256",
 		"ann " + a + "0 team":                    "keys.txt:1: the second word is no SHA-256",
 		"ann " + a[1:] + "g team":                "keys.txt:1: the second word is no SHA-256",

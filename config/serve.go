@@ -75,9 +75,9 @@ type Serve struct {
 	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the page.
 	// They hold conversations. A relative path starts at the configuration file. Default: none are shown.
 	Evals string `key:"evals" also:"eval_results results"`
-	// File with further keys, read again at each reload. Each line is `NAME SHA256 KEY`: the name of the new key, its SHA-256, which
-	// `lathe keys new` prints, and an entry of `keys` whose rights, limits, group and budget it has; the budget is its own. An entry
-	// that lines name needs no key. Empty lines and those that begin with `#` are skipped. At most 200,000 keys and 64 MiB. A
+	// File with further keys, read again at each reload. Each line is `NAME SHA256 ENTRY`: the name of the new key, its SHA-256, which
+	// `lathe keys new` prints, and an entry of `keys` whose rights, limits and group it has. Each key has a budget of its own, with
+	// the amounts of the entry. An entry that a line names needs no key of its own. Empty lines and those that begin with `#` are skipped. At most 200,000 keys and 64 MiB. A
 	// relative path starts at the configuration file. Default: no file.
 	KeysFile string `key:"keys_file" also:"key_file keys_path"`
 	// Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.

@@ -94,7 +94,7 @@ func (g *gemma) run() {
 	}
 }
 
-// scanned takes what the scanner found.
+// scanned reads a run of text (mark is negative) or a mark that the scanner found.
 func (g *gemma) scanned(text string, mark int) {
 	switch g.state {
 	case gemmaText:

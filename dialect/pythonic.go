@@ -105,7 +105,7 @@ func (p *pythonic) run() {
 	}
 }
 
-// scanned takes what the scanner found.
+// scanned reads a run of text (mark is negative) or a mark that the scanner found.
 func (p *pythonic) scanned(text string, mark int) {
 	switch p.state {
 	case pythonText:

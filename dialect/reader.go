@@ -142,7 +142,7 @@ func (r *reader) alone(text string) bool {
 	return !r.ends || turnEnd(text) == 0 && cutTurnEnd(text) == 0
 }
 
-// direct hands read what runs has returned.
+// direct calls read with the runs of text that runs has returned, and returns dst with the deltas that read emits.
 func (r *reader) direct(dst []lathe.Delta, lead, run string, read func(text string, mark int)) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	r.looked += len(lead) + len(run)
@@ -206,7 +206,8 @@ func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string
 	return dst
 }
 
-// appendKept appends to the text of a call that is kept. A call comes in small pieces: the memory doubles, where append takes a quarter more.
+// appendKept appends s to the kept text of a call. It doubles the capacity, since the text arrives in many small pieces: append
+// grows a large slice by a quarter only.
 func appendKept(kept []byte, s string) []byte {
 	if len(s) > cap(kept)-len(kept) {
 		kept = growKept(kept, len(s))
@@ -214,6 +215,7 @@ func appendKept(kept []byte, s string) []byte {
 	return append(kept, s...)
 }
 
+// growKept returns kept with room for n more bytes.
 func growKept(kept []byte, n int) []byte { return slices.Grow(kept, max(n, cap(kept))) }
 
 // emit appends a delta of text.
@@ -274,7 +276,8 @@ func (r *reader) start(id, name string, deprecated bool) {
 	r.open = true
 }
 
-// quotedArgs gives text as it stands inside of a JSON string, in pieces that are parts of it or constant.
+// quotedArgs emits text with the escapes of a JSON string, without the quotes, as argument text of the open call. The pieces are
+// parts of text or constants.
 func (r *reader) quotedArgs(text string) {
 	for text != "" {
 		n := plainRun(text)

@@ -132,7 +132,7 @@ func (m *marks) at(a, b string) (id, part int) {
 	id, part = -1, -1
 	for _, i := range m.groups[m.pairs[row][second]] {
 		mark := m.list[i]
-		if len(a) > 2 && len(mark) > 2 && mark[2] != a[2] && !m.fold { // as most marks that do not stand there
+		if len(a) > 2 && len(mark) > 2 && mark[2] != a[2] && !m.fold { // most other marks differ in the third byte
 			continue
 		}
 		whole, begun := m.agree(mark, a, b)
@@ -151,8 +151,9 @@ func (m *marks) at(a, b string) (id, part int) {
 // maxShort is the length up to which words of eight bytes are searched faster than by strings.IndexByte.
 const maxShort = 24
 
-// lacks reports that text, which is not empty, has the second byte of all marks nowhere and does not end in their first. It returns
-// false for other texts and if the marks have no such bytes in common.
+// lacks reports whether text, which is not empty, cannot contain a mark or end with the beginning of one, because it does not
+// contain the second byte that all marks share, and does not end with the first byte that they share. It returns false for all
+// other texts, and if the marks share no such bytes.
 func (m *marks) lacks(text string) bool {
 	switch {
 	case m.next < 0 || m.only < 0 || text[len(text)-1] == byte(m.only):

@@ -187,11 +187,11 @@ func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Ev
 	stored := make(chan struct{})
 	e.flushing[runID] = stored
 	e.mu.Unlock()
-	go e.storeBeside(ctx, runID, events, stored)
+	go e.storeInBackground(ctx, runID, events, stored)
 }
 
-// storeBeside stores a run that has ended and is among those that are flushed, and closes stored.
-func (e *Engine) storeBeside(ctx context.Context, runID string, events []event.Event, stored chan struct{}) {
+// storeInBackground stores a run that has ended, removes it from e.flushing, and closes stored.
+func (e *Engine) storeInBackground(ctx context.Context, runID string, events []event.Event, stored chan struct{}) {
 	defer func() {
 		e.mu.Lock()
 		delete(e.flushing, runID)

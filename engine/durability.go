@@ -51,8 +51,9 @@ type RunOptions struct {
 	MustPersist func(event.Data) bool
 	// Sinks receive the events of this run only, after the sinks of the engine.
 	Sinks []event.Sink
-	// Cancel cancels the context of the run, for a caller that made the context for this run alone and cancels it afterwards: the engine calls
-	// Cancel with the cause if the store fails, and makes no context of its own. nil: it makes one.
+	// Cancel, if not nil, cancels the context that the caller passes to Run. The caller has made that context for this run alone, with
+	// [context.WithCancelCause], and cancels it after Run has returned. Run then derives no context of its own: if
+	// the store or the audit fails, or another process takes over the run, the engine calls Cancel with the cause.
 	Cancel context.CancelCauseFunc
 }
 

@@ -297,7 +297,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	s.publish(ctx, ev)
 }
 
-// now returns the time of an event that is no delta. Events that follow the event before them without a model, a tool or a
+// now returns the time of an event that is not a delta. Events that follow the event before them without a model, a tool or a
 // person between them are stamped by the monotonic clock, as deltas are; the others read the time of day, which may have been set since.
 func (s *stamper) now(d event.Data) time.Time {
 	switch d.(type) {
@@ -453,7 +453,7 @@ func (s *stamper) publish(ctx context.Context, ev *event.Event) {
 	}
 }
 
-// publishTo passes the event to the sinks from the i-th on. It returns behind the last, or behind one that panicked.
+// publishTo passes the event to the sinks from index i on. It returns len(sinks), or the index after a sink that panicked.
 func (s *stamper) publishTo(ctx context.Context, sinks []event.Sink, i int, ev *event.Event) (next int) {
 	defer func() {
 		if recover() != nil { // its value may hold content

@@ -66,7 +66,7 @@ type Loop struct {
 	ownClock bool      // Options.Now was set
 	runs     sync.Pool // of *run
 	started  atomic.Pointer[startJSON]
-	// lastStart is what the last run was started from.
+	// lastStart is the JSON form of the [start] of the last run.
 	lastStart atomic.Pointer[json.RawMessage]
 	// retention is what RunStarted says; nil: nothing.
 	retention *event.RunRetention

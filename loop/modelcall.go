@@ -358,8 +358,8 @@ func (c *modelCall) firstTokenMS() int64 {
 
 func (r *run) since(t time.Time) int64 { return max(r.loop.since(t).Milliseconds(), 0) }
 
-// since returns the time that has passed since t, a time of the loop's clock. Without a clock of its own the loop reads
-// the monotonic clock only, which decides the difference of two readings of time.Now and takes half their time.
+// since returns the time that has passed since t, a time of the loop's clock. If Options.Now was not set, it reads the
+// monotonic clock only, with time.Since: time.Now would read the time of day, too.
 func (l *Loop) since(t time.Time) time.Duration {
 	if l.ownClock {
 		return l.opts.Now().Sub(t)

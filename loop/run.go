@@ -126,10 +126,10 @@ type timeoutError struct{ after time.Duration }
 func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer than %v", e.after) }
 
 const (
-	growth      = 7  // messages that a history has room for before it moves: three turns of one call
+	growth      = 7  // messages that a history has room for before it is allocated anew: three turns of one call
 	relayGrowth = 1  // the same of a relayed run, which adds one message
-	secondRoom  = 32 // messages that a history has room for once it has moved
-	maxTrace    = 64 // entries of a trace whose memory another run uses
+	secondRoom  = 32 // messages that a history has room for after that
+	maxTrace    = 64 // the capacity, in turns, of the largest trace whose memory the next run reuses
 )
 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
@@ -188,11 +188,11 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 	return slices.Concat(ofRun, ofLoop)
 }
 
-// maxScratch bounds the scratch buffer, in bytes, that the next run takes over.
+// maxScratch is the capacity, in bytes, of the largest scratch buffer that the next run reuses.
 const maxScratch = 16 << 10
 
-// extend appends messages to the history. A history that outgrows its first memory gets room for several turns at once, so that
-// a run of ten turns moves it once.
+// extend appends messages to the history. When the history outgrows its first memory, extend allocates room for several turns, so
+// that a run of ten turns allocates it anew once.
 func (r *run) extend(more ...lathe.Message) {
 	if n := len(r.req.Messages); n+len(more) > cap(r.req.Messages) && n < secondRoom {
 		r.req.Messages = slices.Grow(r.req.Messages, max(secondRoom-n, len(more)))
@@ -200,7 +200,7 @@ func (r *run) extend(more ...lathe.Message) {
 	r.req.Messages = append(r.req.Messages, more...)
 }
 
-// copyTrace sets the trace of the result, in the record where that has room for it.
+// copyTrace copies the trace into the result. It uses the memory of the record if the trace fits.
 func (r *run) copyTrace() {
 	space := r.result.Trace[:0]
 	if len(r.trace) > cap(space) {

@@ -14,15 +14,15 @@ import (
 // startJSON holds the JSON form of the settings and the limits that the last run of a loop was started with. Most runs of a loop have the
 // same ones, and their encoding is most of the work of a [start].
 type startJSON struct {
-	settings, limits         bool // are there
+	settings, limits         bool // whether the input has them
 	parallel                 int8 // ParallelToolCalls: 0 nil, 1 false, 2 true
 	ofSettings               lathe.Settings
 	ofLimits                 lathe.Limits
 	settingsText, limitsText []byte // never changed
 }
 
-// is reports whether c has the JSON form of the settings and limits of other, by value.
-func (c *startJSON) is(other *startJSON) bool {
+// matches reports whether c and other have the same settings and limits, by value.
+func (c *startJSON) matches(other *startJSON) bool {
 	return c.settings == other.settings && c.limits == other.limits && c.parallel == other.parallel && c.ofSettings == other.ofSettings && c.ofLimits == other.ofLimits
 }
 
@@ -41,7 +41,7 @@ func (l *Loop) startJSON(in *Input) (*startJSON, error) {
 	if want.limits {
 		want.ofLimits = *in.Limits
 	}
-	if last := l.started.Load(); last != nil && last.is(&want) {
+	if last := l.started.Load(); last != nil && last.matches(&want) {
 		return last, nil
 	}
 	made := want
@@ -60,8 +60,8 @@ func (l *Loop) startJSON(in *Input) (*startJSON, error) {
 	return &made, nil
 }
 
-// startInput returns what a later process needs to resume the run: the JSON form of a [start]. Runs that were started alike share
-// it, so that it must not be changed.
+// startInput returns what a later process needs to resume the run: the JSON form of a [start]. Runs with equal starts share it: the
+// caller must not change it.
 func (r *run) startInput() (json.RawMessage, error) {
 	text, err := r.loop.appendStart(r.scratch[:0], r.in)
 	if err != nil {
@@ -120,15 +120,15 @@ func (l *Loop) appendStart(dst []byte, in *Input) ([]byte, error) {
 	return append(w.b, '}'), nil
 }
 
-// A startWriter appends the members of an object, which has one already.
+// A startWriter appends members to an object that has at least one.
 type startWriter struct {
 	b   []byte
 	err error // the first
 }
 
-// member appends a member, if it is there.
-func (w *startWriter) member(name string, there bool, value any) {
-	if !there || w.err != nil {
+// member appends a member if present is true.
+func (w *startWriter) member(name string, present bool, value any) {
+	if !present || w.err != nil {
 		return
 	}
 	var text []byte
@@ -137,7 +137,7 @@ func (w *startWriter) member(name string, there bool, value any) {
 	}
 }
 
-// text appends a member with its JSON text; "": none.
+// text appends a member with its JSON text; it appends nothing if the text is empty.
 func (w *startWriter) text(name string, text []byte) {
 	if len(text) > 0 {
 		w.b = append(append(append(w.b, ',', '"'), name...), '"', ':')

@@ -82,7 +82,7 @@ func newConversation(c *Chat) *conversation {
 // forget makes v ready for another user. Only memory is kept.
 func (v *conversation) forget() {
 	v.scope.close()
-	v.watch.rest()
+	v.watch.stopTimer()
 	if !v.request.idle() || cap(v.request.msgs)+cap(v.request.head) > maxKept {
 		v.request = newPayload()
 	}

@@ -17,13 +17,13 @@ import (
 // even after the response, and the pieces must not change.
 type payload struct {
 	head, msgs, tail []byte
-	shared           wire.Shared // belongs into head; other payloads may have the same text
+	shared           wire.Shared // is sent at its place in head; other payloads may have the same text
 	open             atomic.Int32
 	get              func() (io.ReadCloser, error) // for http.Request.GetBody
 	fresh            []payloadReader               // not used yet: no reader is used twice
 }
 
-// pieces are how many parts a payload has.
+// pieces is the number of parts of a payload.
 const pieces = 5
 
 // piece returns a part of the body, in order.

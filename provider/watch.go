@@ -99,8 +99,8 @@ func (w *watch) disarm() {
 	w.cancel, w.body = nil, nil
 }
 
-// rest stops the timer, which would keep the conversation in memory until it fires.
-func (w *watch) rest() {
+// stopTimer stops the timer, which would keep the conversation in memory until it fires.
+func (w *watch) stopTimer() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fires = (time.Time{}); w.timer != nil {
@@ -150,8 +150,8 @@ func (w *watch) schedule(now time.Time) {
 	}
 }
 
-// set makes the timer fire at next or before: one that an earlier attempt has set for an earlier time is left alone, since
-// what fires too early is set again. w.mu is held.
+// set makes the timer fire at next or earlier. A timer that an earlier attempt has set for an earlier time stays as it is: when it
+// fires, fire sets it again. The caller holds w.mu.
 func (w *watch) set(now, next time.Time) {
 	switch {
 	case !w.fires.IsZero() && !w.fires.After(next):

@@ -62,8 +62,8 @@ type inflightRun struct {
 	detach bool
 	once   sync.Once
 	id     string
-	// detachRequest ends the watch of the request that began the run, whose end calls quit on a goroutine of its own. A caller that calls
-	// quit or leaves no run behind calls it first.
+	// detachRequest makes the end of the request that began the run no longer call quit, which it does on a goroutine of its own. It is
+	// called before quit, and after the run has ended.
 	detachRequest func() bool
 
 	mu      sync.Mutex
@@ -232,7 +232,7 @@ func (ex *executor) startSupervised(ctx context.Context, j *job, sinks []event.S
 	return ex.opts.Supervisor.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
 }
 
-// execute runs a job to its end, or until it waits. cancel is that of ctx.
+// execute runs a job to its end, or until it waits. cancel cancels ctx.
 func (ex *executor) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
 	switch {
 	case j.due != nil:

@@ -31,7 +31,7 @@ type origin struct{ entry, field string }
 // hashReasoning returns the hash of the reasoning of a message, and the member that it came in; ok is false if it has none.
 func hashReasoning(principal string, m *lathe.Message) (sum [sha256.Size]byte, field string, ok bool) {
 	if !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.Reasoning); return is }) {
-		return sum, "", false // as most messages
+		return sum, "", false // most messages have none
 	}
 	h := sha256.New()
 	h.Write([]byte(principal))

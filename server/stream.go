@@ -59,10 +59,11 @@ func newPipe(enc encoder, most int, cut func()) *pipe {
 	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
 }
 
-// A buffer has what waits in a pipe. A pipe in which nothing waits has none: of many open streams most are idle.
+// A buffer holds the encoded events that the reader of a pipe has not taken yet. A pipe without such events has no buffer: of many
+// open streams most are idle.
 type buffer struct{ b []byte }
 
-// buffers are those of pipes. Larger ones than maxPooled are not kept.
+// buffers are those of pipes. Buffers of more than maxPooled bytes are not kept.
 var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
 
 const maxPooled = 64 << 10
@@ -71,7 +72,7 @@ const maxPooled = 64 << 10
 // an answer at once would otherwise make the buffers grow to the size of the answer, where few threads run Go code.
 const yieldBytes = 32 << 10
 
-// release gives the buffer back, which nothing holds any more. It does nothing if b is nil.
+// release returns the buffer to the pool. The caller does not use it afterwards. release does nothing if b is nil.
 func (b *buffer) release() {
 	if b != nil && cap(b.b) <= maxPooled {
 		b.b = b.b[:0]
@@ -79,7 +80,7 @@ func (b *buffer) release() {
 	}
 }
 
-// takeBuffer returns the memory of a buffer, for giveBack.
+// takeBuffer returns empty memory from the pool. giveBack returns it there.
 func takeBuffer() []byte { return buffers.Get().(*buffer).b }
 
 func giveBack(b []byte) {
@@ -88,8 +89,8 @@ func giveBack(b []byte) {
 	}
 }
 
-// open returns what waits, for more to be appended. p.mu is held.
-func (p *pipe) open() []byte {
+// pending returns the memory of the buffer, to append to; it takes a buffer if p has none. The caller holds p.mu.
+func (p *pipe) pending() []byte {
 	if p.buf == nil {
 		p.buf = buffers.Get().(*buffer)
 	}
@@ -103,7 +104,7 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 		p.mu.Unlock()
 		return
 	}
-	b := p.open()
+	b := p.pending()
 	before := len(b)
 	p.event = e
 	p.buf.b = p.enc.appendEvent(b, &p.event)
@@ -118,7 +119,7 @@ func (p *pipe) takeRaw(raw *lathe.Raw) {
 		p.mu.Unlock()
 		return
 	}
-	b := p.open()
+	b := p.pending()
 	before := len(b)
 	p.buf.b = p.enc.(rawEncoder).appendRaw(b, raw)
 	p.tell(before)
@@ -156,7 +157,7 @@ func (p *pipe) nudge() {
 	}
 }
 
-// take returns what waits, nil if that is nothing, whether the reader was cut off, and the problem with which the encoder has ended
+// take returns the buffer, nil if nothing waits, whether the reader was cut off, and the problem with which the encoder has ended
 // the stream; nil: it has not. The caller gives the buffer back when it has written it.
 func (p *pipe) take() (b *buffer, full bool, bad *problem) {
 	p.mu.Lock()

@@ -102,7 +102,7 @@ func (c *conversation) words(s string) {
 			if b >= utf8.RuneSelf {
 				break
 			}
-			room[n] = b // and the next byte takes its place if it is white space
+			room[n] = b // the next byte overwrites it if it is white space
 			n += int(1 ^ asciiSpace[b])
 			i++
 		}

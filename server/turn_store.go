@@ -122,7 +122,7 @@ func (k *turnStore) find(key turnKey) *storedTurns {
 // A spliced is a conversation with what was kept in its place.
 type spliced struct {
 	given    []lathe.Message
-	taken    int             // of given
+	taken    int             // how many of given were kept or replaced
 	messages []lathe.Message // a part of given, if changed is false: they are not written to
 	sum      conversationSum // of the conversation as the client has it
 	changed  bool            // messages are not those that were given
@@ -352,7 +352,8 @@ type conversation struct {
 	buf []byte // what h gets next, at most hashPiece bytes
 }
 
-// hashPiece is how many bytes a hash gets at once, whole blocks of it. A text is written in such pieces and is not copied as a whole.
+// hashPiece is the number of bytes of one write to a hash, a multiple of its block size. A text is written in such pieces and is not
+// copied as a whole.
 const hashPiece = 4 << 10
 
 func newConversation(who turnOwner) *conversation {
@@ -451,7 +452,7 @@ type callKeys struct {
 	said, args []byte
 }
 
-// begin makes part the hash of s.
+// begin resets part to the hash of s.
 func (c *callKeys) begin(s *conversationSum) {
 	if c.part.h == nil {
 		c.part.h = sha256.New()

@@ -15,8 +15,8 @@ import (
 // maxSharedInput bounds the input, in bytes, that a store holds for the copies of later runs.
 const maxSharedInput = 16 << 10
 
-// An inputs is the last input of a run that a store has kept. Most runs have the same one, byte for byte, so that their copies share it:
-// what a store keeps is never changed, and a reader gets a copy of its own. It may be used by several goroutines at once.
+// inputs holds the last input of a run that a store has kept. A later run with an equal input shares it: a store never changes what
+// it keeps, and returns copies to readers. It may be used by several goroutines at once.
 type inputs struct {
 	last atomic.Pointer[json.RawMessage]
 }
@@ -119,7 +119,7 @@ func cloneMessages(ms []lathe.Message) []lathe.Message {
 	for i := range out {
 		n += len(out[i].Parts)
 	}
-	parts := make([]lathe.Part, 0, n) // of all messages, which are kept as long as each other
+	parts := make([]lathe.Part, 0, n) // of all messages: they are released together
 	for i := range out {
 		m := &out[i]
 		if m.Parts != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/digest"
 )
 
-// advertised are the tools that a run offers its model, and what is computed of them. It does not change: runs that offer the same
-// tools share it.
+// advertised is the list of tools that a run offers its model, and what is computed from it. It does not change: runs that offer the
+// same tools share it.
 type advertised struct {
 	specs []*lathe.ToolSpec
 	names []byte        // a JSON array of the names, at most maxNames of them
@@ -71,7 +71,7 @@ func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) 
 		}
 	}
 	a := newAdvertised(slices.Clone(specs))
-	// A list that another goroutine stores at the same time may be lost: it is made again.
+	// A list that another goroutine stores at the same time may be lost: it is computed again.
 	l.ofSet.Store(&listsOf{r, append([]*advertised{a}, kept[:min(len(kept), maxAdvertised-1)]...)})
 	return a
 }

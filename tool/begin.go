@@ -102,7 +102,8 @@ func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return w.Check(opts)
 }
 
-// Check is [Runner.Check] of a run that was begun, with the options of [Runner.Begin]. The policy is not asked again.
+// Check makes the checks of [Runner.Check] for the run of w. opts are those that were passed to [Runner.Begin]. Check does not ask the
+// policy again.
 func (w *Work) Check(opts *RunOptions) error {
 	err := w.checkClient(opts)
 	if err == nil {

@@ -58,8 +58,8 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth in
 // for; sorted by name. The slice is the same each time and must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 
-// SpecsHash returns the hash of the definitions that [Work.Specs] returns, as [event.ToolsDigest] has it. It is computed once for runs
-// that offer the same definitions.
+// SpecsHash returns the hash of the definitions that [Work.Specs] returns, as [event.ToolsDigest] has it: 64 hex digits.
+// Runs that offer the same definitions share it.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
 // advertise decides which tools are offered, once for the run.

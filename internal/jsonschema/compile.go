@@ -12,7 +12,7 @@ import (
 // Options say how a schema is compiled.
 type Options struct {
 	Draft Draft // of documents that name none
-	// Load returns a document outside the schema, decoded with numbers as [json.Number]. The schemas of the drafts are not asked for.
+	// Load returns a document outside the schema, decoded with numbers as [json.Number]. It is not called for the schemas of the drafts.
 	Load func(address string) (any, error)
 	// Compile returns a regular expression.
 	Compile func(expr string) (Regexp, error)
@@ -30,7 +30,7 @@ func (e *LoadError) Error() string { return fmt.Sprintf("failing loading %q: %v"
 // Unwrap returns the cause.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// An InvalidError says that a schema breaks the rules for schemas. The paths of its errors lead to the places in the document.
+// An InvalidError says that a schema is not valid against the schema of its dialect. The paths of its errors begin at the schema.
 type InvalidError struct {
 	URL    string
 	Errors []*Error
@@ -51,7 +51,7 @@ type compiler struct {
 	queue     []queued
 }
 
-// queued is a schema that is not filled yet, and the value that it is made of if that is known.
+// queued is a schema whose keywords are not read yet, and the value that it is compiled from, if that is known.
 type queued struct {
 	s     *Schema
 	v     any
@@ -70,7 +70,7 @@ func (c *compiler) compile(address string) (*Schema, error) {
 		return nil, err
 	}
 	root := c.schema(place{document: address}, nil, false)
-	for i := 0; i < len(c.queue); i++ { // it grows
+	for i := 0; i < len(c.queue); i++ { // fill appends to it
 		if err := c.fill(c.queue[i]); err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (c *compiler) load(address string) (any, error) {
 	return v, nil
 }
 
-// document returns the document at an address, checked and its resources known.
+// document returns the document at an address after it has found its resources and checked it.
 func (c *compiler) document(address string) (*document, error) {
 	if d := c.documents[address]; d != nil {
 		return d, nil
@@ -139,7 +139,7 @@ func (c *compiler) fill(q queued) (err error) {
 			return err
 		}
 	}
-	if !d.read[s.place.pointer] { // a reference leads to where no keyword holds schemas
+	if !d.read[s.place.pointer] { // a reference leads to a place where no keyword holds schemas
 		in := d.resourceOf(s.place.pointer)
 		if err := c.collect(d, v, s.place.pointer, in.id, in.dialect); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (c *compiler) fill(q queued) (err error) {
 	return nil
 }
 
-// keywords reads those of one schema.
+// keywords reads the keywords of one schema.
 type keywords struct {
 	c   *compiler
 	s   *Schema
@@ -185,7 +185,7 @@ type keywords struct {
 
 func (k *keywords) read() (err error) {
 	s, dialect := k.s, k.r.dialect
-	if s.Ref, err = k.reference("$ref"); err != nil || s.Ref != nil && s.Draft == Draft7 { // beside which nothing counts
+	if s.Ref, err = k.reference("$ref"); err != nil || s.Ref != nil && s.Draft == Draft7 { // the keywords beside it are ignored
 		return err
 	}
 	if dialect.has("applicator") {

@@ -32,12 +32,12 @@ type dialect struct {
 	vocabularies []string // nil: all that validate
 }
 
-// has reports whether the keywords of a vocabulary count.
+// has reports whether the keywords of a vocabulary apply.
 func (d dialect) has(vocabulary string) bool {
 	return d.vocabularies == nil || vocabulary == "core" || slices.Contains(d.vocabularies, vocabulary)
 }
 
-// same reports whether two dialects have one metaschema.
+// same reports whether two dialects have the same metaschema.
 func (d dialect) same(other dialect) bool {
 	return d.draft == other.draft && (d.vocabularies == nil) == (other.vocabularies == nil) && slices.Equal(d.vocabularies, other.vocabularies)
 }
@@ -71,7 +71,7 @@ func (d *document) find(r *resource, fragment string) (string, error) {
 	return pointer, nil
 }
 
-// How schemas stand in the value of a keyword.
+// The forms in which the value of a keyword holds schemas.
 const (
 	one  = 1 << iota // it is one
 	list             // it is a list of them
@@ -79,7 +79,7 @@ const (
 	since2020 // draft 7 does not have the keyword
 )
 
-// holders are the keywords that hold schemas. Those of draft 7 that draft 2020-12 gave up are there still for it.
+// holders are the keywords that hold schemas. Keywords of draft 7 that draft 2020-12 has removed are also read in its schemas.
 var holders = map[string]int{
 	"definitions": byName, "properties": byName, "patternProperties": byName, "dependencies": byName,
 	"not": one, "additionalProperties": one, "additionalItems": one, "propertyNames": one, "contains": one, "if": one, "then": one, "else": one,
@@ -149,7 +149,7 @@ func (c *compiler) collect(d *document, v any, pointer, base string, outer diale
 		}
 	}
 	id := own.draft.id(obj)
-	if id == "" && pointer != "" { // $schema counts at the root of a resource
+	if id == "" && pointer != "" { // $schema is ignored elsewhere than at the root of a resource
 		own = outer
 		id = own.draft.id(obj)
 	}

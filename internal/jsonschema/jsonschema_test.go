@@ -38,7 +38,7 @@ func compile(t *testing.T, raw string, others documents) (*Schema, error) {
 	})
 }
 
-// keywords returns the keywords and paths of errors, sorted.
+// keywordsOf returns the keywords and paths of errors, sorted.
 func keywordsOf(errs []*Error) []string {
 	var out []string
 	for _, e := range errs {

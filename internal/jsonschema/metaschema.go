@@ -100,7 +100,7 @@ func (c *compiler) check(d *document, v any, pointer string) error {
 	return nil
 }
 
-// dialects are the schemas against which the resources of one document are checked, each against that of its own dialect.
+// dialects chooses the schemas against which the resources of one document are checked: for each that of its own dialect.
 type dialects struct {
 	d     *document
 	at    string // the JSON pointer of the value that the run begins with

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// parts checks the keywords about the parts of a value.
+// parts checks the keywords for the type of the value: text, number, array or object.
 func (a *application) parts(v any) {
 	switch v := v.(type) {
 	case string:
@@ -125,7 +125,7 @@ func (a *application) contains(v []any) {
 	}
 }
 
-// duplicates returns the first item that is equal to one before it, which is the first of the two.
+// duplicates returns the index j of the first item that is equal to an earlier one, and the index i of the earlier one.
 func duplicates(v []any) (i, j int, found bool) {
 	known := make(map[string]int, len(v))
 	var key []byte
@@ -139,7 +139,7 @@ func duplicates(v []any) (i, j int, found bool) {
 	return 0, 0, false
 }
 
-// appendKey appends a text that is the same for equal values alone.
+// appendKey appends a text that is equal for two values if and only if the values are equal.
 func appendKey(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

@@ -28,8 +28,8 @@ type Regexp interface {
 	MatchString(text string) bool
 }
 
-// A Schema is one compiled schema: the root or a part of it. A field is nil or empty if the schema does not have the keyword. It may be
-// used by several goroutines at once while none changes it.
+// A Schema is one compiled schema: the root or a part of it. A field is nil or empty if the schema does not have the keyword. Several
+// goroutines may use a Schema at once while none changes it.
 type Schema struct {
 	Draft Draft
 	Bool  *bool // a schema that is true or false, or has no keyword at all
@@ -79,7 +79,7 @@ type Schema struct {
 // A DynamicRef is a $dynamicRef.
 type DynamicRef struct {
 	Ref    *Schema // where it leads without regard to the dynamic scope
-	Anchor string  // empty if it names none
+	Anchor string  // empty if the reference names no anchor
 }
 
 // Location returns the address of the document and the JSON pointer of the schema in it.
@@ -139,7 +139,7 @@ func typesOf(v any) (t Types) {
 	return t
 }
 
-// typeOf returns the type of a decoded value, 0 if it is not one that [encoding/json] makes with numbers as [json.Number].
+// typeOf returns the type of a value that [encoding/json] decodes with numbers as [json.Number]; 0 for any other value.
 func typeOf(v any) Types {
 	switch v.(type) {
 	case nil:

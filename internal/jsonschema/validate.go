@@ -62,7 +62,7 @@ func (f *frame) path() []string {
 	return path
 }
 
-// evaluated are the parts of a value that some keyword is about.
+// evaluated are the parts of a value that keywords have evaluated, in the sense of unevaluatedItems and unevaluatedProperties.
 type evaluated struct {
 	all   bool
 	first int // items
@@ -118,7 +118,7 @@ func (r *run) apply(f *frame, v any, quick bool, seen *evaluated) []*Error {
 			return a.errs
 		}
 	}
-	if s.Draft == Draft7 && s.Ref != nil { // beside which nothing counts
+	if s.Draft == Draft7 && s.Ref != nil { // the keywords beside it are ignored
 		if seen != nil {
 			a.seen = &evaluated{}
 		}
@@ -141,14 +141,14 @@ func (r *run) apply(f *frame, v any, quick bool, seen *evaluated) []*Error {
 	return a.errs
 }
 
-// An application is what apply knows.
+// An application is the state of one call of apply.
 type application struct {
 	*run
 	*frame
 	s     *Schema
 	quick bool
 	errs  []*Error
-	seen  *evaluated // nil: nothing asks
+	seen  *evaluated // nil: no keyword reads it
 }
 
 // add adds an error at the value.
@@ -191,7 +191,7 @@ func (a *application) item(sub *Schema, i int, v any) []*Error {
 	return a.apply(&frame{schema: sub, parent: a.frame, index: i, inList: true}, v, a.quick, nil)
 }
 
-// scalar checks the keywords at the first of which that is broken an application ends, and reports whether none is.
+// scalar checks type, const, enum and format, and returns false at the first that is broken: the application then ends.
 func (a *application) scalar(v any) bool {
 	s := a.s
 	kind := typeOf(v)
@@ -239,17 +239,17 @@ func (a *application) hasFormat(text string) bool {
 	return true
 }
 
-// Format returns the name of the format that a value of the schema of a draft has to have.
+// Format returns the format of a schema of the drafts; "" for all other schemas.
 func (s *Schema) Format() string { return s.format }
 
-// inPlace applies the schemas for the same value.
+// inPlace applies the keywords whose schemas apply to the same value, such as $ref, allOf and if.
 func (a *application) inPlace(v any) {
 	s := a.s
 	a.require(s.Ref, v)
 	if d := s.DynamicRef; d != nil {
 		target := d.Ref
 		if d.Anchor != "" && target.DynamicAnchor == d.Anchor {
-			for up := a.frame; up != nil; up = up.parent { // the outermost counts
+			for up := a.frame; up != nil; up = up.parent { // the outermost anchor applies
 				if outer := up.schema.resource.anchors[d.Anchor]; outer != nil {
 					target = outer
 				}
@@ -317,7 +317,7 @@ func (a *application) oneOf(v any) {
 	}
 }
 
-// unevaluated applies the schemas for the parts that no other keyword is about.
+// unevaluated applies unevaluatedItems or unevaluatedProperties to the parts that no other keyword has evaluated.
 func (a *application) unevaluated(v any) {
 	switch v := v.(type) {
 	case []any:

@@ -26,7 +26,8 @@ func (n *Names) Has(name string) bool {
 	return ok
 }
 
-// Exact returns the name of the set that a key of an object, a string literal without escapes, is.
+// Exact returns the name of the set that key, a string literal with its quotes, spells without escapes. ok is false if the set does
+// not have it, or key has escapes.
 func (n *Names) Exact(key []byte) (name string, ok bool) {
 	name, ok = n.exact[string(key[1:len(key)-1])]
 	return name, ok

@@ -13,8 +13,8 @@ func PlainString(b []byte, i int) (end int, plain bool) {
 }
 
 // AppendSimple appends the text of the string whose text begins at b[i], and returns the index behind the quote that ends it. ok is false if
-// the string has an escape of more than one character, a control character or bytes that are not UTF-8, or does not end: out and end then
-// mean nothing.
+// the string has an escape of more than one character, a control character or bytes that are not UTF-8, or does not end: the caller must
+// then not use out and end.
 func AppendSimple(dst, b []byte, i int) (out []byte, end int, ok bool) {
 	for {
 		end, ascii := plainEnd(b, i)

@@ -29,7 +29,7 @@ func (s *Schema) diagnose(value []byte) []Violation {
 	return tidy(d.found)
 }
 
-// value diagnoses a value that n may not admit. It reports false where it cannot say.
+// value diagnoses a value that n may not admit. It returns false if it cannot diagnose the value.
 func (d *diagnosis) value(n *node, raw []byte) bool {
 	if raw[0] == '{' && n.shell != nil {
 		return d.object(n, raw)

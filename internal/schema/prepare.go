@@ -12,8 +12,8 @@ type metadata struct {
 	declared map[string]bool // every property name that the schema itself writes down
 }
 
-// prepare walks the compiled schema once, before anyone else has it, and returns all its parts. It sees to it that a broken type,
-// enum or const does not hide other violations. The verdicts stay the same.
+// prepare walks the compiled schema once, before Compile returns it, and returns all its parts. It changes the schema so that a
+// violation of type, enum or const does not hide others. The verdicts stay the same.
 func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 	f := &metadata{declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}

@@ -139,7 +139,7 @@ func alternatives(e *jsonschema.Error, f *metadata) string {
 			}
 			reasons = append(reasons, reason)
 		}
-		slices.Sort(reasons) // the members of an object have no order
+		slices.Sort(reasons) // members are checked in no order
 		fmt.Fprintf(&b, "; form %d: %s", i+1, strings.Join(slices.Compact(reasons), ", "))
 	}
 	return b.String()

@@ -21,8 +21,8 @@ type Options struct {
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
-	// A Reader begins with a buffer of smallSize, which a stream that sends event by event never fills: of many open streams most
-	// are idle. It takes one of bufSize for a stream that fills it, which has more to read at once.
+	// A Reader begins with a buffer of smallSize bytes, since of many open streams most are idle. When a read has filled it, the
+	// stream has more to read at once, and the Reader takes one of bufSize bytes.
 	smallSize = 2 << 10
 	bufSize   = 32 << 10
 	// maxPooled is the largest buffer that goes back to the pool.
@@ -33,13 +33,13 @@ const (
 	maxEmptyReads = 100
 )
 
-// The buffers of Readers: those of smallSize, and those of bufSize to maxPooled.
+// The buffers of Readers: those of smallSize bytes, and those of bufSize to maxPooled bytes.
 var (
 	smallBufs = sync.Pool{New: func() any { b := make([]byte, smallSize); return &b }}
 	bufs      = sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }}
 )
 
-// putBuf gives a buffer back that nothing holds.
+// putBuf returns a buffer to its pool. The caller does not use it afterwards.
 func putBuf(b *[]byte) {
 	switch n := len(*b); {
 	case n == smallSize:

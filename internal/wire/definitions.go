@@ -49,8 +49,9 @@ type encoded struct {
 	size  int // of the texts
 }
 
-// AppendShared is Append for a request that may refer to a text which other requests share: if the definitions are long, it appends
-// nothing and sets *shared. shared may be nil.
+// AppendShared is [Definitions.Append] for a request that can share its definitions with others. The first request with a list appends
+// them. If they are all of the server's own tools and have 16 KiB or more, it also keeps their text: later requests with the list and
+// form append nothing and set *shared to the text. shared may be nil.
 func (d *Definitions) AppendShared(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Strict, encode func(dst []byte, t *lathe.ToolSpec) []byte) []byte {
 	if d == nil || shared == nil || len(tools) < minDefinitions {
 		return d.Append(dst, tools, form, encode)

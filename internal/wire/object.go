@@ -21,8 +21,8 @@ type Field struct {
 // FewFields is memory for the members of most objects, for ReadObject.
 type FewFields [8]Field
 
-// ReadObject appends the members of obj, a part of the text of index or another text, to dst. index may be nil; what is no object has no
-// members. Its error is that of [RejectAmbiguousKey] with the path "".
+// ReadObject appends the members of obj, a part of the text of index or another text, to dst. index may be nil. If obj is not an
+// object, ReadObject appends nothing. Its error is that of [RejectAmbiguousKey] with the path "".
 func ReadObject(dst Object, index *rawjson.Index, obj []byte, names *rawjson.Names) (Object, *APIError) {
 	for key, v := range index.Members(obj) {
 		name, err := MemberName(key, names, "")

@@ -226,8 +226,8 @@ type EncodeOptions struct {
 	// Definitions keeps the encoded definitions of tools from request to request; nil: they are encoded for each. Only chat
 	// completions reads it.
 	Definitions *Definitions
-	// Shared, when set, allows that definitions which other requests have, too, are not appended: it then says what they are and
-	// where they belong. Only the head of a request on chat completions reads it.
+	// Shared, if not nil, lets the encoder leave out definitions of tools that other requests have, too: it sets *Shared to their
+	// text and to their place in the head. Only the encoder of the head of a request on chat completions reads it.
 	Shared *Shared
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string

@@ -69,10 +69,10 @@ func setSession(ctx context.Context, conn *pgx.Conn) error {
 		// Plans are made once, and often while the tables are empty: they must not be those for small tables.
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
-		// A page is read in the order of an index. With a bitmap, all rows of a key would be read and sorted: a generic plan
-		// takes each key for one of average size.
+		// A page is read in the order of an index. With a bitmap, the server would read and sort all rows of a key: a
+		// generic plan assumes that each key has an average number of rows.
 		"enable_bitmapscan": "off",
-		// A plan with a scan that is off has a cost that would have it compiled, for far longer than it runs.
+		// A plan with a scan that is off can have a cost above jit_above_cost: the server would compile it, which takes 60 ms.
 		"jit": "off",
 	}
 	var names, values []string

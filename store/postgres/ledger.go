@@ -276,7 +276,7 @@ const (
 		SELECT min(day) FROM ledger_usage WHERE day >= $1 AND day < $2
 		UNION ALL SELECT (SELECT min(l.day) FROM ledger_usage l WHERE l.day > days.day AND l.day < $2) FROM days WHERE days.day IS NOT NULL
 	) ` + usageColumns + "FROM days, LATERAL (SELECT * FROM ledger_usage l WHERE l.day = days.day AND l.key = $4 OFFSET 0) u" + usageOrder
-	// afterDays is after every day.
+	// afterDays sorts after every day.
 	afterDays = "~"
 )
 

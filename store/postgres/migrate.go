@@ -32,7 +32,7 @@ type script struct {
 	index string
 }
 
-// concurrently is in the scripts that build an index while other processes use the table.
+// concurrently begins the statement of a script that builds an index while other processes use the table.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
 // versions returns the scripts in their order: the first makes version 1.
@@ -63,7 +63,7 @@ func SchemaVersion() int {
 }
 
 // migrate updates the schema to this package's version. If it has that version already, migrate only
-// reads. acquire returns a second connection.
+// reads. acquire returns a second connection, for a script that builds an index.
 func migrate(ctx context.Context, conn *pgx.Conn, acquire func(context.Context) (*pgxpool.Conn, error)) error {
 	scripts, err := versions()
 	if err != nil {
@@ -151,8 +151,8 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
 	}
 }
 
-// buildIndex builds an index without a lock that appends wait for. A process that ended while it built the index has left one that
-// is not valid, which is removed first. The caller holds the lock of migrations in a transaction of another connection.
+// buildIndex builds an index without a lock that appends wait for. It first removes an index that is not valid,
+// which a process leaves if it ends while it builds one. The caller holds the lock of migrations in a transaction of another connection.
 func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), s script) error {
 	conn, err := acquire(ctx)
 	if err != nil {

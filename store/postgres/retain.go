@@ -28,7 +28,7 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	})
 }
 
-// trimTimeout bounds how long the server may take to add up the size of all runs: it reads all rows of the table.
+// trimTimeout bounds the time in which the server adds up the sizes of all runs: it reads all rows of the table.
 const trimTimeout = 5 * time.Minute
 
 // trimPage is the number of runs that trimTo reads at once.
@@ -40,8 +40,8 @@ type runEnd struct {
 	id string
 }
 
-// trimTo returns the last run to remove so that the runs take at most maxBytes, and false if they take no more already. It sees
-// one moment, so that several processes that trim at once remove the same runs.
+// trimTo returns the last run to remove so that the runs take at most maxBytes, and false if they take no more already. It reads
+// one snapshot, so that several processes that trim at once remove the same runs.
 func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found bool, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", milliseconds(trimTimeout)); err != nil {

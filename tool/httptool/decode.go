@@ -17,7 +17,7 @@ import (
 
 // The limits of a document.
 const (
-	maxNesting = 200     // its depth, aliases followed
+	maxNesting = 200     // depth, with the depth of what aliases refer to
 	maxMembers = 100_000 // of one object
 	maxAliased = 100_000 // values that aliases stand for
 	// maxAliasedBytes bounds the texts that aliases stand for: written out they would take the memory of each.
@@ -60,7 +60,7 @@ func decodeJSON(b []byte) (v any, err error) {
 // fromYAML makes plain values of nodes.
 type fromYAML struct{ left, bytes int } // of maxAliased and maxAliasedBytes
 
-// value returns the plain value of a node. aliased says that an alias stands for it or for something around it.
+// value returns the plain value of a node. aliased says that the node is, or is part of, what an alias refers to.
 func (y *fromYAML) value(n *yaml.Node, aliased bool) (any, error) {
 	if aliased {
 		if y.left--; y.left < 0 {
@@ -154,7 +154,7 @@ func (y *fromYAML) merge(out map[string]any, n *yaml.Node, aliased bool) error {
 	return nil
 }
 
-// yamlScalar returns the value of a scalar. Dates are texts.
+// yamlScalar returns the value of a scalar: nil, a bool, a [json.Number] or a string. Dates are strings.
 func yamlScalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -196,7 +196,7 @@ func mantissa(n json.Number) int {
 	return len(n)
 }
 
-// shortest writes numbers as short as they can be without another value: 1.50 is 1.5. It changes nothing in v.
+// shortest returns v with each number in the shortest form of its value: 1.5 for 1.50. It does not change v.
 func shortest(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -16,17 +16,17 @@ import (
 type document struct {
 	root  map[string]any
 	v30   bool
-	found []found // the operations in the order of path and method
+	found []pathOperation // the operations in the order of path and method
 }
 
-// found is an operation of a document.
-type found struct {
+// A pathOperation is an operation with its place in the document.
+type pathOperation struct {
 	method, path string
 	inherited    []any // the parameters of the path
 	op           *operation
 }
 
-// An operation is what a document says about one.
+// An operation has the members of an operation that are used.
 type operation struct {
 	OperationID, Summary, Description string
 
@@ -123,7 +123,7 @@ func (d *document) readPath(path string, v any) error {
 		o := &operation{OperationID: r.text(op, "operationId"), Summary: r.text(op, "summary"), Description: r.text(op, "description"),
 			Tags: r.tags(op), Parameters: r.list(op, "parameters"), Body: op["requestBody"]}
 		o.Security, o.secured = r.requirements(op, "security"), op["security"] != nil
-		d.found = append(d.found, found{method, path, inherited, o})
+		d.found = append(d.found, pathOperation{method, path, inherited, o})
 	}
 	if r.err != nil {
 		return fmt.Errorf("the path %.100q: %w", path, r.err)
@@ -138,8 +138,8 @@ var withoutReferences = words("example", "examples", "default", "enum", "const",
 var byAuthor = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
 	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks")
 
-// checkReferences refuses a document with a reference out of it, or to where it has nothing. Of several it names the first by its text.
-// named says that the members of v have names of the author.
+// checkReferences returns an error if v has a reference to another document, or to a place that the document does not have. Of several
+// errors it returns the first in the order of their texts. named says that the author of the document chose the names of v's members.
 func (d *document) checkReferences(v any, named bool) (bad error) {
 	note := func(err error) {
 		if err != nil && (bad == nil || err.Error() < bad.Error()) {
@@ -250,7 +250,8 @@ func (d *document) serverAdvice() string {
 	return fmt.Sprintf(" (it says %.200q)", u)
 }
 
-// fields reads members of objects. A member that is absent or null has the zero value. err is the first that is of another type.
+// fields reads members of objects. A member that is absent or null has the zero value. err is the error of the first member that has
+// another type.
 type fields struct{ err error }
 
 func (r *fields) fail(name, want string) {
@@ -275,7 +276,7 @@ func (r *fields) boolean(in map[string]any, name string) bool {
 	return b
 }
 
-// choice returns nil if the member is absent.
+// choice returns the value of a boolean member, nil if it is absent.
 func (r *fields) choice(in map[string]any, name string) *bool {
 	if in[name] == nil {
 		return nil

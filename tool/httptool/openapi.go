@@ -128,7 +128,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 }
 
 // choose returns the operations that are named and not excluded.
-func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
+func (d *document) choose(o *ImportOptions) (chosen []pathOperation, errs []error) {
 	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
 	ids := map[string]bool{} // of chosen
 	for _, f := range d.found {

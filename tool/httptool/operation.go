@@ -16,7 +16,7 @@ import (
 const bodyArgument = "body"
 
 // define describes one operation. It takes from left, what is left of maxSchemaBytes.
-func (d *document) define(f found, o *ImportOptions, left *int) (*Definition, error) {
+func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
 	name, err := toolName(o.Prefix, f.op.OperationID)
 	if own, ok := o.Rename[f.op.OperationID]; ok {
 		if name, err = toolName("", own); err == nil && name != own {
@@ -55,7 +55,7 @@ func (d *document) define(f found, o *ImportOptions, left *int) (*Definition, er
 }
 
 // parameters are those of the operation and, where it has none of that name and place, of its path.
-func (d *document) parameters(def *Definition, f found, shared *sharing) error {
+func (d *document) parameters(def *Definition, f pathOperation, shared *sharing) error {
 	type where struct{ in, name string }
 	var all []*input
 	seen := map[where]bool{}

@@ -135,7 +135,7 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 	}
 	out := make(map[string]any, len(in))
 	for key, val := range in {
-		if dropped[key] || strings.HasPrefix(key, "x-") || saysNothing(key, val) {
+		if dropped[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val) {
 			continue
 		}
 		var err error
@@ -167,8 +167,8 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 	return out, nil
 }
 
-// saysNothing reports whether a keyword with this value is as if it were not there.
-func saysNothing(key string, v any) bool {
+// hasNoEffect reports whether a schema with this keyword and value means the same without it.
+func hasNoEffect(key string, v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return key != "const"

@@ -51,7 +51,7 @@ type member struct {
 }
 
 // read returns the members of the object at the path at, a part of the text of index or another text. index may be nil. It returns an error for names that other parsers may take for one of
-// the set. The members are appended to out.
+// the set. It appends the members to out, which may be nil.
 func (s *nameSet) read(out []member, index *rawjson.Index, obj []byte, at string) ([]member, *wire.APIError) {
 	if wire.Kind(obj) != '{' {
 		return nil, wire.BadRequest(at, "Must be an object.")

@@ -8,7 +8,7 @@ import (
 
 // finishReason returns the reason that a server's word stands for, and whether the word is known.
 func finishReason(raw string) (lathe.FinishReason, bool) {
-	switch raw { // as the servers of the reference write it
+	switch raw { // the two most frequent ones as OpenAI writes them
 	case "tool_calls":
 		return lathe.FinishToolCalls, true
 	case "stop":

@@ -82,11 +82,11 @@ func (t *text) grow(n int) {
 	t.b.WriteString(s)
 }
 
-// maxPlainEscapes is the longest body that decodePlain decodes.
+// maxPlainEscapes is the length in bytes of the longest body that decodePlain decodes.
 const maxPlainEscapes = 256
 
-// decodePlain decodes a body of ASCII characters and short escapes into dst and returns the length of the text; -1 where
-// the body has others. Arguments of calls are such texts: a quote every few bytes, so they are copied by words.
+// decodePlain decodes the body of a JSON string, of ASCII characters and short escapes, into dst and returns the length of the text;
+// -1 if the body has other characters or escapes. It copies eight bytes at a time: arguments of calls have an escaped quote every few bytes.
 func decodePlain(dst *[maxPlainEscapes + 8]byte, body []byte) int {
 	n, i := 0, 0
 	for i < len(body) {

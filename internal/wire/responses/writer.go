@@ -54,7 +54,7 @@ type frame struct {
 	text     []byte
 }
 
-// count makes the number of the event one more, in its place. It returns false if the number gets another digit.
+// count increments the number of the event in text. It returns false if the number needs one more digit: text is then not valid.
 func (f *frame) count() bool {
 	for i := f.to - 1; i >= f.from; i-- {
 		if f.text[i] < '9' {

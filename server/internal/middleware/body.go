@@ -88,7 +88,7 @@ const maxAhead = 64 << 10
 // maxGrowth is how many times as many bytes as have arrived are allocated for a body of a declared length.
 const maxGrowth = 8
 
-// pieces has memory for the beginnings of long bodies: *[maxAhead]byte. Their content has been copied when they are put back.
+// pieces holds memory for the beginnings of long bodies: *[maxAhead]byte. readAhead copies the content before it returns a piece to the pool.
 var pieces = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 
 // readAll reads at most one byte more than most from src. declared is the Content-Length of the request. The memory that
@@ -116,8 +116,9 @@ func readAll(src io.Reader, most, declared int64) ([]byte, error) {
 	}
 }
 
-// readAhead reads the beginning of a body of room bytes, of which most may be read. It returns it in memory for the whole body, or
-// with an error or io.EOF what there was.
+// readAhead reads the beginning of a body of which room bytes are expected and at most most+1 are read. It stops as soon as room is less than
+// maxGrowth times what has arrived, and returns the bytes in memory with room for the whole body. If src fails or ends before, it
+// returns what has arrived and the error, which may be io.EOF.
 func readAhead(src io.Reader, most, room int64) ([]byte, error) {
 	var held []*[maxAhead]byte
 	arrived := 0
@@ -142,6 +143,7 @@ func readAhead(src io.Reader, most, room int64) ([]byte, error) {
 	return b, err
 }
 
+// ignoreEOF returns err, or nil if it is io.EOF.
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
