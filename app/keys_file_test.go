@@ -81,6 +81,21 @@ keys:
 	}
 	wants("after a reload", map[string]string{"ann": "401 []", "bob": "200 [a]", "eve": "200 [a b]", "one": "401 []"})
 
+	write("keys.txt", line("eve", "all")) // the last line for an entry is removed
+	if cfg, err = load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reload(cfg); err != nil {
+		t.Fatal(err)
+	}
+	wants("without keys of an entry", map[string]string{"bob": "401 []", "eve": "200 [a b]", "one": "401 []", "": "401 []"})
+
+	cfg.FileKeys = nil // made by a program: it does not open the server to all
+	if err := a.Reload(cfg); err == nil {
+		t.Error("entries without keys are taken without a file")
+	}
+	wants("after a refused reload", map[string]string{"bob": "401 []", "eve": "200 [a b]", "": "401 []"})
+
 	write("keys.txt", "# no key\n") // not: every process on this machine
 	if _, err := load(); err == nil || !strings.Contains(err.Error(), "the file has no keys") {
 		t.Errorf("without keys: %v", err)

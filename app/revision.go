@@ -123,8 +123,8 @@ func keysOf(cfg *config.Config) []server.Key {
 		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		profiles[name] = key
-		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() {
-			continue // keys of the file have its rights; no request can send its key
+		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && len(cfg.FileKeys) > 0 {
+			continue // a profile of the file alone; without keys of the file the server refuses it, and is not open to all
 		}
 		keys = append(keys, key)
 	}

@@ -23,6 +23,7 @@ func (c *Config) Warnings() []Problem {
 		out = append(out, Problem{File: c.Origin(path), Key: path, Message: msg})
 	})
 	out = append(out, c.budgetWarnings()...)
+	out = append(out, c.keysFileWarnings()...)
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
 			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +

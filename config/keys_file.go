@@ -112,7 +112,7 @@ func readKeys(path string) ([]byte, error) {
 	return b, err
 }
 
-// parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash.
+// parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash, nor the key.
 func parseFileKey(line string) (name string, k FileKey, err error) {
 	parts := strings.Fields(line)
 	if len(parts) != 3 {
@@ -124,15 +124,29 @@ func parseFileKey(line string) (name string, k FileKey, err error) {
 	if n, err := hex.Decode(k.SHA256[:], []byte(parts[1][:min(len(parts[1]), 2*sha256.Size)])); err != nil || n != sha256.Size || len(parts[1]) != 2*sha256.Size {
 		return "", k, errors.New("the second word is no SHA-256: want 64 hex digits, which `lathe keys new` prints")
 	}
+	for i, word := range parts {
+		if i != 1 && sha256.Sum256([]byte(word)) == k.SHA256 {
+			return "", k, fmt.Errorf("word %d is the key itself: the file has only its SHA-256, and at the end a name of keys", i+1)
+		}
+	}
 	k.Profile = parts[2]
 	return parts[0], k, nil
 }
 
-// profilesOfFile returns the entries of Keys that lines of the file name.
-func (c *Config) profilesOfFile() map[string]bool {
-	out := map[string]bool{}
+// keysFileWarnings returns entries of Keys that no key has the rights of.
+func (c *Config) keysFileWarnings() (out []Problem) {
+	if len(c.FileKeys) == 0 || c.Serve.OIDC.IsSet() {
+		return nil
+	}
+	used := map[string]bool{}
 	for _, k := range c.FileKeys {
-		out[k.Profile] = true
+		used[k.Profile] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		if k := c.Keys[name]; !used[name] && k.Key.IsZero() && k.SHA256 == "" {
+			key := "keys." + name
+			out = append(out, Problem{File: c.Origin(key), Key: key, Message: "it has no key, and no line of serve.keys_file names it: no request has its rights"})
+		}
 	}
 	return out
 }

@@ -65,6 +65,13 @@ func TestKeysFileRefusesWrongLines(t *testing.T) {
 			t.Errorf("%q: %v, want %q and no hash", text, err, want)
 		}
 	}
+	key := "lathe-0123456789abcdef"
+	for _, line := range []string{"ann %x " + key, key + " %x team"} {
+		_, err := loadKeys(t, fmt.Sprintf(line, sha256.Sum256([]byte(key))))
+		if err == nil || !strings.Contains(err.Error(), "is the key itself") || strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v, want an error without the key", line, err)
+		}
+	}
 	for _, path := range []string{"missing.txt", "."} {
 		file := filepath.Join(t.TempDir(), "lathe.yaml")
 		if err := os.WriteFile(file, []byte("serve: {keys_file: "+path+"}\n"), 0o600); err != nil {
@@ -87,5 +94,24 @@ func TestKeysFileIsBounded(t *testing.T) {
 	}
 	if _, err := loadKeys(t, strings.Repeat("#\n", 33<<20)); err == nil || !strings.Contains(err.Error(), "is larger than 64") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestKeysFileWarnsOfEntriesWithoutKeys(t *testing.T) {
+	t.Parallel()
+	for profile, want := range map[string]string{"team": "", "own": "keys.team"} {
+		cfg, err := loadKeys(t, "ann "+strings.Repeat("a", 64)+" "+profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, p := range cfg.Warnings() {
+			if strings.Contains(p.Message, "serve.keys_file") {
+				got += p.Key
+			}
+		}
+		if got != want {
+			t.Errorf("%s: a warning about %q, want %q", profile, got, want)
+		}
 	}
 }
