@@ -189,9 +189,12 @@ func appendPythonNumber(dst, b []byte) []byte {
 // maxIntegerDigits is the number of digits of the longest integer that [Integer] writes: that of a uint64.
 const maxIntegerDigits = 20
 
-// Integer returns the valid JSON number b without a fraction and an exponent. ok is false where its value is no
+// Integer returns the JSON number b without a fraction and an exponent. ok is false where b is no JSON number, or its value is no
 // integer, or one of more than 20 digits.
 func Integer(b []byte) (integer []byte, ok bool) {
+	if end, err := Scan(b, 0); err != nil || end != len(b) || b[0] != '-' && (b[0] < '0' || b[0] > '9') {
+		return nil, false
+	}
 	var buf [64]byte
 	d, ok := parseDecimal(buf[:0], b)
 	switch {

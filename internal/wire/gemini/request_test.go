@@ -112,6 +112,7 @@ func TestParseRequestRefusals(t *testing.T) {
 		{`{` + user + `,"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","g"]}}}`, "toolConfig.functionCallingConfig.allowedFunctionNames[0]", ""},
 		{`{` + user + `,"generationConfig":{"topK":1.5}}`, "generationConfig.topK", ""},
 		{`{` + user + `,"generationConfig":{"maxOutputTokens":0}}`, "generationConfig.maxOutputTokens", ""},
+		{`{` + user + `,"generationConfig":{"maxOutputTokens":""}}`, "generationConfig.maxOutputTokens", ""},
 		{`{` + user + `,"generationConfig":{"responseSchema":{},"responseJsonSchema":{}}}`, "generationConfig.responseJsonSchema", ""},
 		{`{` + user + `,"generationConfig":{"responseSchema":{}}}`, "generationConfig.responseSchema", ""},
 		{`{` + user + `,"generationConfig":{"thinkingConfig":{"includeThoughts":1}}}`, "generationConfig.thinkingConfig.includeThoughts", ""},

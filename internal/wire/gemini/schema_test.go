@@ -14,6 +14,7 @@ func TestToJSONSchema(t *testing.T) {
 		{`{"type":"ARRAY","items":{"any_of":[{"type":"INTEGER","minimum":1.0},{"type":"STRING","min_length":"2"}],"nullable":true},"minItems":"3","default":{"type":"STRING"}}`,
 			`{"type":"array","items":{"anyOf":[{"type":"integer","minimum":1.0},{"type":"string","minLength":2},{"type":"null"}]},"minItems":3,"default":{"type":"STRING"}}`},
 		{`{"type":"TYPE_UNSPECIFIED","description":"d","x":{"type":"STRING"}}`, `{"description":"d","x":{"type":"STRING"}}`},
+		{`{"type":"STRING","minLength":"1,\"x\":2","maxLength":""}`, `{"type":"string","minLength":"1,\"x\":2","maxLength":""}`},
 		{`{"type":["string","null"],"additionalProperties":{"type":"NUMBER"}}`, `{"type":["string","null"],"additionalProperties":{"type":"number"}}`},
 	} {
 		if got := string(toJSONSchema([]byte(c.in))); got != c.want {
