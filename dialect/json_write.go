@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -12,7 +13,7 @@ import (
 // TEXT for what the tool said; "": as tags do.
 func jsonForm(f *jsonFamily, call, result string) form {
 	calls, results := newPattern(call), newPattern(result)
-	clean, escape := f.cleaner(), newEscaper(f.reservedMarks())
+	clean, escape := f.cleaner(), newEscaper(f.reservedMarks)
 	out := form{
 		clean:  clean,
 		layout: func() *callLayout { return f.layout(call) },
@@ -97,7 +98,7 @@ func (p pattern) append(dst []byte, c callFields, text string) []byte {
 
 // cleaner returns a function that puts a space into each mark in text that comes from outside, so
 // that it is none.
-func (f *jsonFamily) cleaner() func(string) string { return newCleaner(f.reservedMarks()) }
+func (f *jsonFamily) cleaner() func(string) string { return newCleaner(f.reservedMarks) }
 
 // reservedMarks returns the marks that text from outside must not hold.
 func (f *jsonFamily) reservedMarks() []string {
@@ -113,9 +114,10 @@ func (f *jsonFamily) reservedMarks() []string {
 // newEscaper returns a function that writes the last byte of each of the marks in JSON, and that of
 // all that has the form of a special token, as an escape. They can only be in strings there, so it
 // says the same.
-func newEscaper(list []string) func(string) string {
-	set := newMarks(false, list...)
+func newEscaper(list func() []string) func(string) string {
+	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) }) // at the first use: most programs write few dialects
 	return func(s string) string {
+		set := marks()
 		var b strings.Builder
 		from := 0
 		for i := 0; i < len(s); i++ {
@@ -143,9 +145,10 @@ func newEscaper(list []string) func(string) string {
 
 // newCleaner returns a function that puts a space into each of the marks in a text, and into all
 // that has the form of a special token, such as `<|im_start|>`: servers take those for their own.
-func newCleaner(list []string) func(string) string {
-	set := newMarks(false, list...)
+func newCleaner(list func() []string) func(string) string {
+	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) })
 	return func(s string) string {
+		set := marks()
 		var b strings.Builder
 		from := 0
 		for i := set.index(s, 0); i < len(s); i = set.index(s, i+1) {

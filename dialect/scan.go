@@ -16,8 +16,17 @@ type marks struct {
 }
 
 func newMarks(fold bool, list ...string) *marks {
-	m := &marks{list: list, fold: fold, pairs: make([][256]uint16, 1, 4), groups: make([][]uint16, 1, 8), starts: make([]uint16, 1, 4),
-		only: -1, short: len(list[0])}
+	m := &marks{list: list, fold: fold, groups: make([][]uint16, 1, 8), only: -1, short: len(list[0])}
+	rows, seen := 1, [256]bool{}
+	for _, text := range list {
+		for _, c := range m.cases(text[0]) {
+			if !seen[c] {
+				seen[c] = true
+				rows++
+			}
+		}
+	}
+	m.pairs, m.starts = make([][256]uint16, 1, rows), make([]uint16, 1, rows)
 	for i, text := range list {
 		m.short = min(m.short, len(text))
 		for _, c := range m.cases(text[0]) {

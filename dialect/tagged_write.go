@@ -37,7 +37,7 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 
 // cleanForm makes a form that takes the marks apart in what people and tools wrote.
 func cleanForm(layout func() *callLayout, call func([]byte, lathe.ToolCall, string) []byte, result func([]byte, lathe.ToolResult) []byte, marks []string) form {
-	clean := newCleaner(marks)
+	clean := newCleaner(func() []string { return marks })
 	if result == nil {
 		result = appendTagResult
 	}

@@ -25,7 +25,7 @@ var turnMarks = []string{
 	"<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<extra_id_0>", "<extra_id_1>",
 }
 
-var cleanTurns = newCleaner(turnMarks)
+var cleanTurns = newCleaner(func() []string { return turnMarks })
 
 // cleanTags takes apart the marks of turns of all models, and the tags of calls and results.
 func cleanTags(s string) string { return maskTags(cleanTurns(s)) }
