@@ -1,6 +1,9 @@
 package dialect
 
-import "github.com/lathe-run/lathe"
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/delta"
+)
 
 // An attempt is the state of one call for parsers that write the arguments themselves. It keeps the text of the
 // call, so that the parser can emit it as text if the call is unreadable.
@@ -70,7 +73,7 @@ func (a *attempt) passOn(dst []lathe.Delta, text string) []lathe.Delta {
 	a.looked += len(text)
 	a.total += len(text)
 	a.raw = appendKept(a.raw, text)
-	return appendPiece(dst, lathe.DeltaCallArgs, a.calls-1, text)
+	return delta.Append(dst, lathe.DeltaCallArgs, a.calls-1, text)
 }
 
 // ruin gives the attempt as text; the ParseError follows where it ends. The first code counts.

@@ -1,6 +1,9 @@
 package dialect
 
-import "github.com/lathe-run/lathe"
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/delta"
+)
 
 // The marks of harmony, by their place in harmonyMarks. The fused words after them are what is
 // left of the marks between messages where a server has taken the special tokens out.
@@ -94,13 +97,13 @@ func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
 // piece appends text of the open message.
 func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.state == harmonyText {
-		return appendPiece(dst, h.kind, 0, text)
+		return delta.Append(dst, h.kind, 0, text)
 	}
 	if h.raw || h.js.state != jsonString || !inString(text) { // most pieces leave the scan in its string
 		h.follow(text)
 	}
 	h.kept = appendKept(h.kept, text)
-	return appendPiece(dst, lathe.DeltaCallArgs, h.calls-1, text)
+	return delta.Append(dst, lathe.DeltaCallArgs, h.calls-1, text)
 }
 
 func (h *harmony) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/delta"
 )
 
 const (
@@ -73,7 +74,7 @@ func (p *jsonParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
 			p.looked += len(text)
 			p.total += len(text)
 			p.raw = appendKept(p.raw, text)
-			return appendPiece(dst, lathe.DeltaCallArgs, p.calls-1, text)
+			return delta.Append(dst, lathe.DeltaCallArgs, p.calls-1, text)
 		}
 	}
 	return p.feed(dst, text, p.run)

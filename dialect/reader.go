@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/delta"
 )
 
 // maxExcerptBytes bounds the text of a ParseError.
@@ -192,20 +193,6 @@ func brokenTail(s string) int {
 	return 0
 }
 
-// appendPiece appends a delta with only these fields set. It is the most frequent step of all, and
-// writes them in place: a Delta made apart and copied costs three times as much.
-func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string) []lathe.Delta {
-	n := len(dst)
-	if n == cap(dst) {
-		return append(dst, lathe.Delta{Kind: kind, Index: index, Text: text})
-	}
-	dst = dst[:n+1]
-	d := &dst[n]
-	*d = lathe.Delta{}
-	d.Kind, d.Index, d.Text = kind, index, text
-	return dst
-}
-
 // appendKept appends s to the kept text of a call. It doubles the capacity, since the text arrives in many small pieces: append
 // grows a large slice by a quarter only.
 func appendKept(kept []byte, s string) []byte {
@@ -223,7 +210,7 @@ func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
 		return
 	}
-	r.out = appendPiece(r.out, kind, 0, text)
+	r.out = delta.Append(r.out, kind, 0, text)
 	if r.unreadable && kind == lathe.DeltaText {
 		r.out[len(r.out)-1].Unreadable = true
 	}
@@ -295,7 +282,7 @@ func (r *reader) quotedArgs(text string) {
 // args gives the next piece of the open call's argument text.
 func (r *reader) args(text string) {
 	if text != "" && !r.unreadable {
-		r.out = appendPiece(r.out, lathe.DeltaCallArgs, r.calls-1, text)
+		r.out = delta.Append(r.out, lathe.DeltaCallArgs, r.calls-1, text)
 	}
 }
 

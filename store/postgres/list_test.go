@@ -3,10 +3,10 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/store/storetest"
 )
 
 // The model calls of a principal come in the same order and with the same filters, whether it has few runs or many.
@@ -19,36 +19,7 @@ func TestModelCallsOfPrincipalsWithFewAndManyRuns(t *testing.T) {
 		SELECT 'run_' || i, 1, 0, i, i, '', CASE WHEN i > %d THEN 'few' ELSE 'many' END, CASE i %% 2 WHEN 0 THEN 'completed' ELSE 'failed' END, false, true, '{}' FROM generate_series(1, %d) i`, many, many+10))
 	execute(t, url, fmt.Sprintf(`INSERT INTO model_call (run_id, event_id, time, summary)
 		SELECT 'run_' || i, 2, i, convert_to('{"run_id":"run_' || i || '","event_id":2,"time":"1970-01-01T00:00:00.' || lpad(i::text, 9, '0') || 'Z"}', 'UTF8') FROM generate_series(1, %d) i`, many+10))
-	for _, c := range []struct {
-		filter store.RunFilter
-		ids    []int // from, to, each
-	}{
-		{store.RunFilter{Principal: "many"}, []int{many, 1, 1}},
-		{store.RunFilter{Principal: "few"}, []int{many + 10, many + 1, 1}},
-		{store.RunFilter{Principal: "many", Status: "failed", Since: time.Unix(0, 5), Until: time.Unix(0, 1000)}, []int{999, 5, 2}},
-		{store.RunFilter{Principal: "few", Status: "failed", Since: time.Unix(0, many+3), Until: time.Unix(0, many+8)}, []int{many + 7, many + 3, 2}},
-		{store.RunFilter{Principal: "none"}, []int{0, 1, 1}},
-		{store.RunFilter{Principal: "many", RunID: "run_7"}, []int{7, 7, 1}},
-	} {
-		c.filter.Limit = 700
-		next := c.ids[0]
-		for page := 0; page == 0 || c.filter.After != ""; page++ {
-			rows, after, err := s.ModelCalls(t.Context(), &c.filter)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range rows {
-				if want := fmt.Sprint("run_", next); r.RunID != want {
-					t.Fatalf("%+v: %s, want %s", c.filter, r.RunID, want)
-				}
-				next -= c.ids[2]
-			}
-			c.filter.After = after
-		}
-		if next >= c.ids[1] {
-			t.Errorf("%+v: the rows end before run_%d", c.filter, next)
-		}
-	}
+	storetest.TestModelCallsOfPrincipals(t, s, many)
 }
 
 // A page of a key with many runs is read in the order of an index, also where the statistics say that a key has few: with a bitmap

@@ -41,6 +41,43 @@ func TestIndex(t *testing.T, open func() store.RunIndex) {
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// TestModelCallsOfPrincipals tests the pages of the model calls of principals, some of which have few runs. s must hold the runs
+// run_1 to run_N, where N is many + 10: each started as many nanoseconds after 1970 as its number says, and made one model call
+// then. Those up to run_many are of the principal "many", the others of "few". Odd ones have failed, even ones have completed.
+func TestModelCallsOfPrincipals(t *testing.T, s store.RunIndex, many int) {
+	t.Helper()
+	for _, c := range []struct {
+		filter store.RunFilter
+		ids    []int // from, to, each
+	}{
+		{store.RunFilter{Principal: "many"}, []int{many, 1, 1}},
+		{store.RunFilter{Principal: "few"}, []int{many + 10, many + 1, 1}},
+		{store.RunFilter{Principal: "many", Status: "failed", Since: time.Unix(0, 5), Until: time.Unix(0, 1000)}, []int{999, 5, 2}},
+		{store.RunFilter{Principal: "few", Status: "failed", Since: time.Unix(0, int64(many)+3), Until: time.Unix(0, int64(many)+8)}, []int{many + 7, many + 3, 2}},
+		{store.RunFilter{Principal: "none"}, []int{0, 1, 1}},
+		{store.RunFilter{Principal: "many", RunID: "run_7"}, []int{7, 7, 1}},
+	} {
+		c.filter.Limit = 700
+		next := c.ids[0]
+		for page := 0; page == 0 || c.filter.After != ""; page++ {
+			rows, after, err := s.ModelCalls(t.Context(), &c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				if want := fmt.Sprint("run_", next); r.RunID != want {
+					t.Fatalf("%+v: %s, want %s", c.filter, r.RunID, want)
+				}
+				next -= c.ids[2]
+			}
+			c.filter.After = after
+		}
+		if next >= c.ids[1] {
+			t.Errorf("%+v: the rows end before run_%d", c.filter, next)
+		}
+	}
+}
+
 func at(runID string, id int64, seconds int, d event.Data) event.Event {
 	return event.Event{ID: id, RunID: runID, RequestID: "req", SessionID: "s_" + runID[len(runID)-1:], Time: epoch.Add(time.Duration(seconds) * time.Second), Turn: 1, Data: d}
 }

@@ -172,7 +172,7 @@ func (d *document) follow(ref string) (any, error) {
 	}
 	pointer, local := strings.CutPrefix(ref, "#/")
 	if !local {
-		return nil, fmt.Errorf("encountered disallowed external reference: %.200q", ref)
+		return nil, fmt.Errorf("the reference %.200q is to another document, which is not allowed", ref)
 	}
 	return lookUp(d.root, pointer)
 }
@@ -372,14 +372,14 @@ func valueAt(v any, pointer string) (any, error) {
 		case []any:
 			i, err := strconv.Atoi(token)
 			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
-				return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
+				return nil, fmt.Errorf("the document has nothing at the reference #/%.100s", pointer)
 			}
 			v = in[i]
 		default:
 			v = nil
 		}
 		if v == nil {
-			return nil, fmt.Errorf("the reference #/%.100s leads nowhere", pointer)
+			return nil, fmt.Errorf("the document has nothing at the reference #/%.100s", pointer)
 		}
 	}
 	return v, nil

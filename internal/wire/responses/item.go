@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/delta"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -112,19 +113,6 @@ func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	return b.String()[start:]
 }
 
-// appendPiece appends a delta that has only these members. It writes them in their place: a Delta is large to copy.
-func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string) []lathe.Delta {
-	n := len(dst)
-	if n == cap(dst) {
-		return append(dst, lathe.Delta{Kind: kind, Index: index, Text: text})
-	}
-	dst = dst[:n+1]
-	d := &dst[n]
-	*d = lathe.Delta{}
-	d.Kind, d.Index, d.Text = kind, index, text
-	return dst
-}
-
 // rest returns the part of whole that follows the pieces in b. It returns false if whole does not begin with them.
 func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 	n := b.Len()
@@ -209,7 +197,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	case it.phase == phaseCommentary:
 		kind = lathe.DeltaCommentary
 	}
-	return appendPiece(dst, kind, 0, a.write(&p.text, text))
+	return delta.Append(dst, kind, 0, a.write(&p.text, text))
 }
 
 // readReasoning reads an event with a piece, or with the complete text, of one text of a reasoning item.
@@ -236,7 +224,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, []byte(partBreak))})
 	}
 	it.from, it.piece = from, index
-	return appendPiece(dst, lathe.DeltaReasoning, 0, a.write(&it.text, text))
+	return delta.Append(dst, lathe.DeltaReasoning, 0, a.write(&it.text, text))
 }
 
 // readArguments reads an event with a piece of the arguments of a call, or with all of them.
@@ -288,7 +276,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 	if len(text) == 0 {
 		return dst
 	}
-	return appendPiece(it.start(dst), lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
+	return delta.Append(it.start(dst), lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
 }
 
 // sameObject reports whether two texts are JSON of equal values: some servers encode the arguments again at the end of a call.
