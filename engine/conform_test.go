@@ -11,8 +11,8 @@ import (
 // The scenarios of every engine, on each store: executed by the supervisor, and step by step.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	type subject func(*testing.T, *enginetest.Environment, store.RunIndex, func(time.Time)) enginetest.Engine
-	for name, of := range map[string]subject{"supervised": enginetest.Supervised, "stepped": enginetest.Stepped} {
+	type opener func(*testing.T, *enginetest.Environment, store.RunIndex, func(time.Time)) enginetest.Engine
+	for name, of := range map[string]opener{"supervised": enginetest.Supervised, "stepped": enginetest.Stepped} {
 		for _, over := range []string{"memory", "sqlite"} {
 			t.Run(name+"/"+over, func(t *testing.T) {
 				t.Parallel()

@@ -60,8 +60,8 @@ func Conform(t *testing.T, opts *ConformOptions) {
 	for i := range scenarios {
 		sc := &scenarios[i]
 		t.Run(strings.ReplaceAll(sc.name, " ", "_"), func(t *testing.T) {
-			reference := sc.playIn(t, &ConformOptions{Open: func(t *testing.T, s *Environment) Engine { return Supervised(t, s, store.NewMemory(nil), nil) }})
-			got := sc.playIn(t, opts)
+			reference := sc.runIn(t, &ConformOptions{Open: func(t *testing.T, s *Environment) Engine { return Supervised(t, s, store.NewMemory(nil), nil) }})
+			got := sc.runIn(t, opts)
 			if !t.Failed() && got != reference {
 				t.Errorf("the events differ from those of the supervisor:\n%s", difference(reference, got))
 			}
@@ -69,14 +69,14 @@ func Conform(t *testing.T, opts *ConformOptions) {
 	}
 }
 
-// playIn plays the scenario once and returns the events of its runs.
-func (sc *scenario) playIn(t *testing.T, opts *ConformOptions) (events string) {
+// runIn plays the scenario once and returns the events of its runs.
+func (sc *scenario) runIn(t *testing.T, opts *ConformOptions) (events string) {
 	t.Helper()
 	do := func(t *testing.T) {
-		p := &play{T: t, stage: newStage(sc)}
-		p.subject = opts.Open(t, p.stage)
-		defer p.subject.Close()
-		sc.play(p)
+		p := &execution{T: t, environment: newEnvironment(sc)}
+		p.engine = opts.Open(t, p.environment)
+		defer p.engine.Close()
+		sc.client(p)
 		events = p.check()
 	}
 	if opts.RealTime {
@@ -87,19 +87,19 @@ func (sc *scenario) playIn(t *testing.T, opts *ConformOptions) (events string) {
 	return events
 }
 
-// A play is one execution of a scenario: the client of its runs.
-type play struct {
+// An execution executes one scenario as the client of its runs.
+type execution struct {
 	*testing.T
-	stage   *Environment
-	subject Engine
-	runs    []RunLog
-	id      string      // of the last run
-	state   *loop.State // as Await returned it
+	environment *Environment
+	engine      Engine
+	runs        []RunLog
+	id          string      // of the last run
+	state       *loop.State // as Await returned it
 	// unordered: calls run side by side, and the order of their events is not the same each time.
 	unordered bool
 }
 
-func (p *play) must(what string, err error) {
+func (p *execution) must(what string, err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatalf("%s: %v", what, err)
@@ -107,25 +107,25 @@ func (p *play) must(what string, err error) {
 }
 
 // start starts a run from the messages, or from the name of the scenario.
-func (p *play) start(messages ...lathe.Message) {
+func (p *execution) start(messages ...lathe.Message) {
 	p.Helper()
 	if messages == nil {
-		messages = []lathe.Message{lathe.User(p.stage.scenario.name)}
+		messages = []lathe.Message{lathe.User(p.environment.scenario.name)}
 	}
-	script := &p.stage.scenario.script
+	script := &p.environment.scenario.script
 	limits := script.Limits
 	in := &loop.Input{Run: lathe.RunInfo{SessionID: "session", Principal: "ann"}, Messages: messages, ClientTools: clientTools(),
 		Settings: &lathe.Settings{MaxParallel: script.Parallel}, Limits: &limits, Park: true}
-	id, err := p.subject.Start(p.Context(), in)
+	id, err := p.engine.Start(p.Context(), in)
 	p.must("start", err)
 	p.id, p.state = id, &loop.State{}
 	p.runs = append(p.runs, RunLog{ID: id, Acked: true, Limits: limits})
 }
 
 // await waits until the run has ended or waits again, for the reason.
-func (p *play) await(want lathe.Reason) {
+func (p *execution) await(want lathe.Reason) {
 	p.Helper()
-	s, err := p.subject.Await(p.Context(), p.id, p.state.LastID)
+	s, err := p.engine.Await(p.Context(), p.id, p.state.LastID)
 	p.must("await", err)
 	p.state = s
 	reason := s.Paused
@@ -138,18 +138,18 @@ func (p *play) await(want lathe.Reason) {
 }
 
 // answer answers the request for approval of a call.
-func (p *play) answer(callID string, a approval.Answer) {
+func (p *execution) answer(callID string, a approval.Answer) {
 	p.Helper()
 	i := slices.IndexFunc(p.state.Open, func(o loop.OpenCall) bool { return o.ID == callID && o.Asked })
 	if i < 0 {
 		p.Fatalf("%s does not wait for an approval", callID)
 	}
 	a.By = "bob"
-	p.must("answer", p.subject.Answer(p.Context(), p.id, callID, p.state.Open[i].Digest, &a))
+	p.must("answer", p.engine.Answer(p.Context(), p.id, callID, p.state.Open[i].Digest, &a))
 }
 
 // results compares the results that the model received: "call code", in order.
-func (p *play) results(want ...string) {
+func (p *execution) results(want ...string) {
 	p.Helper()
 	var got []string
 	for _, m := range p.state.Messages {
@@ -172,10 +172,10 @@ func resultCode(r lathe.ToolResult) string {
 }
 
 // deeds returns how often a call was executed. All its executions have the same idempotency key, which no other call has.
-func (p *play) deeds(callID string) int {
+func (p *execution) deeds(callID string) int {
 	p.Helper()
 	key, n := "", 0
-	for _, d := range p.stage.world.made(p.id) {
+	for _, d := range p.environment.world.made(p.id) {
 		switch {
 		case d.Key == "":
 			p.Errorf("%s has no idempotency key", d.CallID)
@@ -183,7 +183,7 @@ func (p *play) deeds(callID string) int {
 			key, n = d.Key, n+1
 		}
 	}
-	for _, d := range p.stage.world.made("") {
+	for _, d := range p.environment.world.made("") {
 		if (d.RunID != p.id || d.CallID != callID) && d.Key == key && n > 0 {
 			p.Errorf("%s and %s have one idempotency key", callID, d.CallID)
 		}
@@ -198,28 +198,28 @@ func (w *World) made(runID string) []Deed {
 }
 
 // check checks the history of the scenario and returns the events of its runs.
-func (p *play) check() string {
+func (p *execution) check() string {
 	p.Helper()
-	h := &History{Deeds: p.stage.world.made(""), Tools: map[string]Tool{}}
-	for name, effect := range stageEffects {
+	h := &History{Deeds: p.environment.world.made(""), Tools: map[string]Tool{}}
+	for name, effect := range environmentEffects {
 		h.Tools[name] = Tool{Effect: effect, Asks: asks(name)}
 	}
 	var lines []string
 	for i := range p.runs {
 		r := &p.runs[i]
-		for e, err := range p.subject.Store().Read(p.Context(), r.ID, 0) {
+		for e, err := range p.engine.Store().Read(p.Context(), r.ID, 0) {
 			p.must("read", err)
 			r.Events = append(r.Events, e)
 			lines = append(lines, p.normalise(&e))
 		}
-		rows, _, err := p.subject.Store().Runs(p.Context(), &store.RunFilter{RunID: r.ID})
+		rows, _, err := p.engine.Store().Runs(p.Context(), &store.RunFilter{RunID: r.ID})
 		p.must("index", err)
 		if len(rows) == 1 {
 			r.Row = &rows[0]
 		}
 		r.Asked = -1
 		h.Runs = append(h.Runs, *r)
-		h.Tails = append(h.Tails, p.stage.tail(r.ID))
+		h.Tails = append(h.Tails, p.environment.tail(r.ID))
 	}
 	for _, v := range h.Check() {
 		p.Error(v)
@@ -237,7 +237,7 @@ var (
 )
 
 // normalise returns the event in one line, with its content and without what differs in each execution.
-func (p *play) normalise(e *event.Event) string {
+func (p *execution) normalise(e *event.Event) string {
 	p.Helper()
 	line, err := e.MarshalJSON()
 	p.must("encode", err)
@@ -302,7 +302,7 @@ func types(log string) string {
 	return strings.Join(out, " ")
 }
 
-// waitFor returns an error if the event of the stage does not happen within a minute.
+// waitFor returns an error if the event of the environment does not happen within a minute.
 func waitFor(happened <-chan struct{}, what string) error {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()

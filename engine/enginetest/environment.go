@@ -32,7 +32,7 @@ type Environment struct {
 	tails map[string]*Tail // by run
 }
 
-func newStage(sc *scenario) *Environment {
+func newEnvironment(sc *scenario) *Environment {
 	return &Environment{scenario: sc, world: newWorld(), holds: map[string]*hold{}, tails: map[string]*Tail{}}
 }
 
@@ -88,7 +88,7 @@ func (s *Environment) tail(runID string) Tail {
 	return t
 }
 
-// A Host holds what a process of a [Engine] executes runs with. After Kill, nothing that the process does reaches the store, a tool
+// A Host holds what a process of an [Engine] executes runs with. After Kill, nothing that the process does reaches the store, a tool
 // or a sink.
 type Host struct {
 	Name      string
@@ -96,9 +96,9 @@ type Host struct {
 	Store     HostStore // it also is a [store.Shared] if the store that it was made of is one
 	Approvals *approval.Queue
 
-	stage  *Environment
-	killed chan struct{}
-	once   sync.Once
+	environment *Environment
+	killed      chan struct{}
+	once        sync.Once
 }
 
 // A HostStore is the store of a process: it keeps runs with their index and their signals.
@@ -115,7 +115,7 @@ func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, er
 	}
 	s.mu.Lock()
 	s.born++
-	h := &Host{Name: fmt.Sprintf("p%d", s.born), stage: s, killed: make(chan struct{})}
+	h := &Host{Name: fmt.Sprintf("p%d", s.born), environment: s, killed: make(chan struct{})}
 	s.mu.Unlock()
 	if shared, ok := kept.(store.Shared); ok {
 		h.Store = &mortalShared{shared, h}
@@ -124,8 +124,8 @@ func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, er
 	}
 	h.Approvals = approval.NewQueue(&approval.QueueOptions{Now: now, Signals: h.Store})
 	var tools []lathe.Tool
-	for _, name := range slices.Sorted(maps.Keys(stageEffects)) {
-		p := &prop{host: h, spec: lathe.ToolSpec{Name: name, Description: "does " + name, Effect: stageEffects[name], Allowlist: []string{"did"},
+	for _, name := range slices.Sorted(maps.Keys(environmentEffects)) {
+		p := &prop{host: h, spec: lathe.ToolSpec{Name: name, Description: "does " + name, Effect: environmentEffects[name], Allowlist: []string{"did"},
 			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)}}
 		if name == Book {
 			tools = append(tools, &ledgerProp{p})
@@ -137,12 +137,12 @@ func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, er
 	if err != nil {
 		return nil, err
 	}
-	secrets := &tool.Secrets{Known: map[string]secret.Secret{"KEY": secret.New(stageSecret)}}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: stageJudge{}, Approver: h.Approvals, Now: now, Secrets: secrets})
+	secrets := &tool.Secrets{Known: map[string]secret.Secret{"KEY": secret.New(environmentSecret)}}
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: environmentJudge{}, Approver: h.Approvals, Now: now, Secrets: secrets})
 	if err != nil {
 		return nil, err
 	}
-	h.Loop, err = loop.New(&stageModel{h}, runner, &loop.Options{Now: now})
+	h.Loop, err = loop.New(&environmentModel{h}, runner, &loop.Options{Now: now})
 	return h, err
 }
 
@@ -168,7 +168,7 @@ func (h *Host) Emit(_ context.Context, e event.Event) {
 	if err != nil {
 		line = []byte(err.Error()) // the check finds it
 	}
-	s := h.stage
+	s := h.environment
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tails[e.RunID]
@@ -179,21 +179,21 @@ func (h *Host) Emit(_ context.Context, e event.Event) {
 	t.IDs, t.Lines = append(t.IDs, e.ID), append(t.Lines, string(line))
 }
 
-// stageSecret is what [Tell] returns, and the model must not see.
-const stageSecret = "correct-horse-battery"
+// environmentSecret is what [Tell] returns, and the model must not see.
+const environmentSecret = "correct-horse-battery"
 
-// stageEffects are the tools of the stage.
-var stageEffects = func() map[string]lathe.Effect {
+// environmentEffects are the tools of the environment.
+var environmentEffects = func() map[string]lathe.Effect {
 	m := maps.Clone(effects)
 	m[Book], m[Tell], m[Never] = lathe.Writes, lathe.ReadOnly, lathe.Writes
 	return m
 }()
 
-// stageJudge is the policy of every process.
-type stageJudge struct{ judge }
+// environmentJudge is the policy of every process.
+type environmentJudge struct{ judge }
 
 // Call implements [lathe.Policy].
-func (j stageJudge) Call(c *lathe.CallInfo) lathe.Verdict {
+func (j environmentJudge) Call(c *lathe.CallInfo) lathe.Verdict {
 	if c.Tool.Name == Never {
 		return lathe.Verdict{Decision: lathe.Deny, Rule: "sim"}
 	}
@@ -215,8 +215,8 @@ func (p *prop) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 		return nil, errDead
 	}
 	meta := lathe.CallMetaFrom(ctx)
-	p.host.stage.world.do(&Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: p.spec.Name, Key: meta.IdempotencyKey, Args: bytes.Clone(args), Process: p.host.Name})
-	if err := p.host.stage.block(ctx, p.host, p.spec.Name); err != nil {
+	p.host.environment.world.do(&Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: p.spec.Name, Key: meta.IdempotencyKey, Args: bytes.Clone(args), Process: p.host.Name})
+	if err := p.host.environment.block(ctx, p.host, p.spec.Name); err != nil {
 		return nil, err
 	}
 	return p.output(meta), nil
@@ -225,7 +225,7 @@ func (p *prop) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 func (p *prop) output(meta *lathe.CallMeta) *lathe.Output {
 	did := meta.CallID
 	if p.spec.Name == Tell {
-		did = "the key is " + stageSecret
+		did = "the key is " + environmentSecret
 	}
 	return &lathe.Output{Data: json.RawMessage(fmt.Sprintf(`{"did":%q,"hidden":"not for the model"}`, did))}
 }
@@ -237,7 +237,7 @@ var _ tool.OutcomeChecker = (*ledgerProp)(nil)
 
 // CheckOutcome implements [tool.OutcomeChecker].
 func (p *ledgerProp) CheckOutcome(_ context.Context, call *lathe.CallMeta) (tool.Recovery, error) {
-	for _, d := range p.host.stage.world.made(call.RunID) {
+	for _, d := range p.host.environment.world.made(call.RunID) {
 		if d.Key == call.IdempotencyKey {
 			return tool.Recovery{Outcome: tool.RecoveryDone, Output: p.output(call)}, nil
 		}
@@ -245,18 +245,18 @@ func (p *ledgerProp) CheckOutcome(_ context.Context, call *lathe.CallMeta) (tool
 	return tool.Recovery{Outcome: tool.RecoveryNotRun}, nil
 }
 
-// A stageModel is the model of one process. The script of the scenario says what it answers.
-type stageModel struct{ host *Host }
+// A environmentModel is the model of one process. The script of the scenario says what it answers.
+type environmentModel struct{ host *Host }
 
 // Describe implements [lathe.Model].
-func (*stageModel) Describe() lathe.ModelInfo {
+func (*environmentModel) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "sim", Model: "script"}
 }
 
 // Generate implements [lathe.Model].
-func (m *stageModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+func (m *environmentModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		s := m.host.stage
+		s := m.host.environment
 		if err := s.block(ctx, m.host, "model"); err != nil {
 			yield(lathe.Delta{}, err)
 			return

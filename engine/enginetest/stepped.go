@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A stepped is a [Engine] that decides itself when the next step of a run is executed, as engines outside of this module do: it
+// A stepped is an [Engine] that decides itself when the next step of a run is executed, as engines outside of this module do: it
 // calls [engine.Engine.Step] in the process of the moment, and repeats a step that failed. What it knows of its runs is not lost with
 // a process.
 type stepped struct {

@@ -19,9 +19,9 @@ import (
 
 // A base is what the subjects of this package have in common: a store and the process of the moment.
 type base struct {
-	stage *Environment
-	kept  store.RunIndex
-	clock func(time.Time)
+	environment *Environment
+	kept        store.RunIndex
+	clock       func(time.Time)
 
 	host   *Host
 	engine *engine.Engine
@@ -31,12 +31,12 @@ func newBase(s *Environment, kept store.RunIndex, clock func(time.Time)) base {
 	if clock == nil {
 		clock = func(time.Time) {}
 	}
-	return base{stage: s, kept: kept, clock: clock}
+	return base{environment: s, kept: kept, clock: clock}
 }
 
 // begin starts a process.
 func (b *base) begin() (err error) {
-	if b.host, err = b.stage.Host(b.kept, nil); err != nil {
+	if b.host, err = b.environment.Host(b.kept, nil); err != nil {
 		return err
 	}
 	b.engine, err = engine.New(&engine.Options{Store: b.host.Store, Sinks: []event.Sink{b.host}})
@@ -99,7 +99,7 @@ func (h *Host) putResult(ctx context.Context, runID, callID string, out lathe.Ou
 	return h.Store.PutSignal(ctx, f)
 }
 
-// A supervised is a [Engine] whose processes have an [engine.Supervisor] each.
+// A supervised is an [Engine] whose processes have an [engine.Supervisor] each.
 type supervised struct {
 	base
 	shared  bool

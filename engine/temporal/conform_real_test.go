@@ -34,7 +34,7 @@ func TestRealServerConforms(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	enginetest.Conform(t, &enginetest.ConformOptions{RealTime: true, Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
-		p := &realSubject{stage: s, client: c, queue: t.Name(), kept: store.NewMemory(nil)}
+		p := &realEngine{environment: s, client: c, queue: t.Name(), kept: store.NewMemory(nil)}
 		if err := p.begin(); err != nil {
 			t.Fatal(err)
 		}
@@ -42,12 +42,12 @@ func TestRealServerConforms(t *testing.T) {
 	}})
 }
 
-// A realSubject executes runs on a server, with one worker at a time in this process.
-type realSubject struct {
-	stage  *enginetest.Environment
-	client client.Client
-	queue  string
-	kept   *store.Memory
+// A realEngine executes runs on a server, with one worker at a time in this process.
+type realEngine struct {
+	environment *enginetest.Environment
+	client      client.Client
+	queue       string
+	kept        *store.Memory
 
 	host   *enginetest.Host
 	flow   *Workflow
@@ -55,8 +55,8 @@ type realSubject struct {
 }
 
 // begin starts a worker.
-func (p *realSubject) begin() (err error) {
-	if p.host, err = p.stage.Host(p.kept, nil); err != nil {
+func (p *realEngine) begin() (err error) {
+	if p.host, err = p.environment.Host(p.kept, nil); err != nil {
 		return err
 	}
 	e, err := engine.New(&engine.Options{Store: p.host.Store, Lease: 2 * time.Second})
@@ -73,12 +73,12 @@ func (p *realSubject) begin() (err error) {
 }
 
 // Start implements [enginetest.Engine].
-func (p *realSubject) Start(ctx context.Context, in *loop.Input) (string, error) {
+func (p *realEngine) Start(ctx context.Context, in *loop.Input) (string, error) {
 	return p.flow.Start(ctx, p.client, p.queue, in)
 }
 
 // update sends an update and waits for its result.
-func (p *realSubject) update(ctx context.Context, runID, name string, args ...any) error {
+func (p *realEngine) update(ctx context.Context, runID, name string, args ...any) error {
 	h, err := p.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: runID, UpdateName: name, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err != nil {
 		return err
@@ -87,27 +87,27 @@ func (p *realSubject) update(ctx context.Context, runID, name string, args ...an
 }
 
 // Answer implements [enginetest.Engine].
-func (p *realSubject) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
+func (p *realEngine) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return p.update(ctx, runID, UpdateApproval, ApprovalAnswer{CallID: callID, Digest: digest, Answer: *a})
 }
 
 // Result implements [enginetest.Engine].
-func (p *realSubject) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
+func (p *realEngine) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
 	return p.update(ctx, runID, UpdateResult, ClientResult{CallID: callID, Data: json.RawMessage(out.Data), IsError: out.IsError})
 }
 
 // Cancel implements [enginetest.Engine].
-func (p *realSubject) Cancel(ctx context.Context, runID string) error {
+func (p *realEngine) Cancel(ctx context.Context, runID string) error {
 	return p.update(ctx, runID, UpdateCancel)
 }
 
 // Resume implements [enginetest.Engine].
-func (p *realSubject) Resume(ctx context.Context, runID string) error {
+func (p *realEngine) Resume(ctx context.Context, runID string) error {
 	return p.update(ctx, runID, UpdateResume)
 }
 
 // Await implements [enginetest.Engine]. The workflow may know the end of a step later than the store.
-func (p *realSubject) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
+func (p *realEngine) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		s, err := engine.ReadState(ctx, p.kept, runID)
 		if err != nil || s.LastID <= after || s.Finished == nil && s.Paused == "" {
@@ -123,7 +123,7 @@ func (p *realSubject) Await(ctx context.Context, runID string, after int64) (*lo
 }
 
 // Restart implements [enginetest.Engine].
-func (p *realSubject) Restart(_ context.Context, kill bool) error {
+func (p *realEngine) Restart(_ context.Context, kill bool) error {
 	if kill {
 		p.host.Kill()
 	}
@@ -132,10 +132,10 @@ func (p *realSubject) Restart(_ context.Context, kill bool) error {
 }
 
 // Store implements [enginetest.Engine].
-func (p *realSubject) Store() store.RunIndex { return p.kept }
+func (p *realEngine) Store() store.RunIndex { return p.kept }
 
 // Close implements [enginetest.Engine].
-func (p *realSubject) Close() {
+func (p *realEngine) Close() {
 	p.host.Kill()
 	p.worker.Stop()
 }

@@ -31,7 +31,7 @@ import (
 func TestConforms(t *testing.T) {
 	t.Parallel()
 	enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
-		p := &subject{t: t, stage: s, runs: map[string]*envRun{}, stops: map[string]context.CancelCauseFunc{}, clock: time.Now}
+		p := &testEngine{t: t, environment: s, runs: map[string]*envRun{}, stops: map[string]context.CancelCauseFunc{}, clock: time.Now}
 		p.kept = store.NewMemory(&store.MemoryOptions{Now: p.now})
 		if err := p.begin(); err != nil {
 			t.Fatal(err)
@@ -40,12 +40,12 @@ func TestConforms(t *testing.T) {
 	}})
 }
 
-// A subject executes the workflows of a scenario in one environment each. Their activities are those of the process of the moment.
-type subject struct {
-	t     *testing.T
-	stage *enginetest.Environment
-	kept  *store.Memory
-	runs  map[string]*envRun
+// A testEngine executes the workflows of a scenario in one environment each. Their activities are those of the process of the moment.
+type testEngine struct {
+	t           *testing.T
+	environment *enginetest.Environment
+	kept        *store.Memory
+	runs        map[string]*envRun
 
 	mu     sync.Mutex
 	clock  func() time.Time // of the newest environment
@@ -71,21 +71,21 @@ type envRun struct {
 	busy    chan struct{} // full while a step is executed
 }
 
-func (p *subject) now() time.Time {
+func (p *testEngine) now() time.Time {
 	p.mu.Lock()
 	now := p.clock
 	p.mu.Unlock()
 	return now()
 }
 
-func (p *subject) current() *envWorker {
+func (p *testEngine) current() *envWorker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.worker
 }
 
-func (p *subject) begin() error {
-	host, err := p.stage.Host(p.kept, p.now)
+func (p *testEngine) begin() error {
+	host, err := p.environment.Host(p.kept, p.now)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *subject) begin() error {
 }
 
 // Start implements [enginetest.Engine].
-func (p *subject) Start(ctx context.Context, in *loop.Input) (string, error) {
+func (p *testEngine) Start(ctx context.Context, in *loop.Input) (string, error) {
 	r := &envRun{waits: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{}), busy: make(chan struct{}, 1)}
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -149,14 +149,14 @@ func (p *subject) Start(ctx context.Context, in *loop.Input) (string, error) {
 }
 
 // stopBy records how an activity is cancelled.
-func (p *subject) stopBy(id string, stop context.CancelCauseFunc) {
+func (p *testEngine) stopBy(id string, stop context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stops[id] = stop
 }
 
 // stopActivity cancels an activity, as the answer of the server to its heartbeat does; the environment itself does not.
-func (p *subject) stopActivity(id string) {
+func (p *testEngine) stopActivity(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if stop := p.stops[id]; stop != nil {
@@ -165,7 +165,7 @@ func (p *subject) stopActivity(id string) {
 }
 
 // hold blocks the environment while the run waits, until the scenario continues.
-func (p *subject) hold(r *envRun) {
+func (p *testEngine) hold(r *envRun) {
 	p.mu.Lock()
 	closed := p.closed
 	p.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *envRun) let() {
 }
 
 // update sends an update and waits for its result.
-func (p *subject) update(runID, name string, args ...any) error {
+func (p *testEngine) update(runID, name string, args ...any) error {
 	r := p.runs[runID]
 	result := make(chan error, 3)
 	r.env.RegisterDelayedCallback(func() {
@@ -209,27 +209,27 @@ func (p *subject) update(runID, name string, args ...any) error {
 }
 
 // Answer implements [enginetest.Engine].
-func (p *subject) Answer(_ context.Context, runID, callID, digest string, a *approval.Answer) error {
+func (p *testEngine) Answer(_ context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return p.update(runID, UpdateApproval, ApprovalAnswer{CallID: callID, Digest: digest, Answer: *a})
 }
 
 // Result implements [enginetest.Engine].
-func (p *subject) Result(_ context.Context, runID, callID string, out lathe.Output) error {
+func (p *testEngine) Result(_ context.Context, runID, callID string, out lathe.Output) error {
 	return p.update(runID, UpdateResult, ClientResult{CallID: callID, Data: json.RawMessage(out.Data), IsError: out.IsError})
 }
 
 // Cancel implements [enginetest.Engine].
-func (p *subject) Cancel(_ context.Context, runID string) error {
+func (p *testEngine) Cancel(_ context.Context, runID string) error {
 	return p.update(runID, UpdateCancel)
 }
 
 // Resume implements [enginetest.Engine].
-func (p *subject) Resume(_ context.Context, runID string) error {
+func (p *testEngine) Resume(_ context.Context, runID string) error {
 	return p.update(runID, UpdateResume)
 }
 
 // Await implements [enginetest.Engine].
-func (p *subject) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
+func (p *testEngine) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	r := p.runs[runID]
 	for range 1_000 {
 		r.let()
@@ -250,7 +250,7 @@ func (p *subject) Await(ctx context.Context, runID string, after int64) (*loop.S
 }
 
 // Restart implements [enginetest.Engine].
-func (p *subject) Restart(_ context.Context, kill bool) error {
+func (p *testEngine) Restart(_ context.Context, kill bool) error {
 	before := p.current()
 	err := p.begin()
 	if kill {
@@ -260,10 +260,10 @@ func (p *subject) Restart(_ context.Context, kill bool) error {
 }
 
 // Store implements [enginetest.Engine].
-func (p *subject) Store() store.RunIndex { return p.kept }
+func (p *testEngine) Store() store.RunIndex { return p.kept }
 
 // Close implements [enginetest.Engine].
-func (p *subject) Close() {
+func (p *testEngine) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
