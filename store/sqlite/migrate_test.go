@@ -91,9 +91,9 @@ func TestBringsVersion1Forward(t *testing.T) {
 	}
 }
 
-// A file of version 9 is read as it is, and has the index of version 10 once it was opened for writing.
-func TestBringsVersion9Forward(t *testing.T) {
-	t.Parallel()
+// formerFile returns the path of a file that has the run run_1, and then was changed by the query.
+func formerFile(t *testing.T, query string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "runs.db")
 	s := open(t, path)
 	if _, err := s.Append(t.Context(), "run_1", 0, started("run_1", "hi")); err != nil {
@@ -102,7 +102,14 @@ func TestBringsVersion9Forward(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, "DROP INDEX run_principal_status; PRAGMA user_version = 9")
+	execute(t, path, query)
+	return path
+}
+
+// A file of version 9 is read as it is, and has the index of version 10 once it was opened for writing.
+func TestBringsVersion9Forward(t *testing.T) {
+	t.Parallel()
+	path := formerFile(t, "DROP INDEX run_principal_status; PRAGMA user_version = 9")
 	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)

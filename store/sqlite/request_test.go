@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"crypto/sha256"
 	"database/sql"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,15 +27,7 @@ func execute(t *testing.T, path, query string) {
 // for writing. Records survive the end of the process, and old ones are removed.
 func TestBringsVersion6Forward(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "runs.db")
-	s := open(t, path)
-	if _, err := s.Append(t.Context(), "run_1", 0, started("run_1", "hi")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	execute(t, path, "DROP TABLE request; DROP TABLE secret; DROP TABLE ledger_balance; DROP TABLE ledger_reservation; DROP TABLE ledger_usage; DROP INDEX run_principal_status; PRAGMA user_version = 6")
+	path := formerFile(t, "DROP TABLE request; DROP TABLE secret; DROP TABLE ledger_balance; DROP TABLE ledger_reservation; DROP TABLE ledger_usage; DROP INDEX run_principal_status; PRAGMA user_version = 6")
 
 	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
 	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
@@ -50,7 +41,7 @@ func TestBringsVersion6Forward(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = open(t, path)
+	s := open(t, path)
 	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil || count(t, s, "run_1") != 1 {
 		t.Fatal(err)
 	}
