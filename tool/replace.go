@@ -37,7 +37,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 		}
 	}
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
-	if err := checkDefinitions(next.specs(), s.limits); err != nil {
+	if err := s.checkRegistry(next); err != nil {
 		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
 	}
 	if len(errs) > 0 {

@@ -22,6 +22,7 @@ import (
 // The concurrency and rate limits of a tool belong to the set: runners that share it share them.
 type Set struct {
 	limits lathe.Limits
+	search Search     // with its defaults
 	mu     sync.Mutex // held by Add
 	now    atomic.Pointer[registry]
 }
@@ -67,12 +68,7 @@ func NewSet(tools ...lathe.Tool) (*Set, error) { return NewSetWithin(lathe.Limit
 
 // NewSetWithin is NewSet under MaxTools and MaxToolsBytes of limits. Hidden tools do not count.
 func NewSetWithin(limits lathe.Limits, tools ...lathe.Tool) (*Set, error) {
-	s := &Set{limits: limits.WithDefaults()}
-	s.now.Store(&registry{})
-	if err := s.Add(tools...); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return NewSetWithSearch(limits, Search{}, tools...)
 }
 
 // Add registers all the tools or none. It refuses a name outside ^[a-zA-Z0-9_-]{1,64}$, a name that
@@ -107,7 +103,7 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 		}
 	}
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
-	if err := checkDefinitions(next.specs(), s.limits); err != nil {
+	if err := s.checkRegistry(next); err != nil {
 		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
 	}
 	if len(errs) > 0 {
@@ -117,11 +113,11 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 	return nil
 }
 
-// With returns a new set that holds the tools which s holds now, and the given ones. Both sets share the
+// With returns a new set that holds the tools which s holds now, and the given ones, with the same search. Both sets share the
 // concurrency and rate limits of the tools that they have in common, and the state of their backends.
 // Later changes of one set do not reach the other. The errors are those of [Set.Add].
 func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
-	with := &Set{limits: s.limits}
+	with := &Set{limits: s.limits, search: s.search}
 	with.now.Store(s.now.Load())
 	if err := with.Add(tools...); err != nil {
 		return nil, err
@@ -290,6 +286,11 @@ func byOrigin(specs []*lathe.ToolSpec, size func(*lathe.ToolSpec) int) string {
 	return b.String()
 }
 
+// countByOrigin returns the number of tools for each origin, as [byOrigin] does.
+func countByOrigin(specs []*lathe.ToolSpec) string {
+	return byOrigin(specs, func(*lathe.ToolSpec) int { return 1 })
+}
+
 // definitionsSize is the size of the definitions in the wire's form.
 func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 	for _, s := range specs {
@@ -306,7 +307,7 @@ func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
 // checkSize is checkDefinitions for definitions whose size together is known.
 func checkSize(specs []*lathe.ToolSpec, size int, limits lathe.Limits) error {
 	if len(specs) > limits.MaxTools {
-		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, byOrigin(specs, func(*lathe.ToolSpec) int { return 1 }))
+		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, countByOrigin(specs))
 	}
 	if size > limits.MaxToolsBytes {
 		return fmt.Errorf("the definitions have %d bytes, and tool_calling.max_tools_bytes is %d: %s", size, limits.MaxToolsBytes, byOrigin(specs, definitionSize))

@@ -1,0 +1,108 @@
+package tool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// SearchName is the name of the tool with which a model searches for the tools of its run: see [Search].
+const SearchName = "tool_search"
+
+// A Search says whether the runs of a [Set] send their model all definitions of tools, or a few of them and the tool
+// [SearchName]. With it the model finds the others, which are loaded: their definitions are sent from the next model call on.
+//
+// A run that defers its tools is sent the definitions of its client's tools, of those that Always names, of those with the
+// origin of package builtin, of the tool that its tool choice names, and of those whose calls are in the history that it
+// starts from. Policies decide about the search as about each tool. If they do not allow it without an approval, the run
+// defers nothing.
+type Search struct {
+	Mode SearchMode // off
+	// AboveTools and AboveBytes say from where on a run defers its tools in mode auto: the tools of the set that its model may
+	// be offered are more than 40, or their definitions are larger than 40,960 bytes. The limits max_tools and
+	// max_tools_bytes count, too, where they are lower.
+	AboveTools int
+	AboveBytes int
+	// Always has the names of tools that are never deferred, or patterns of names as those of [policy.Match].
+	Always []string
+	// MaxLoaded is the number of tools that one run may load; 64. The limits max_tools and max_tools_bytes hold for all
+	// definitions that are sent, also for those of loaded tools.
+	MaxLoaded int
+	// MaxDeferred and MaxDeferredBytes bound the tools of the set and their definitions, in place of the limits max_tools and
+	// max_tools_bytes: 10,000 tools and 64 MiB.
+	MaxDeferred      int
+	MaxDeferredBytes int
+}
+
+// SearchMode says whether runs defer their tools.
+type SearchMode string
+
+// The modes of a search. The zero value counts as SearchOff.
+const (
+	SearchOff  SearchMode = "off"
+	SearchAuto SearchMode = "auto" // where the tools are many: see [Search].AboveTools
+	SearchOn   SearchMode = "on"
+)
+
+// withDefaults returns the search with the default in place of each zero.
+func (s Search) withDefaults() Search {
+	s.Mode = cmp.Or(s.Mode, SearchOff)
+	s.AboveTools = cmp.Or(s.AboveTools, 40)
+	s.AboveBytes = cmp.Or(s.AboveBytes, 40<<10)
+	s.MaxLoaded = cmp.Or(s.MaxLoaded, 64)
+	s.MaxDeferred = cmp.Or(s.MaxDeferred, 10_000)
+	s.MaxDeferredBytes = cmp.Or(s.MaxDeferredBytes, 64<<20)
+	s.Always = slices.Clone(s.Always)
+	return s
+}
+
+func (s *Search) check() error {
+	switch s.Mode {
+	case SearchOff, SearchAuto, SearchOn:
+	default:
+		return fmt.Errorf("the mode of tool search %.80q is not %s, %s or %s", s.Mode, SearchOff, SearchAuto, SearchOn)
+	}
+	if s.AboveTools < 0 || s.AboveBytes < 0 || s.MaxLoaded < 0 || s.MaxDeferred < 0 || s.MaxDeferredBytes < 0 {
+		return errors.New("a limit of tool search is negative")
+	}
+	if slices.Contains(s.Always, "") { // Match takes it for every name
+		return errors.New("an entry of the tools that tool search never defers is empty: write a name, or * for all")
+	}
+	return nil
+}
+
+// NewSetWithSearch is [NewSetWithin] with a search. Unless its mode is off, the limits on definitions are MaxDeferred and
+// MaxDeferredBytes, and a tool of the name [SearchName] is refused.
+func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (*Set, error) {
+	s := &Set{limits: limits.WithDefaults(), search: search.withDefaults()}
+	if err := s.search.check(); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: new set", Err: err}
+	}
+	s.now.Store(&registry{})
+	if err := s.Add(tools...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkRegistry checks what all tools of a set must hold together: the limits on definitions, and the name of the search.
+func (s *Set) checkRegistry(r *registry) error {
+	if s.search.Mode == SearchOff {
+		return checkDefinitions(r.specs(), s.limits)
+	}
+	if taken := r.byName[SearchName]; taken != nil {
+		return fmt.Errorf("the name %s is taken by the search for tools; a tool from %s has it, too: rename that tool or turn the search off",
+			SearchName, origin(taken.spec))
+	}
+	specs := r.specs()
+	if len(specs) > s.search.MaxDeferred {
+		return fmt.Errorf("%d tools, and max_deferred of tool search is %d: %s", len(specs), s.search.MaxDeferred, countByOrigin(specs))
+	}
+	if size := definitionsSize(specs); size > s.search.MaxDeferredBytes {
+		return fmt.Errorf("the definitions have %d bytes, and max_deferred_bytes of tool search is %d: %s", size, s.search.MaxDeferredBytes, byOrigin(specs, definitionSize))
+	}
+	return nil
+}
