@@ -47,8 +47,9 @@ keys:
 	if err != nil {
 		t.Fatal(err)
 	}
+	first := a
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
+		if err := first.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,8 +97,30 @@ keys:
 	}
 	wants("after a refused reload", map[string]string{"bob": "401 []", "eve": "200 [a b]", "": "401 []"})
 
-	write("keys.txt", "# no key\n") // not: every process on this machine
-	if _, err := load(); err == nil || !strings.Contains(err.Error(), "the file has no keys") {
-		t.Errorf("without keys: %v", err)
+	write("keys.txt", "# no key\n")
+	if cfg, err = load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reload(cfg); err != nil {
+		t.Fatal(err)
+	}
+	wants("without keys", map[string]string{"bob": "401 []", "eve": "401 []", "": "401 []"})
+	again, err := app.New(cfg, &app.Options{Store: app.NewMemoryStore(), Environ: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a = again
+	wants("after a start without keys", map[string]string{"bob": "401 []", "eve": "401 []", "": "401 []"})
+	for path, want := range map[string]string{"/api/session": `"keys_required":true`, "/api/runs": "missing_api_key", "/mcp": "missing_api_key"} {
+		rec := httptest.NewRecorder()
+		a.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", path, rec.Code, rec.Body, want)
+		}
 	}
 }

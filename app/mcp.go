@@ -16,7 +16,7 @@ import (
 // and Origin headers, the key and the limits of a request before it passes it on.
 func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
 	out := &mcp.HTTPOptions{Admitted: true, Charge: server.Charge}
-	if len(cfg.Keys) > 0 {
+	if cfg.RequiresKey() {
 		out.Identify = func(r *http.Request) (mcp.Caller, bool) {
 			k, ok := server.CallerOf(r.Context())
 			limits := k.Narrowed(cfg.Limits())

@@ -120,11 +120,11 @@ func keysOf(cfg *config.Config) []server.Key {
 		k := cfg.Keys[name]
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
-		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
+		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		profiles[name] = key
-		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && len(cfg.FileKeys) > 0 {
-			continue // a profile of the file alone; without keys of the file the server refuses it, and is not open to all
+		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
+			continue // a profile of the file alone; without a file the server refuses it, and is not open to all
 		}
 		keys = append(keys, key)
 	}
@@ -137,6 +137,16 @@ func keysOf(cfg *config.Config) []server.Key {
 	return keys
 }
 
+// presentKeys removes names from a list that are of no key and none of the words, if there is a file of keys:
+// [config.Config.Warnings] has them. Without a file the configuration was refused. nil stays nil, which allows all where an
+// empty list allows none.
+func presentKeys(cfg *config.Config, list []string, words ...string) []string {
+	if cfg.FileKeys == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(name string) bool { return !slices.Contains(words, name) && !cfg.HasKey(name) })
+}
+
 // newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
 // and worker pools.
 func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
@@ -146,7 +156,10 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	}
 	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins, PublicURL: cfg.Serve.PublicURL,
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
-	s.Keys = keysOf(cfg)
+	s.Keys, s.RequireKey = keysOf(cfg), cfg.RequiresKey()
+	for _, w := range cfg.Warnings() {
+		s.Warnings = append(s.Warnings, w.String())
+	}
 	if cfg.Serve.OIDC.IsSet() {
 		if s.Identity, err = identities.of(cfg); err != nil {
 			return s, invalidConfig(err)

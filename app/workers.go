@@ -50,7 +50,7 @@ func newWorkerPools(cfg *config.Config, kept Store, log *slog.Logger) (*workerPo
 func poolsOf(cfg *config.Config) (out []server.WorkerPool) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Workers)) {
 		w := cfg.Workers[name]
-		out = append(out, server.WorkerPool{Name: name, Token: w.Token.Secret(), Tools: w.Tools, Effects: w.Believed(), Keys: w.Keys, MaxConcurrency: w.MaxConcurrency})
+		out = append(out, server.WorkerPool{Name: name, Token: w.Token.Secret(), Tools: w.Tools, Effects: w.Believed(), Keys: presentKeys(cfg, slices.Clone(w.Keys)), MaxConcurrency: w.MaxConcurrency})
 	}
 	return out
 }

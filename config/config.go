@@ -48,7 +48,8 @@ type Config struct {
 	Telemetry Telemetry           `key:"telemetry"`
 	Sim       Sim                 `key:"sim"`
 
-	// FileKeys are the keys of the file of `serve.keys_file`, by name. Each has the rights of an entry of Keys.
+	// FileKeys are the keys of the file of `serve.keys_file`, by name. Each has the rights of an entry of Keys. nil: there is no file;
+	// empty: the file has no key.
 	FileKeys map[string]FileKey `key:"-"`
 
 	origin map[string]string // by key; a key that is not in it has its default

@@ -87,11 +87,8 @@ func (l *loader) readKeysFile() {
 		}
 		l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
 	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		note(line+1, fmt.Sprintf("the line has more than %d bytes", maxKeysLine))
-	case line == 0 || len(l.cfg.FileKeys) == 0 && len(l.problems) == 0:
-		l.at(key, "the file has no keys: want lines NAME SHA256 ENTRY")
 	}
 }
 
@@ -133,10 +130,39 @@ func parseFileKey(line string) (name string, k FileKey, err error) {
 	return parts[0], k, nil
 }
 
-// keysFileWarnings returns entries of Keys that no key has the rights of.
+// HasKey reports whether there is a key of that name, in Keys or in the file of `serve.keys_file`.
+func (c *Config) HasKey(name string) bool {
+	_, ok := c.FileKeys[name]
+	return ok || c.Keys[name] != nil
+}
+
+// RequiresKey reports whether requests without a key are refused: if Keys has an entry, or if `serve.keys_file` is set, also to a
+// file without keys.
+func (c *Config) RequiresKey() bool { return len(c.Keys) > 0 || c.FileKeys != nil }
+
+// keysFileWarnings returns names of keys that are in lists and of no key, and entries of Keys that no key has the rights of.
 func (c *Config) keysFileWarnings() (out []Problem) {
-	if len(c.FileKeys) == 0 || c.Serve.OIDC.IsSet() {
+	if c.FileKeys == nil {
 		return nil
+	}
+	warn := func(key, message string) {
+		out = append(out, Problem{File: c.Origin(key), Key: key, Message: message})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		if absent := c.absentKeys(c.Keys[name].Approve, "own", "others"); absent != "" {
+			warn("keys."+name+".approve", absent)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Workers)) {
+		if absent := c.absentKeys(c.Workers[name].Keys); absent != "" {
+			warn("workers."+name+".keys", absent)
+		}
+	}
+	if len(c.FileKeys) == 0 {
+		warn("serve.keys_file", "the file has no keys: requests with a key of the file are refused, and so are requests without a key")
+	}
+	if len(c.FileKeys) == 0 || c.Serve.OIDC.IsSet() {
+		return out
 	}
 	used := map[string]bool{}
 	for _, k := range c.FileKeys {
@@ -149,4 +175,25 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 		}
 	}
 	return out
+}
+
+// maxAbsentKeys bounds the names in a warning.
+const maxAbsentKeys = 20
+
+// absentKeys returns a warning about the names of a list that are of no key and none of the words; "" if there are none.
+func (c *Config) absentKeys(list []string, words ...string) string {
+	var absent []string
+	for _, name := range list {
+		if !slices.Contains(words, name) && !c.HasKey(name) {
+			absent = append(absent, quote(name))
+		}
+	}
+	if len(absent) == 0 {
+		return ""
+	}
+	text := strings.Join(absent[:min(len(absent), maxAbsentKeys)], ", ")
+	if more := len(absent) - maxAbsentKeys; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "ignored, since no key has the name: " + text + "; remove names of revoked keys from the list"
 }

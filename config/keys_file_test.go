@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,18 +47,16 @@ func TestKeysFileRefusesWrongLines(t *testing.T) {
 	t.Parallel()
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	for text, want := range map[string]string{
-		"":                                       "serve.keys_file: the file has no keys",
-		"# nothing\n":                            "serve.keys_file: the file has no keys",
-		"ann " + a:                               "keys.txt:1: want NAME SHA256 ENTRY",
-		"ann " + a + " team x":                   "keys.txt:1: want NAME SHA256 ENTRY",
-		"\nann " + a[1:] + " team":               "keys.txt:2: the second word is no SHA-256",
-		"ann " + a + "0 team":                    "keys.txt:1: the second word is no SHA-256",
-		"ann " + a[1:] + "g team":                "keys.txt:1: the second word is no SHA-256",
-		"a/b " + a + " team":                     "keys.txt:1: the first word is no name",
-		"ann " + a + " tame":                     `keys.txt:1: unknown key "tame": want a name of keys`,
-		"team " + a + " team":                    `keys.txt:1: "team" is a name of keys, too`,
-		"ann " + a + " team\nann " + b + " team": `keys.txt:2: the name "ann" is there twice`,
-		"ann " + a + " team\nbob " + a + " team": "keys.txt:2: the key bob is the same as ann",
+		"ann " + a:                                        "keys.txt:1: want NAME SHA256 ENTRY",
+		"ann " + a + " team x":                            "keys.txt:1: want NAME SHA256 ENTRY",
+		"\nann " + a[1:] + " team":                        "keys.txt:2: the second word is no SHA-256",
+		"ann " + a + "0 team":                             "keys.txt:1: the second word is no SHA-256",
+		"ann " + a[1:] + "g team":                         "keys.txt:1: the second word is no SHA-256",
+		"a/b " + a + " team":                              "keys.txt:1: the first word is no name",
+		"ann " + a + " tame":                              `keys.txt:1: unknown key "tame": want a name of keys`,
+		"team " + a + " team":                             `keys.txt:1: "team" is a name of keys, too`,
+		"ann " + a + " team\nann " + b + " team":          `keys.txt:2: the name "ann" is there twice`,
+		"ann " + a + " team\nbob " + a + " team":          "keys.txt:2: the key bob is the same as ann",
 		"ann " + a + " team\n" + strings.Repeat("x", 600): "keys.txt:2: the line has more than 512 bytes",
 	} {
 		_, err := loadKeys(t, text)
@@ -94,6 +93,73 @@ func TestKeysFileIsBounded(t *testing.T) {
 	}
 	if _, err := loadKeys(t, strings.Repeat("#\n", 33<<20)); err == nil || !strings.Contains(err.Error(), "is larger than 64") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The last key of the file can be removed. Requests still need a key.
+func TestKeysFileWithoutKeys(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n"} {
+		cfg, err := loadKeys(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(cfg.Warnings(), func(p config.Problem) bool { return p.Key == "serve.keys_file" })
+		if cfg.FileKeys == nil || len(cfg.FileKeys) > 0 || !cfg.RequiresKey() || !warned {
+			t.Errorf("%q: %v %v %v", text, cfg.FileKeys, cfg.RequiresKey(), cfg.Warnings())
+		}
+	}
+	if none := config.Default(); none.RequiresKey() {
+		t.Error("a configuration without keys requires one")
+	}
+}
+
+// With a file of keys, lists may name keys that were removed from it. Without a file such a name is an error.
+func TestListsMayNameRemovedKeys(t *testing.T) {
+	t.Parallel()
+	const lists = `
+keys:
+  boss: {sha256: "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc", approve: [own, ann, boss, gone, left]}
+workers: {pool: {token: "${TOKEN}", tools: ["*"], keys: [ann, gone]}}
+`
+	load := func(serve string) (*config.Config, error) {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"keys.txt": "ann " + strings.Repeat("a", 64) + " boss\n", "lathe.yaml": serve + lists} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return config.Load(filepath.Join(dir, "lathe.yaml"), &config.LoadOptions{Environ: []string{"TOKEN=0123456789abcdef"}})
+	}
+	cfg, err := load("serve: {keys_file: keys.txt}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, p := range cfg.Warnings() {
+		got[p.Key] = p.Message
+	}
+	const ignored = "ignored, since no key has the name: "
+	if !strings.HasPrefix(got["keys.boss.approve"], ignored+`"gone", "left";`) || !strings.HasPrefix(got["workers.pool.keys"], ignored+`"gone";`) || len(got) != 2 {
+		t.Errorf("warnings: %q", got)
+	}
+	if _, err := load(""); err == nil || !strings.Contains(err.Error(), "workers.pool.keys: unknown key") {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+func TestWarningsOfRemovedKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprint("gone", i))
+	}
+	cfg := config.Default()
+	cfg.FileKeys = map[string]config.FileKey{}
+	cfg.Workers = map[string]*config.Workers{"pool": {Keys: names}}
+	all := fmt.Sprint(cfg.Warnings())
+	if !strings.Contains(all, `"gone19" and 10 more;`) || strings.Contains(all, "gone20") {
+		t.Errorf("%s", all)
 	}
 }
 

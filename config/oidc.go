@@ -100,7 +100,7 @@ func (l *loader) checkCallers() {
 		switch {
 		case !k.Key.IsZero() && k.SHA256 != "":
 			l.at("keys."+name+".sha256", "key and sha256 are one setting: set one of them")
-		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()) && len(l.cfg.FileKeys) == 0: // with a file, removing its last line for an entry must not fail
+		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()) && l.cfg.Serve.KeysFile == "": // with a file, removing its last line for an entry must not fail
 			l.at("keys."+name, "no key: set key to a reference, or sha256, which `lathe keys new` prints")
 		}
 	}

@@ -46,8 +46,8 @@ func (l *loader) checkWorkers() {
 			l.at(base+".tools", `no tools: name those that the workers may serve, or ["*"] for all`)
 		}
 		for _, key := range w.Keys {
-			if _, ok := l.cfg.FileKeys[key]; ok {
-				continue
+			if l.cfg.Serve.KeysFile != "" { // a key that was removed from the file must not keep the configuration from being loaded: Warnings
+				break
 			}
 			l.known(base+".keys", "key", key, slices.Sorted(maps.Keys(l.cfg.Keys)))
 		}

@@ -104,7 +104,10 @@ func newSetup(s *Setup) (*setup, error) {
 	return out, nil
 }
 
-// anyone is the key of every caller where there are no keys.
+// needsKey reports whether requests without a key or a token are refused.
+func (s *setup) needsKey() bool { return s.RequireKey || len(s.Keys) > 0 }
+
+// anyone is the key of every caller where no key is required.
 var anyone = &Key{}
 
 // addKey adds the token of a key. named has the names of the keys before it, and gets its name.
@@ -152,7 +155,7 @@ func (k *Key) configured() string {
 
 // authenticate returns the key that the request has.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
-	if len(s.Keys) == 0 {
+	if !s.needsKey() {
 		return anyone, nil
 	}
 	bearer, shown := middleware.Bearer(r)

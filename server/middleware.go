@@ -205,7 +205,7 @@ func (s *setup) knowsHost(r *http.Request) bool {
 		return false
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return len(s.Keys) > 0 && local != nil && !httpname.IsLoopback(local.String())
+	return s.needsKey() && local != nil && !httpname.IsLoopback(local.String())
 }
 
 // readBody reads the body of a request within the limits of the server.

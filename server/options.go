@@ -61,7 +61,12 @@ type Setup struct {
 	// that repeats it. record is the run's log from the first event. An unknown model is an error of code not_found, a record
 	// without its content one of code content_removed. nil: POST /api/runs/{id}/replay repeats no run with recorded results.
 	Replay func(model string, record []event.Event) (*loop.Loop, error)
-	Keys   []Key // nil: all clients are the same caller
+	Keys   []Key // nil: all clients are the same caller, unless RequireKey is set
+	// RequireKey refuses requests without a key also if Keys is empty: then every request that needs a key is answered 401.
+	RequireKey bool
+	// Warnings are texts about the configuration that do not keep it from being put in force, without a secret. POST /api/reload
+	// answers with them.
+	Warnings []string
 	// Identity identifies callers by signed tokens, besides Keys; nil: none. It needs Keys, which are their profiles.
 	Identity IdentityProvider
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other

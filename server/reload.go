@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// reload reads the configuration again, for admin keys. It answers when the new configuration is in force, or with the reason why it
-// is not. The request itself is served under the former one.
+// reload reads the configuration again, for admin keys. It answers when the new configuration is in force, with its warnings, or with
+// the reason why it is not. The request itself is served under the former one.
 func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller) {
 	if h.opts.Reload == nil {
 		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot reload its configuration."})
@@ -22,7 +22,11 @@ func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller)
 			Message: "The configuration was not reloaded, the one before stays in force: " + err.Error()})
 		return
 	}
+	now := h.work.begin()
+	warnings := now.Warnings
+	h.work.end(now)
 	c.answer(w, struct {
-		Reloaded bool `json:"reloaded"`
-	}{true})
+		Reloaded bool     `json:"reloaded"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{true, warnings})
 }

@@ -53,7 +53,7 @@ type sessionBody struct {
 }
 
 func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
-	b := &sessionBody{SignedIn: k != nil, KeysRequired: len(c.setup.Keys) > 0}
+	b := &sessionBody{SignedIn: k != nil, KeysRequired: c.setup.needsKey()}
 	if sp := c.setup.signInProvider(); sp != nil && k == nil && c.console {
 		b.SignInURL, b.Issuer = signInPath, sp.Issuer()
 	}
@@ -94,7 +94,7 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	p := readObject(c.body, &given, `{"key":"…"}`, "key", "link_token")
 	switch {
 	case p != nil:
-	case len(c.setup.Keys) == 0:
+	case !c.setup.needsKey():
 		p = conflict("no_keys", "This server has no keys, so signing in is not needed.")
 	case (given.Key == "") == (given.Token == ""):
 		p = badRequest("key", "Send either key or link_token.")
@@ -141,7 +141,7 @@ func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
 // makeLink makes a link that signs a browser in as the key of the request.
 func (g *Server) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
 	switch {
-	case len(c.setup.Keys) == 0:
+	case !c.setup.needsKey():
 		c.fail(w, conflict("no_keys", "This server has no keys, so signing in is not needed."))
 		return
 	case c.session:

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -299,6 +300,47 @@ func (d *reloadable) post(path, key string) (int, string) {
 		d.t.Fatal(err)
 	}
 	return resp.StatusCode, string(b)
+}
+
+// TestReloadRevokesListedKey: a key that approve and workers name can be removed from the file of keys. The answer and the log
+// name the lists, and a start with the same files does not fail either.
+func TestReloadRevokesListedKey(t *testing.T) {
+	t.Parallel()
+	const admin, ann = "0123456789abcdef", "ann-0123456789abcdef" // admin is the text of the file secret
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "keys.txt")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(keys, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(fmt.Sprintf("ann %x user\n", sha256.Sum256([]byte(ann))))
+	yaml := "serve: {keys_file: " + keys + "}\nkeys:\n  root: {key: '${file:secret}', admin: true, approve: [own, ann]}\n  user: {}\nworkers: {pool: {token: '${file:secret}', tools: ['*'], keys: [ann]}}\n"
+	d := startReloadable(t, yaml, "--addr", "127.0.0.1:0")
+	if status, body := d.post("/api/reload", ann); status != http.StatusForbidden {
+		t.Errorf("before: %d %s", status, body)
+	}
+	write("")
+	status, body := d.post("/api/reload", admin)
+	for _, want := range []string{`{"reloaded":true,"warnings":["`, `keys.root.approve: ignored, since no key has the name: \"ann\"`, `workers.pool.keys: ignored, since no key has the name: \"ann\"`} {
+		if status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("the answer to the reload: %d %s, want %s", status, body, want)
+		}
+	}
+	if d.output.wait(regexp.MustCompile(`key=keys.root.approve problem="ignored`)) == "" || d.output.wait(regexp.MustCompile(`key=workers.pool.keys problem="ignored`)) == "" {
+		t.Error("the log does not name the lists")
+	}
+	if status, body := d.post("/api/reload", ann); status != http.StatusUnauthorized {
+		t.Errorf("the revoked key: %d %s", status, body)
+	}
+	again := startReloadable(t, yaml, "--addr", "127.0.0.1:0")
+	if status, body := again.post("/api/reload", admin); status != http.StatusOK {
+		t.Errorf("after a start: %d %s", status, body)
+	}
+	if status, body := again.post("/api/reload", ann); status != http.StatusUnauthorized {
+		t.Errorf("after a start, the revoked key: %d %s", status, body)
+	}
 }
 
 // TestReloadOverHTTP: POST /api/reload does what SIGHUP does, and its answer has the outcome.
