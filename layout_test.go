@@ -99,6 +99,7 @@ var rules = []rule{
 		outside: []string{"github.com/prometheus/", "go.opentelemetry.io/otel"}},
 	{path: "tool", imports: []string{"", "event", "internal/digest", "internal/rawjson", "internal/schema", "secret", "internal/shorten", "internal/stack"},
 		outside: []string{"github.com/go-json-experiment/json"}},
+	{path: "tool/search", imports: []string{"", "internal/rawjson"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},
 	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/sse", "policy", "secret", "tool", "internal/shorten", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},

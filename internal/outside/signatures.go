@@ -37,6 +37,7 @@ import (
 	"github.com/lathe-run/lathe/tool/agenttool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 	"github.com/lathe-run/lathe/tool/remotetool"
+	"github.com/lathe-run/lathe/tool/search"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 	"github.com/lathe-run/lathe/transform"
 )
@@ -56,6 +57,7 @@ var (
 	_ func(string, []byte) (*eval.Suite, error)                                                     = eval.Parse
 	_ func(*lathe.ToolSpec, ...mock.Answer) *mock.Tool                                              = mock.New
 	_ func(io.Reader) (*replay.Record, error)                                                       = replay.Read
+	_ func([]*lathe.ToolSpec) *search.Index                                                         = search.NewIndex
 	_ func(*slog.Logger) *observe.Slog                                                              = observe.NewSlog
 	_ func(...lathe.Policy) lathe.Policy                                                            = policy.All
 	_ func([]rules.Rule, *rules.Options) (*rules.Policy, error)                                     = rules.New

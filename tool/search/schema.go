@@ -1,0 +1,89 @@
+package search
+
+import (
+	"encoding/json"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A writer adds tools to the postings, one after the other.
+type writer struct {
+	postings map[string][]posting
+	tool     int32
+	length   int    // the weights of the terms of this tool
+	bytes    int    // the text that may still be indexed of this tool
+	text     []byte // an unquoted string
+}
+
+// add indexes one tool and returns its length: the sum of the weights of its terms.
+func (w *writer) add(tool int32, spec *lathe.ToolSpec) int {
+	w.tool, w.length, w.bytes = tool, 0, MaxToolBytes
+	w.index(spec.Name, nameWeight)
+	w.index(spec.Description, descriptionWeight)
+	w.schema(spec.Schema, 1)
+	return w.length
+}
+
+// index adds the terms of a text.
+func (w *writer) index(text string, weight int32) {
+	text = text[:min(len(text), w.bytes)]
+	w.bytes -= len(text)
+	eachTerm(text, func(term []byte) bool {
+		w.length += int(weight)
+		p := w.postings[string(term)]
+		if last := len(p) - 1; last >= 0 && p[last].tool == w.tool {
+			p[last].weight += weight
+		} else {
+			w.postings[string(term)] = append(p, posting{w.tool, weight})
+		}
+		return true
+	})
+}
+
+// quoted adds the terms of a JSON string.
+func (w *writer) quoted(literal []byte, weight int32) {
+	if len(literal) < 2 || literal[0] != '"' {
+		return
+	}
+	w.text = rawjson.AppendUnquoteLossy(w.text[:0], literal)
+	w.index(string(w.text), weight)
+}
+
+// schema adds the descriptions and the names of properties of a schema and of those inside it. References are not
+// followed: what they refer to is indexed where it stands, once.
+func (w *writer) schema(raw json.RawMessage, depth int) {
+	if depth > MaxSchemaDepth {
+		return
+	}
+	for key, value := range rawjson.Members(raw) {
+		if w.bytes == 0 {
+			return
+		}
+		if len(key) < 2 {
+			continue
+		}
+		switch string(key[1 : len(key)-1]) { // a keyword that is written with escapes is not read
+		case "description":
+			w.quoted(value, parameterDescriptionWeight)
+		case "properties":
+			for name, property := range rawjson.Members(value) {
+				w.quoted(name, parameterWeight)
+				w.schema(property, depth+1)
+			}
+		case "patternProperties", "dependentSchemas", "$defs", "definitions":
+			for _, s := range rawjson.Members(value) {
+				w.schema(s, depth+1)
+			}
+		case "allOf", "anyOf", "oneOf", "prefixItems":
+			for s := range rawjson.Elements(value) {
+				w.schema(s, depth+1)
+			}
+		case "items", "additionalProperties", "contains", "if", "then", "else":
+			w.schema(value, depth+1)
+			for s := range rawjson.Elements(value) { // items of draft 7
+				w.schema(s, depth+1)
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// eachTerm passes the terms of a text to yield, in order, until yield returns false. The bytes of a term are valid until
+// yield returns.
+func eachTerm(text string, yield func(term []byte) bool) {
+	var buf [MaxTermBytes]byte
+	word := buf[:0]
+	var previous, spaceless rune // spaceless is the previous character of a text without spaces; 0: none
+	flush := func() bool {
+		term := stem(word)
+		word = buf[:0]
+		return len(term) == 0 || stopWords[string(term)] || yield(term)
+	}
+	for i, r := range text {
+		switch {
+		case isSpaceless(r):
+			if len(word) > 0 && !flush() {
+				return
+			}
+			// Pairs, and a character that stands alone by itself.
+			if next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); spaceless != 0 || !isSpaceless(next) {
+				if spaceless != 0 {
+					word = utf8.AppendRune(word, spaceless)
+				}
+				word = utf8.AppendRune(word, r)
+				if !yield(word) {
+					return
+				}
+				word = buf[:0]
+			}
+			spaceless, previous = r, 0
+			continue
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
+			if len(word) > 0 && !flush() {
+				return
+			}
+			spaceless, previous = 0, 0
+			continue
+		case unicode.IsUpper(r) && len(word) > 0 && (!unicode.IsUpper(previous) || lowerFollows(text[i+utf8.RuneLen(r):])):
+			// getWeather, and the S of HTTPStatus.
+			if !flush() {
+				return
+			}
+		}
+		if lower := unicode.ToLower(r); len(word)+utf8.RuneLen(lower) <= MaxTermBytes {
+			word = utf8.AppendRune(word, lower)
+		}
+		spaceless, previous = 0, r
+	}
+	if len(word) > 0 {
+		flush()
+	}
+}
+
+func lowerFollows(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsLower(r)
+}
+
+// isSpaceless reports whether r is a letter of a script that writes no spaces between words.
+func isSpaceless(r rune) bool {
+	return r >= 0x0e00 && unicode.IsOneOf(spacelessScripts, r)
+}
+
+var spacelessScripts = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+
+// stopWords are frequent English words that say nothing of what a tool does.
+var stopWords = func() map[string]bool {
+	words := map[string]bool{}
+	for _, w := range strings.Fields(`a about all an and any are as at be been by can could do does for from give had has have
+		how i if in into is it its me my need no not of on or our please should so some that the their them then there these
+		this to use using want was we were what when where which who will with would you your`) {
+		words[string(stem([]byte(w)))] = true
+	}
+	return words
+}()
+
+// suffixes are the English endings that stem removes, and what it puts in their place. The first that fits is taken.
+var suffixes = []struct{ end, to string }{
+	{"ization", "iz"}, {"ational", "at"}, {"ations", "at"}, {"ation", "at"}, {"ators", "at"}, {"ator", "at"}, {"ating", "at"}, {"ated", "at"}, {"ates", "at"}, {"ate", "at"},
+	{"ions", ""}, {"ion", ""}, {"ments", ""}, {"ment", ""}, {"nesses", ""}, {"ness", ""}, {"ings", ""}, {"ing", ""}, {"ies", "y"}, {"ied", "y"},
+	{"ers", ""}, {"er", ""}, {"ors", ""}, {"or", ""}, {"ed", ""}, {"es", ""}, {"ly", ""}, {"s", ""}, {"e", ""},
+}
+
+// minStem is the least number of bytes that stem leaves of a word.
+const minStem = 3
+
+// stem removes an English suffix of a word in lower case, so that convert, converts, converted, converting and conversion
+// come near each other. It is no linguistic analysis: it makes equal what is likely to mean the same.
+func stem(word []byte) []byte {
+	if len(word) <= minStem || !isASCIILetter(word[len(word)-1]) {
+		return word
+	}
+	for _, s := range suffixes {
+		if rest := len(word) - len(s.end); rest >= minStem && string(word[rest:]) == s.end {
+			if s.end == "s" && word[rest-1] == 's' { // address
+				return word
+			}
+			word = append(word[:rest], s.to...)
+			break
+		}
+	}
+	if n := len(word); n > minStem && word[n-1] == word[n-2] && isASCIILetter(word[n-1]) { // planning, controlled
+		word = word[:n-1]
+	}
+	return word
+}
+
+func isASCIILetter(c byte) bool { return 'a' <= c && c <= 'z' }
