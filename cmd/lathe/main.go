@@ -71,7 +71,7 @@ func main() {
 
 // run is main without the process: it returns the exit code. What it does ends soon after ctx does.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	root := rootCommand(in, out, errw, args)
+	root := commandOf(in, out, errw, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {

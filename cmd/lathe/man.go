@@ -27,7 +27,7 @@ written over.`,
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return &exitError{exitFailed, err}
 			}
-			n, err := writeManual(cmd.Root(), dir)
+			n, err := writeManual(rootCommand(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), nil), dir)
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}

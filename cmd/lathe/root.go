@@ -16,8 +16,61 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rootCommand puts the commands together. args are those of the command line; completion looks at them.
+// topCommands returns the name of each command below `lathe`, and the function that makes it.
+func topCommands() []topCommand {
+	return []topCommand{
+		{"run", runCommand}, {"chat", chatCommand}, {"serve", serveCommand}, {"init", initCommand}, {"open", openCommand},
+		{"man", manCommand}, {"worker", workerCommand}, {"connect", connectCommand}, {"runs", runsCommand}, {"usage", usageCommand},
+		{"store", storeCommand}, {"audit", auditCommand}, {"parse", parseCommand}, {"tools", toolsCommand}, {"mcp", mcpCommand},
+		{"guest", guestCommand}, {"policy", policyCommand}, {"eval", evalCommand}, {"sim", simCommand}, {"doctor", doctorCommand},
+		{"verify", verifyCommand}, {"config", configCommand}, {"keys", keysCommand}, {"version", versionCommand},
+	}
+}
+
+type topCommand struct {
+	name string
+	make func() *cobra.Command
+}
+
+// commandOf returns the root with the only command that args can execute, or with all of them, if the first argument is not the name
+// of one: all commands and their flags cost as much as the rest of a start. A command that looks at the others calls [rootCommand].
+func commandOf(in io.Reader, out, errw io.Writer, args []string) *cobra.Command {
+	if len(args) > 0 {
+		for _, top := range topCommands() {
+			if top.name == args[0] {
+				root := bareRoot(in, out, errw)
+				root.AddCommand(top.make())
+				root.SetHelpCommand(helpCommand())
+				root.CompletionOptions.DisableDefaultCmd = true
+				requireSubcommand(root)
+				return root
+			}
+		}
+	}
+	return rootCommand(in, out, errw, args)
+}
+
+// rootCommand puts all commands together. args are those of the command line; completion looks at them.
 func rootCommand(in io.Reader, out, errw io.Writer, args []string) *cobra.Command {
+	root := bareRoot(in, out, errw)
+	for _, top := range topCommands() {
+		root.AddCommand(top.make())
+	}
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short, c.Long = "Print a script that completes commands in a shell", ""
+		}
+	}
+	requireSubcommand(root)
+	completeEnums(root)
+	return root
+}
+
+// bareRoot returns the root without commands.
+func bareRoot(in io.Reader, out, errw io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lathe",
 		Short: "Run models with tools",
@@ -54,17 +107,6 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 		choosePlain(cmd)
 		startgc.Resume()
 	}
-	root.AddCommand(runCommand(), chatCommand(), serveCommand(), initCommand(), openCommand(), manCommand(), workerCommand(), connectCommand(), runsCommand(), usageCommand(), storeCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), verifyCommand(), configCommand(), keysCommand(), versionCommand())
-	root.SetHelpCommand(helpCommand())
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(args...)
-	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
-			c.Short, c.Long = "Print a script that completes commands in a shell", ""
-		}
-	}
-	requireSubcommand(root)
-	completeEnums(root)
 	return root
 }
 

@@ -36,7 +36,19 @@ func TestStartMakesLittle(t *testing.T) {
 	}
 }
 
-// Each start makes all commands, to run one of them.
+// A start with the name of a command makes that one.
+func TestOneCommandIsMadeWithLittle(t *testing.T) {
+	const most = 250 // of version; all commands are twenty times that
+	if n := testing.AllocsPerRun(3, func() {
+		commandOf(strings.NewReader(""), io.Discard, io.Discard, []string{"version"})
+	}); n > most {
+		t.Errorf("the command takes %.0f allocations, at most %d are allowed", n, most)
+	} else {
+		t.Logf("%.0f allocations", n)
+	}
+}
+
+// Help and completion make all commands.
 func TestCommandsAreMadeWithoutWhatTheyNeed(t *testing.T) {
 	const most = 8_000 // twice that where a suite is read
 	if n := testing.AllocsPerRun(3, func() { rootCommand(strings.NewReader(""), io.Discard, io.Discard, nil) }); n > most {
