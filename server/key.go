@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
@@ -52,7 +54,8 @@ type Key struct {
 type setup struct {
 	Setup
 	tokens  middleware.Tokens
-	holders []int // the index in Keys of each token
+	holders []int        // the index in Keys of each token
+	byName  func() []int // the indexes of Keys in the order of their names; made at the first use, since there may be many keys
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
 	waiting *approval.Sentence
@@ -78,6 +81,7 @@ func newSetup(s *Setup) (*setup, error) {
 	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
+	out.byName = sync.OnceValue(out.sortKeys)
 	named := make(map[string]bool, len(out.Keys))
 	for i := range out.Keys {
 		if err := out.addKey(i, named); err != nil {
@@ -135,6 +139,33 @@ func (s *setup) addKey(i int, named map[string]bool) error {
 	}
 	s.holders = append(s.holders, i)
 	return err
+}
+
+func (s *setup) sortKeys() []int {
+	order := make([]int, len(s.Keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(s.Keys[a].Name, s.Keys[b].Name) })
+	return order
+}
+
+// keysAfter returns the indexes of at most limit keys that the caller sees, all for an admin key and else its own, in the order of
+// their names, which come after that name; next is the last name if there are more.
+func (c *caller) keysAfter(after string, limit int) (page []int, next string) {
+	name := func(i int) string { return c.setup.Keys[i].Name }
+	order := c.setup.byName()
+	from := sort.Search(len(order), func(i int) bool { return name(order[i]) > after })
+	for _, i := range order[from:] {
+		if name(i) != c.key.configured() && !c.key.isAdmin() {
+			continue
+		}
+		if len(page) == limit {
+			return page, name(page[limit-1])
+		}
+		page = append(page, i)
+	}
+	return page, ""
 }
 
 // hash is the SHA-256 of the secret of a configured key.

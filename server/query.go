@@ -17,6 +17,7 @@ var queries = map[string][]string{
 	"GET /api/tools":            {"stats", "since"},
 	"GET /api/tools/{name}":     {"since"},
 	"GET /api/usage":            {"since", "until"},
+	"GET /api/keys":             {"limit", "after"},
 	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
 	"GET /api/sessions":         {"q", "limit", "after"},

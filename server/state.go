@@ -365,15 +365,23 @@ type keyRow struct {
 	Used []budgetRow `json:"used,omitempty"`
 }
 
-// listKeys lists the keys: all of them for an admin key, its own for another.
+// keysPage is the number of keys in a page if the request names none.
+const keysPage = 100
+
+// listKeys answers with a page of the keys by name: all of them for an admin key, its own for another. A page begins after a name,
+// so that keys that a reload removes or adds meanwhile change nothing about the others.
 func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) {
+	q := r.URL.Query()
+	limit, p := pageLimit(q, keysPage)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	page, next := c.keysAfter(q.Get("after"), limit)
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
 	active := h.usage.active()
-	for i := range c.setup.Keys {
+	for _, i := range page {
 		k := &c.setup.Keys[i]
-		if k.Name != c.key.configured() && !c.key.isAdmin() {
-			continue
-		}
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
 			Concurrency: k.Concurrency, Active: active[k.Name], MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal), Group: k.Group})
 		bounds = append(bounds, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
@@ -388,7 +396,10 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 			rows[i].Used = used[2*i : 2*i+2] // day and month
 		}
 	}
-	c.answer(w, listBody[keyRow]{rows})
+	c.answer(w, struct {
+		Data []keyRow `json:"data"`
+		Next string   `json:"next,omitempty"`
+	}{rows, next})
 }
 
 // explain answers what the policy makes of a call. A key asks as itself; an admin key may ask as another.

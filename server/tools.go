@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -206,14 +207,24 @@ func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
 	if c.key.isAdmin() {
 		f.Principal = ""
 	}
-	if s := q.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxPage {
-			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: "limit", Message: fmt.Sprintf("limit wants a number from 1 to %d.", maxPage)}
-		}
-		f.Limit = n
+	var p *problem
+	if f.Limit, p = pageLimit(q, 0); p != nil {
+		return nil, p
 	}
 	return f, nil
+}
+
+// pageLimit returns the parameter limit of a list, or the default if the query has none.
+func pageLimit(q url.Values, byDefault int) (int, *problem) {
+	s := q.Get("limit")
+	if s == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: "limit", Message: fmt.Sprintf("limit wants a number from 1 to %d.", maxPage)}
+	}
+	return n, nil
 }
 
 func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) {

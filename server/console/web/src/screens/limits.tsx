@@ -1,5 +1,6 @@
 // Models and keys: limits, and what was used in this month.
 
+import { useState } from "preact/hooks";
 import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Loading, PageHeader, PlainTable, Seen } from "../components/basics";
 import { useResource } from "../resource";
@@ -13,7 +14,9 @@ const limit = (key: string, n: number) => `${words(key.replace(/_ms$/, ""))} ${k
 
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
-  const keys = useResource<{ data: Key[] }>("api/keys", { every: 5000 });
+  const [after, setAfter] = useState("");
+  const keys = useResource<{ data: Key[]; next?: string }>(after ? `api/keys?after=${encodeURIComponent(after)}` : "api/keys", { every: 5000 });
+  const next = keys.data?.next;
   const usage = useResource<{ since: string; data: (Used & { model: string })[] }>("api/usage", { every: 15_000 });
   const spent = new Map<string, Used>();
   for (const u of usage.data?.data ?? []) {
@@ -36,11 +39,12 @@ export default function Models() {
     </section>
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
-      {keys.data?.data.length === 0 && <Empty title="This server has no keys.">Every process on its machine may call it. <code>keys</code> in lathe.yaml names some.</Empty>}
+      {keys.data?.data.length === 0 && !after && <Empty title="This server has no keys.">Every process on its machine may call it. <code>keys</code> in lathe.yaml names some.</Empty>}
       <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
           <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
           {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</dd></>)}</dl></article>)}</div>
+      {(after || next) && <div class="box-actions">{after && <button type="button" class="quiet small" onClick={() => setAfter("")}>First page of keys</button>}{next && <button type="button" class="quiet small" onClick={() => setAfter(next)}>Next page of keys</button>}</div>}
     </section>
   </div>;
 }
