@@ -20,7 +20,7 @@ type servedTools struct {
 var _ server.Tools = servedTools{}
 
 // Specs implements [server.Tools].
-func (t servedTools) Specs() []*lathe.ToolSpec { return t.set.Specs() }
+func (t servedTools) Specs() []*lathe.ToolSpec { return t.set.SharedSpecs() }
 
 // Advertised implements [server.Tools].
 func (t servedTools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec {

@@ -273,7 +273,7 @@ type tools struct {
 	runner *tool.Runner
 }
 
-func (t *tools) Specs() []*lathe.ToolSpec { return t.set.Specs() }
+func (t *tools) Specs() []*lathe.ToolSpec { return t.set.SharedSpecs() }
 
 func (t *tools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec {
 	return t.runner.Begin(run, &tool.RunOptions{Allow: allow}).Specs()

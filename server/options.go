@@ -39,7 +39,8 @@ type Models interface {
 
 // Tools are the tools of this server. The methods may be called from several goroutines at once.
 type Tools interface {
-	Specs() []*lathe.ToolSpec // sorted by name
+	// Specs returns the definitions of all tools, sorted by name. The server does not change the slice.
+	Specs() []*lathe.ToolSpec
 	// Advertised returns the specs of the tools that the run advertises to its model. allow restricts them by name; nil
 	// allows all.
 	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec

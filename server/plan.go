@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/loop"
@@ -90,16 +91,25 @@ func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
 
 // clash refuses tools of the client under names of tools of this server. param is the member that has them.
 func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
-	if len(client) == 0 || c.setup.Tools == nil {
-		return nil
-	}
-	own := c.setup.Tools.Specs()
 	for i, t := range client {
-		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name && s.For(c.key.Name, c.key.Profile) }) {
+		if c.ownTool(t.Name) != nil {
 			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
 		}
 	}
 	return nil
+}
+
+// ownTool returns the tool of this server with that name, hidden ones too, if there is one and the caller has it; nil otherwise.
+func (c *caller) ownTool(name string) *lathe.ToolSpec {
+	if c.setup.Tools == nil {
+		return nil
+	}
+	own := c.setup.Tools.Specs()
+	at, has := slices.BinarySearchFunc(own, name, func(t *lathe.ToolSpec, name string) int { return strings.Compare(t.Name, name) })
+	if !has || !own[at].For(c.key.Name, c.key.Profile) {
+		return nil
+	}
+	return own[at]
 }
 
 // checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil

@@ -20,9 +20,13 @@ func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	if c.setup.Tools == nil {
 		return true
 	}
-	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return !t.Hidden && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
-	})
+	if allow != nil {
+		return !slices.ContainsFunc(allow, func(name string) bool {
+			t := c.ownTool(name)
+			return t != nil && !t.Hidden
+		})
+	}
+	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return !t.Hidden && t.For(c.key.Name, c.key.Profile) })
 }
 
 // appendRaw appends what the model server sent, or what it means.

@@ -11,7 +11,8 @@ import (
 
 // Replace replaces all tools of one origin by the given ones. If it returns an error the set has not changed: it refuses what
 // [Set.Add] refuses, and a tool of another origin. A tool whose Spec returns the same pointer as before keeps the state of
-// its concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh].
+// its concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh]. If each tool is the same as before, the
+// set does not change.
 func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +44,9 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	s.now.Store(next)
+	if !slices.Equal(next.sorted, old.sorted) { // else what runners keep of the old state stays valid
+		s.now.Store(next)
+	}
 	return nil
 }
 

@@ -121,3 +121,47 @@ func TestWorkRefreshesBesideAToolOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A source that lists the same tools again changes nothing: runs and runners keep what they have computed of the set.
+func TestReplacingToolsByThemselvesDoesNotChangeTheSet(t *testing.T) {
+	t.Parallel()
+	tools := append(from("a", "x"), from("b", "y", "z")...)
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := r.Begin(nil, nil)
+	defer work.Close()
+	specs, shared := work.Specs(), set.SharedSpecs()
+	for _, again := range [][]lathe.Tool{{tools[1], tools[2]}, {tools[2], tools[1]}} {
+		if err := set.Replace("b", again); err != nil {
+			t.Fatal(err)
+		}
+		if work.Refresh() {
+			t.Error("the set has changed")
+		}
+	}
+	if now := set.SharedSpecs(); &now[0] != &shared[0] || names(now) != "x y z" {
+		t.Errorf("another list of the same tools: %s", names(now))
+	}
+	if now, _ := offered(r, nil); &now[0] != &specs[0] {
+		t.Error("a run after it has another list of the same tools")
+	}
+	own := set.Specs()
+	own[0] = nil
+	if got := names(set.SharedSpecs()); got != "x y z" {
+		t.Errorf("a change of the result of Specs changes the set: %s", got)
+	}
+	for _, other := range [][]lathe.Tool{{tools[1]}, {tools[2], from("b", "y")[0]}, append(from("b", "w"), tools[1:]...), tools[1:]} {
+		if err := set.Replace("b", other); err != nil {
+			t.Fatal(err)
+		}
+		if !work.Refresh() {
+			t.Errorf("the set has not changed to %s", names(set.Specs()))
+		}
+	}
+}

@@ -27,13 +27,28 @@ type Set struct {
 	now    atomic.Pointer[registry]
 }
 
-// registry is one state of a set. It never changes.
+// registry is one state of a set. It never changes, apart from the list of its definitions, which is made at its first use.
 type registry struct {
 	byName   map[string]*entry
 	sorted   []*entry // by name
 	backends map[string]*backend
 	// startRuns says that a tool may start runs. It stays true when the last such tool has left.
 	startRuns bool
+
+	listing sync.Once // of list
+	list    []*lathe.ToolSpec
+}
+
+// all returns all definitions, sorted by name, in a slice that must not be changed. Its capacity is its length, so that a caller who
+// appends to it gets another.
+func (r *registry) all() []*lathe.ToolSpec {
+	r.listing.Do(func() {
+		r.list = make([]*lathe.ToolSpec, len(r.sorted))
+		for i, e := range r.sorted {
+			r.list[i] = e.spec
+		}
+	})
+	return r.list
 }
 
 // entry is a registered tool with what its definition compiles to.
@@ -135,17 +150,16 @@ func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 
 // Specs returns the definitions of all tools, hidden ones too, sorted by name.
 func (s *Set) Specs() []*lathe.ToolSpec {
-	r := s.now.Load()
-	specs := make([]*lathe.ToolSpec, len(r.sorted))
-	for i, e := range r.sorted {
-		specs[i] = e.spec
-	}
-	return specs
+	return slices.Clone(s.now.Load().all())
 }
 
-// specs yields the definitions that may be sent to a model.
+// SharedSpecs returns what [Set.Specs] returns, in a slice that all callers share until the tools change. The slice must not be
+// changed.
+func (s *Set) SharedSpecs() []*lathe.ToolSpec { return s.now.Load().all() }
+
+// specs returns the definitions that may be sent to a model.
 func (r *registry) specs() []*lathe.ToolSpec {
-	var specs []*lathe.ToolSpec
+	specs := make([]*lathe.ToolSpec, 0, len(r.sorted))
 	for _, e := range r.sorted {
 		if !e.spec.Hidden {
 			specs = append(specs, e.spec)
@@ -322,7 +336,8 @@ func definitionSize(s *lathe.ToolSpec) int {
 	if params == 0 {
 		params = len(noArguments)
 	}
-	return frame + len(s.Name) + len(rawjson.AppendQuote(nil, s.Description)) + params
+	var space [1 << 10]byte // for most descriptions
+	return frame + len(s.Name) + len(rawjson.AppendQuote(space[:0], s.Description)) + params
 }
 
 func validName(s string) bool {
