@@ -48,11 +48,12 @@ type pipe struct {
 	cut  func()        // called once, when too much waits
 	late atomic.Bool   // it may be time for a sign of life
 
-	mu     sync.Mutex
-	event  event.Event // that is encoded now: a place that is not made anew for each
-	buf    *buffer     // nil: nothing waits
-	closed bool        // the client does not read any more
-	full   bool
+	mu       sync.Mutex
+	event    event.Event // that is encoded now: a place that is not made anew for each
+	buf      *buffer     // nil: nothing waits
+	closed   bool        // the client does not read any more
+	full     bool
+	encoding bool // enc is called; it stays set if enc panics
 }
 
 func newPipe(enc encoder, most int, cut func()) *pipe {
@@ -97,7 +98,7 @@ func (p *pipe) pending() []byte {
 	return p.buf.b
 }
 
-// Emit implements [event.Sink].
+// Emit implements [event.Sink]. If the encoder panics, the stream ends with an error, and the panic is passed on.
 func (p *pipe) Emit(_ context.Context, e event.Event) {
 	p.mu.Lock()
 	if p.closed {
@@ -105,14 +106,13 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 		return
 	}
 	b := p.pending()
-	before := len(b)
-	p.event = e
+	defer p.tell(len(b))
+	p.event, p.encoding = e, true
 	p.buf.b = p.enc.appendEvent(b, &p.event)
-	p.event = event.Event{}
-	p.tell(before)
+	p.event, p.encoding = event.Event{}, false
 }
 
-// takeRaw is the Take of a [lathe.Relay].
+// takeRaw is the Take of a [lathe.Relay]. A panic of the encoder has the effect that Emit says.
 func (p *pipe) takeRaw(raw *lathe.Raw) {
 	p.mu.Lock()
 	if p.closed {
@@ -120,16 +120,20 @@ func (p *pipe) takeRaw(raw *lathe.Raw) {
 		return
 	}
 	b := p.pending()
-	before := len(b)
+	defer p.tell(len(b))
+	p.encoding = true
 	p.buf.b = p.enc.(rawEncoder).appendRaw(b, raw)
-	p.tell(before)
+	p.encoding = false
 }
 
-// tell wakes the reader if there is more than before, and gives up p.mu.
+// tell wakes the reader if there is more than before, or if the encoder has panicked, and gives up p.mu. What was encoded before a
+// panic stays for the reader, and nothing is encoded after it.
 func (p *pipe) tell(before int) {
 	after := len(p.buf.b)
-	said := after > before
+	said := after > before || p.encoding
 	switch {
+	case p.encoding:
+		p.event, p.closed = event.Event{}, true
 	case after > p.max:
 		p.full, p.closed, p.buf, after = true, true, nil, 0
 	case after == 0:
@@ -155,6 +159,13 @@ func (p *pipe) nudge() {
 	case p.wake <- struct{}{}:
 	default:
 	}
+}
+
+// broken reports whether the encoder has panicked.
+func (p *pipe) broken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.encoding
 }
 
 // take returns the buffer, nil if nothing waits, whether the reader was cut off, and the problem with which the encoder has ended
@@ -272,6 +283,7 @@ func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j 
 				over = false
 			}
 		}
+		broken := p.broken() // before take, which then returns all that was encoded before the panic
 		taken, full, bad := p.take()
 		var b []byte
 		if taken != nil {
@@ -284,6 +296,15 @@ func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j 
 		case full:
 			c.code = "slow_reader"
 			return false
+		case broken: // the run ends when this returns, unless it is detached
+			bad = failure(&event.Result{Reason: lathe.ReasonInternal})
+			if !out.started && len(b) == 0 {
+				enc.header(w.Header())
+				c.fail(w, bad)
+				return false
+			}
+			c.code, over = bad.Code, true
+			b = enc.appendEnd(b, nil, bad)
 		case bad != nil: // the run ends when this returns, unless it is detached
 			c.code, over = bad.Code, true
 		case over && j.lost() && !shown:
