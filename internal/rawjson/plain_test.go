@@ -24,9 +24,10 @@ func TestPlainString(t *testing.T) {
 
 func TestAppendSimple(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "a", strings.Repeat("long text of many words ", 9), "Köln", "日本語", "a\nb", `a\nb`, `\"`, `a\\`, `\/\b\f\r\t`, `é\n日本`, `\u0041`, `\x`, `\`, "\xff", `a\n` + "\xe2\x82"} {
+	for _, text := range []string{"", "a", strings.Repeat("long text of many words ", 9), "Köln", "日本語", "a\nb", `a\nb`, `\"`, `a\\`, `\/\b\f\r\t`, `é\n日本`, `\u0041`, `\x`, `\`, "\xff", `a\n` + "\xe2\x82",
+		strings.Repeat(`{\"key\":`, 20), strings.Repeat("1234567", 9) + `\`, "1234567\x1f", "\x7f~ !#[]", "12345678日本語12345678" + `\t` + "\xc3\xa9"} {
 		for _, front := range []string{"", `{"a":`} {
-			for _, back := range []string{`"`, `",`, `"}` + "\n", ""} {
+			for _, back := range []string{`"`, `",`, `"}` + "\n", `"}` + strings.Repeat(" ", 20), ""} {
 				b := []byte(front + `"` + text + back)
 				out, end, ok := AppendSimple([]byte("before"), b, len(front)+1)
 				unquoted, err := AppendUnquote([]byte("before"), []byte(`"`+text+`"`))

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -76,6 +77,7 @@ type Reader struct {
 	lastID    string
 	lastRetry int
 	types     map[string]string
+	last      string // the type of the last event that had one
 	truncated bool
 
 	keep bool   // for Raw
@@ -172,7 +174,7 @@ func (r *Reader) stop(err error) error {
 }
 
 func (r *Reader) dispatch() Event {
-	if !r.opts.RawUTF8 && !utf8.Valid(r.data) {
+	if !r.opts.RawUTF8 && !valid(r.data) {
 		r.data = appendValid(nil, r.data)
 	}
 	e := Event{Type: r.typ, ID: r.lastID, Data: r.data, Retry: r.retry}
@@ -183,30 +185,57 @@ func (r *Reader) dispatch() Event {
 	return e
 }
 
-// short takes an event of one data line out of the buffer, if it comes next and is there whole.
-// It is what the general way does for nearly all events of model servers, in one step.
+// The beginnings of the lines that most events consist of.
+const (
+	eventField = "event: "
+	dataField  = "data: "
+)
+
+// short takes an event of one data line out of the buffer, if it comes next and is there whole. The line may follow the line of a
+// type, if that is the type of the last event that had one. It is what the general way does for nearly all events of model
+// servers, in one step.
 func (r *Reader) short() (Event, bool) {
 	if r.dirty || r.cr >= 0 || r.skipLF || !r.started {
-		return Event{}, false
-	}
-	b := (*r.buf)[r.pos:r.end]
-	if len(b) < 6 || string(b[:6]) != "data: " {
 		return Event{}, false
 	}
 	if r.scanned > r.pos {
 		return Event{}, false // a long line, which is not searched again
 	}
-	i := bytes.IndexByte(b, '\n')
-	if i < 0 || i+1 == len(b) || b[i+1] != '\n' || i > r.opts.MaxLine || i-6 > r.opts.MaxEvent {
+	b := (*r.buf)[r.pos:r.end]
+	typ, from := "message", len(dataField)
+	if n := len(eventField) + len(r.last); len(b) >= n+1+len(dataField) && string(b[:len(eventField)]) == eventField {
+		if r.last == "" || n > r.opts.MaxLine || b[n] != '\n' || string(b[len(eventField):n]) != r.last {
+			return Event{}, false
+		}
+		typ, from = r.last, n+1+len(dataField)
+	}
+	if len(b) < from || string(b[from-len(dataField):from]) != dataField {
 		return Event{}, false
 	}
-	data := b[6:i]
-	if !r.opts.RawUTF8 && !utf8.Valid(data) {
+	i := bytes.IndexByte(b[from:], '\n')
+	end := from + i
+	if i < 0 || end+1 == len(b) || b[end+1] != '\n' || len(dataField)+i > r.opts.MaxLine || i > r.opts.MaxEvent {
 		return Event{}, false
 	}
-	r.pos += i + 2
+	data := b[from:end]
+	if !r.opts.RawUTF8 && !valid(data) {
+		return Event{}, false
+	}
+	r.pos += end + 2
 	r.scanned = r.pos
-	return Event{Type: "message", ID: r.lastID, Data: data}, true
+	return Event{Type: typ, ID: r.lastID, Data: data}, true
+}
+
+// valid is utf8.Valid, which it calls from the first 32 bytes on that are not ASCII.
+func valid(b []byte) bool {
+	for len(b) >= 32 {
+		x := binary.LittleEndian.Uint64(b) | binary.LittleEndian.Uint64(b[8:]) | binary.LittleEndian.Uint64(b[16:]) | binary.LittleEndian.Uint64(b[24:])
+		if x&0x8080808080808080 != 0 {
+			break
+		}
+		b = b[32:]
+	}
+	return utf8.Valid(b)
 }
 
 // line takes the next whole line out of the buffer, without its end.
@@ -338,8 +367,8 @@ func (r *Reader) field(line []byte) bool {
 		return true
 	}
 	r.dirty = true
-	if len(line) > 6 && string(line[:6]) == "data: " { // nearly every line there is
-		return r.addData(line[6:])
+	if len(line) > len(dataField) && string(line[:len(dataField)]) == dataField { // nearly every line there is
+		return r.addData(line[len(dataField):])
 	}
 	name, value := line, []byte(nil)
 	if i := bytes.IndexByte(line, ':'); i >= 0 {
@@ -352,7 +381,9 @@ func (r *Reader) field(line []byte) bool {
 	case "data":
 		return r.addData(value)
 	case "event":
-		r.typ = r.intern(value)
+		if r.typ = r.intern(value); r.typ != "" {
+			r.last = r.typ
+		}
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 && string(value) != r.lastID {
 			r.lastID = r.text(value)

@@ -224,6 +224,37 @@ func TestReaderLimits(t *testing.T) {
 	}
 }
 
+// An event whose type is that of an earlier one is read in one step if it lies whole in the buffer, which it never does byte by byte.
+func TestReaderRepeatedTypes(t *testing.T) {
+	t.Parallel()
+	in := "event: a\ndata: 1\n\nevent: a\ndata: 2\n\nevent: ab\ndata: 3\n\nevent: a\ndata: 4\n\nevent:a\ndata: 5\n\ndata: 6\n\nevent: a\ndata: \n\n" +
+		"event:\ndata: 8\n\nevent: a\n\nevent: a\nid: 9\ndata: 9\n\nevent: a\ndata: 10\ndata: 10\n\nevent: a\ndata: \xff\n\nevent: a\ndata:12\n\n" +
+		"event: a\nevent: b\ndata: 13\n\nevent: b\ndata: 14\n\nevent: \ndata: 15\n\nevent: \xff\ndata: 16\n\nevent: \xff\ndata: 17\n\nevent: b\ndata: cut"
+	want := []event{{"a", "1", "", 0}, {"a", "2", "", 0}, {"ab", "3", "", 0}, {"a", "4", "", 0}, {"a", "5", "", 0}, {"message", "6", "", 0}, {"a", "", "", 0},
+		{"message", "8", "", 0}, {"a", "9", "9", 0}, {"a", "10\n10", "9", 0}, {"a", "\uFFFD", "9", 0}, {"a", "12", "9", 0},
+		{"b", "13", "9", 0}, {"b", "14", "9", 0}, {"message", "15", "9", 0}, {"\uFFFD", "16", "9", 0}, {"\uFFFD", "17", "9", 0}}
+	if got := sameForAnyCut(t, []byte(in), nil); !cmp.Equal(got.Events, want) || !got.Truncated {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got.Events))
+	}
+	for n, want := range map[int]error{19: ErrLineTooLong, 20: io.EOF} { // of the third event the line of the type, of the fourth the other
+		opts := &Options{MaxLine: n}
+		typ, data := "event: "+strings.Repeat("t", 12), "data: "+strings.Repeat("x", 13)
+		for _, in := range []string{
+			"event:" + typ[7:] + "\ndata: 1\n\n" + "event:  " + typ[7:] + "\ndata: 2\n\n" + typ + "t\ndata: 3\n\n",
+			typ + "\ndata: 1\n\n" + typ + "\n" + data + "\n\n" + typ + "\n" + data + "x\n\n",
+		} {
+			if got := sameForAnyCut(t, []byte(in), opts); got.Err != want.Error() {
+				t.Errorf("lines of up to %d bytes: %+v, want %q", n, got, want)
+			}
+		}
+	}
+	// A type may come first on a shorter line, without the space.
+	in = "event:" + strings.Repeat("t", 14) + "\ndata: 1\n\nevent: " + strings.Repeat("t", 14) + "\ndata: 2\n\n"
+	if got := sameForAnyCut(t, []byte(in), &Options{MaxLine: 20}); len(got.Events) != 1 || got.Err != ErrLineTooLong.Error() {
+		t.Errorf("got %+v, want one event and %q", got, ErrLineTooLong)
+	}
+}
+
 func TestReaderLongLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789abcdef", (1<<20-64)/16)
@@ -338,6 +369,7 @@ func FuzzReaderCuts(f *testing.F) {
 	f.Add([]byte("data: a\r\n\r\nid: 1\rdata:b\n\n: c\n"), uint64(3))
 	f.Add([]byte("\xEF\xBB\xBFevent: x\ndata: \xE2\x82\n\n"), uint64(1))
 	f.Add([]byte("retry: 1\n\ndata\ndata\n\r\r"), uint64(7))
+	f.Add([]byte("event: x\ndata: 1\n\nevent: x\ndata: 2\n\nevent: y\ndata: 3\n\n"), uint64(2))
 	f.Fuzz(func(t *testing.T, in []byte, n uint64) {
 		for _, opts := range []*Options{nil, {MaxLine: 8, MaxEvent: 12}, {RawUTF8: true}} {
 			want := read(bytes.NewReader(in), opts)

@@ -54,9 +54,17 @@ func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 		return ""
 	}
 	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], quoted)
-	a.grow(len(a.scratch))
+	return a.add(b, a.scratch)
+}
+
+// add appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
+func (a *assembler) add(b *strings.Builder, text []byte) string {
+	a.grow(len(text))
 	start := b.Len()
-	b.Write(a.scratch)
+	if len(text) > b.Cap()-start {
+		b.Grow(max(len(text), b.Cap())) // twice the memory, for a text comes in small pieces
+	}
+	b.Write(text)
 	return b.String()[start:]
 }
 

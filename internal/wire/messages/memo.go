@@ -37,24 +37,22 @@ func (a *assembler) again(dst []lathe.Delta, data []byte) (_ []lathe.Delta, ok b
 		return dst, false
 	}
 	end, plain := rawjson.PlainString(data, n+1)
+	text := data[n+1 : max(n+1, end-1)]
 	if !plain {
-		var err error
-		if end, err = rawjson.Scan(data, n); err != nil {
-			return dst, false
+		var simple bool
+		if a.scratch, end, simple = rawjson.AppendSimple(a.scratch[:0], data, n+1); !simple {
+			var err error
+			if end, err = rawjson.Scan(data, n); err != nil {
+				return dst, false
+			}
+			a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], data[n:end])
 		}
+		text = a.scratch
 	}
 	if !equalButSpace(data[end:], m.after) {
 		return dst, false
 	}
-	var s string
-	if plain {
-		a.grow(end - n - 2)
-		start := m.b.text.Len()
-		m.b.text.Write(data[n+1 : end-1])
-		s = m.b.text.String()[start:]
-	} else {
-		s = a.write(&m.b.text, data[n:end])
-	}
+	s := a.add(&m.b.text, text)
 	if m.kind == lathe.DeltaCallArgs {
 		return m.b.emitInput(dst), true
 	}
