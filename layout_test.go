@@ -71,7 +71,7 @@ var rules = []rule{
 	{path: "internal/wire/upstreams", imports: []string{"", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses"}},
 	{path: "internal/wire/wiretest", imports: []string{"", "internal/wire"}, std: []string{"net/http"}},
 	{path: "internal/wire/openai", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
-	{path: "internal/wire/messages", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
+	{path: "internal/wire/messages", imports: []string{"", "internal/lazy", "internal/rawjson", "internal/shorten", "internal/wire"}},
 	{path: "internal/wire/gemini", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
 	{path: "internal/callid", imports: []string{""}},
 	{path: "internal/visible", imports: []string{""}},

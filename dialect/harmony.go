@@ -415,7 +415,7 @@ func (h *harmony) closeHeader() {
 
 // beginsToken reports whether s is the beginning of a mark.
 func beginsToken(s string) bool {
-	_, part := harmonyMarks.at(s, "")
+	_, part := harmonyMarks.made().at(s, "")
 	return part >= 0
 }
 

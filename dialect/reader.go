@@ -33,7 +33,7 @@ type reader struct {
 }
 
 func newReader(o Options, m *marks) reader {
-	return reader{scanner: scanner{marks: m}, opts: o, ends: true}
+	return reader{scanner: scanner{marks: m.made()}, opts: o, ends: true}
 }
 
 // feed hands text to run, but for tokens at its end that may end the turn: they come with the next text.

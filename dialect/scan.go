@@ -1,11 +1,16 @@
 package dialect
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
-// marks is a set of texts that a scanner stops at. It is built once and shared.
+// marks is a set of texts that a scanner stops at. Its tables are made by the first call of made, and shared: a program uses the marks of
+// few dialects.
 type marks struct {
-	list   []string      // lower case where fold is set
-	fold   bool          // letters match without regard to case (ASCII)
+	list   []string // lower case where fold is set
+	fold   bool     // letters match without regard to case (ASCII)
+	once   sync.Once
 	first  [256]uint8    // by first byte, the row of pairs; 0: no mark begins so
 	pairs  [][256]uint16 // by row and second byte, the place in groups of the marks that begin with the two bytes; 0: none
 	groups [][]uint16    // places in list, in order
@@ -15,10 +20,19 @@ type marks struct {
 	short  int           // length of the shortest mark
 }
 
-func newMarks(fold bool, list ...string) *marks {
-	m := &marks{list: list, fold: fold, groups: make([][]uint16, 1, 8), only: -1, short: len(list[0])}
+// newMarks returns a set of which only the list is made.
+func newMarks(fold bool, list ...string) *marks { return &marks{list: list, fold: fold} }
+
+// made returns m with its tables. Any number of goroutines may call it at once.
+func (m *marks) made() *marks {
+	m.once.Do(m.make)
+	return m
+}
+
+func (m *marks) make() {
+	m.groups, m.only, m.short = make([][]uint16, 1, 8), -1, len(m.list[0])
 	rows, seen := 1, [256]bool{}
-	for _, text := range list {
+	for _, text := range m.list {
 		for _, c := range m.cases(text[0]) {
 			if !seen[c] {
 				seen[c] = true
@@ -27,7 +41,7 @@ func newMarks(fold bool, list ...string) *marks {
 		}
 	}
 	m.pairs, m.starts = make([][256]uint16, 1, rows), make([]uint16, 1, rows)
-	for i, text := range list {
+	for i, text := range m.list {
 		m.short = min(m.short, len(text))
 		for _, c := range m.cases(text[0]) {
 			if m.first[c] == 0 {
@@ -48,7 +62,6 @@ func newMarks(fold bool, list ...string) *marks {
 		}
 	}
 	m.only, m.next = m.common(0), m.common(1)
-	return m
 }
 
 // pair reports whether a mark begins with these two bytes.

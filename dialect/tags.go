@@ -63,7 +63,7 @@ func newTags(o Options) Parser {
 	t := &tags{reader: newReader(o, tagsMarks)}
 	t.prose = prose{r: &t.reader, base: len(tagsCalls)}
 	if o.AllowDeprecatedSyntax {
-		t.marks, t.prose.base = oldTagsMarks, len(oldTagsCalls)
+		t.marks, t.prose.base = oldTagsMarks.made(), len(oldTagsCalls)
 	}
 	return t
 }

@@ -58,7 +58,7 @@ func continuesTurnEnd(tail, text string) bool {
 	if len(tail) >= longestTurnEnd {
 		return true
 	}
-	if len(tail) == 1 && text != "" && !turnEndMarks.pair(tail[0], text[0]) {
+	if len(tail) == 1 && text != "" && !turnEndMarks.made().pair(tail[0], text[0]) {
 		return false // tail is the first byte of a token, for none has one byte
 	}
 	for _, end := range turnEnds {
@@ -72,11 +72,12 @@ func continuesTurnEnd(tail, text string) bool {
 
 // cutTurnEnd returns the length of the beginning of a token that s ends in.
 func cutTurnEnd(s string) int {
+	m := turnEndMarks.made()
 	for i := indexEither(s, max(0, len(s)-longestTurnEnd+1), turnEndFirst[0], turnEndFirst[1]); i < len(s); i = indexEither(s, i+1, turnEndFirst[0], turnEndFirst[1]) {
 		if i+1 == len(s) {
 			return 1
 		}
-		for _, k := range turnEndMarks.groups[turnEndMarks.pairs[turnEndMarks.first[s[i]]][s[i+1]]] {
+		for _, k := range m.groups[m.pairs[m.first[s[i]]][s[i+1]]] {
 			if end := turnEnds[k]; len(s)-i < len(end) && end[:len(s)-i] == s[i:] {
 				return len(s) - i
 			}

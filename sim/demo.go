@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -178,7 +179,7 @@ func startsClause(rest string) bool {
 	if i := strings.IndexAny(rest, " ,?"); i >= 0 {
 		w = rest[:i]
 	}
-	return clauseOpeners[strings.ToLower(w)]
+	return clauseOpeners()[strings.ToLower(w)]
 }
 
 func hasFoldPrefix(s, prefix string) bool {
@@ -195,12 +196,15 @@ var stopWords = wordSet(`a an the of to in on at for and or is are it its what w
 could me my you your i we please use using with that this by from be get set tool function returns return given value
 values optional current`)
 
-func wordSet(s string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		m[w] = true
-	}
-	return m
+// wordSet returns a function that returns the set of the words in s.
+func wordSet(s string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		m := map[string]bool{}
+		for w := range strings.FieldsSeq(s) {
+			m[w] = true
+		}
+		return m
+	})
 }
 
 // bestTool scores each tool by the words that the clause shares with its name (3 each), its
@@ -265,7 +269,7 @@ func words(s string) []string {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 127)
 	}) {
 		w = strings.ToLower(w)
-		if stopWords[w] || len(w) < 2 {
+		if stopWords()[w] || len(w) < 2 {
 			continue
 		}
 		if len(w) > 3 {

@@ -393,7 +393,7 @@ func wordOf(kind, clause string) string {
 // subject is what a clause is about: itself without the words that only ask.
 func subject(clause string) string {
 	ws := strings.Fields(clause)
-	for len(ws) > 1 && asking[strings.ToLower(strings.Trim(ws[0], ",'"))] {
+	for len(ws) > 1 && asking()[strings.ToLower(strings.Trim(ws[0], ",'"))] {
 		ws = ws[1:]
 	}
 	return strings.Join(ws, " ")

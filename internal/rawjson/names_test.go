@@ -1,6 +1,9 @@
 package rawjson
 
-import "testing"
+import (
+	"sync"
+	"testing"
+)
 
 func TestNamesFindOtherSpellings(t *testing.T) {
 	t.Parallel()
@@ -28,4 +31,25 @@ func TestNamesFindOtherSpellings(t *testing.T) {
 	if n.Like("model") != "" || n.Like("mOdel") != "model" || !n.Has("k") || n.Has("K") {
 		t.Error("Like or Has")
 	}
+}
+
+// The first readers of a set, which make its maps, may be several goroutines.
+func TestNamesAreReadByManyAtFirst(t *testing.T) {
+	t.Parallel()
+	n := NewNames("model", "store")
+	var readers sync.WaitGroup
+	for _, read := range []func() bool{
+		func() bool { return n.Has("model") && !n.Has("Model") },
+		func() bool { name, ok := n.Exact([]byte(`"store"`)); return ok && name == "store" },
+		func() bool { return n.Text([]byte(`"store"`)) == "store" },
+		func() bool { return n.Like("STORE") == "store" },
+		func() bool { member, name := n.LikeKey([]byte(`"Model"`)); return member == "Model" && name == "model" },
+	} {
+		readers.Go(func() {
+			if !read() {
+				t.Error("wrong answer of a first reader")
+			}
+		})
+	}
+	readers.Wait()
 }

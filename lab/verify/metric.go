@@ -3,6 +3,7 @@ package verify
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe/lab/doctor"
 )
@@ -77,20 +78,21 @@ var ofFinding = map[string]string{
 var byGroup = map[string]string{"server": metricDelivery, "stream": metricShape, "calls": metricShape, "end of an answer": metricFinish,
 	"text and thinking": metricConduct, "model": metricConduct}
 
-var findings = func() map[string]doctor.Finding {
+// findings returns the findings of the catalogue by their id.
+var findings = sync.OnceValue(func() map[string]doctor.Finding {
 	m := map[string]doctor.Finding{}
 	for _, f := range doctor.Catalogue() {
 		m[f.ID] = f
 	}
 	return m
-}()
+})
 
 // metricOf returns the metric that a finding of an answer lowers; "": none by itself.
 func metricOf(id string) string {
 	if m, ok := ofFinding[id]; ok {
 		return m
 	}
-	return byGroup[findings[id].Group]
+	return byGroup[findings()[id].Group]
 }
 
 // faultMetric returns the metric that damage lowers which a codec tolerated.

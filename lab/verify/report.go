@@ -259,7 +259,7 @@ func deviations(metric string, target, reference *side) []Deviation {
 		}
 		for id, n := range s.deviations[metric] {
 			if counts[id] == nil {
-				f := findings[id]
+				f := findings()[id]
 				counts[id] = &Deviation{ID: id, Severity: f.Severity, Seen: cmp.Or(f.Seen, seen[id])}
 			}
 			*into(counts[id]) = n

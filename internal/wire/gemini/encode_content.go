@@ -172,7 +172,7 @@ func appendSignature(dst []byte, signature string) []byte {
 
 // claimedPart reports whether the internal form has a field for the member of a part.
 func claimedPart(name string) bool {
-	_, known := partNames.camel[name]
+	_, known := partNames.spellings()[name]
 	return known
 }
 
@@ -330,7 +330,7 @@ func appendInnerMembers(dst []byte, extra []lathe.Member, name string, known *na
 			continue
 		}
 		for key, v := range rawjson.Members(extra[i].Value) {
-			if _, claimed := known.camel[rawjson.Text(key)]; !claimed {
+			if _, claimed := known.spellings()[rawjson.Text(key)]; !claimed {
 				dst = append(append(appendComma(dst, '{'), key...), ':')
 				dst = append(dst, v...)
 			}

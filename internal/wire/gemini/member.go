@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,19 +15,28 @@ import (
 
 // A nameSet is the set of members that the codec reads of one kind of object, by their camel case names.
 type nameSet struct {
-	camel map[string]string // by both spellings
-	exact *rawjson.Names
+	names []string
+	once  sync.Once         // of index: a program that does not read this wire makes no maps
+	camel map[string]string // by both spellings; through spellings
+	exact *rawjson.Names    // through spellings
 }
 
-func newNameSet(names ...string) *nameSet {
-	s := &nameSet{camel: map[string]string{}}
-	var all []string
-	for _, name := range names {
+func newNameSet(names ...string) *nameSet { return &nameSet{names: names} }
+
+// spellings returns the names in camel case by both spellings.
+func (s *nameSet) spellings() map[string]string {
+	s.once.Do(s.index)
+	return s.camel
+}
+
+func (s *nameSet) index() {
+	s.camel = make(map[string]string, 2*len(s.names))
+	all := make([]string, 0, 2*len(s.names))
+	for _, name := range s.names {
 		s.camel[name], s.camel[snake(name)] = name, name
 		all = append(all, name, snake(name))
 	}
 	s.exact = rawjson.NewNames(all...)
-	return s
 }
 
 // snake returns a camel case name in snake case.
@@ -56,8 +66,9 @@ func (s *nameSet) read(out []member, index *rawjson.Index, obj []byte, at string
 	if wire.Kind(obj) != '{' {
 		return nil, wire.BadRequest(at, "Must be an object.")
 	}
+	spellings := s.spellings()
 	for key, v := range index.Members(obj) {
-		camel, known := s.camel[string(key[1:len(key)-1])] // most are written without escapes
+		camel, known := spellings[string(key[1:len(key)-1])] // most are written without escapes
 		if !known {
 			if as, name := s.exact.LikeKey(key); name != "" {
 				return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
@@ -69,7 +80,7 @@ func (s *nameSet) read(out []member, index *rawjson.Index, obj []byte, at string
 		m := member{name: camel, known: known, value: v}
 		if !known {
 			m.name = s.exact.Text(key)
-			if camel, m.known = s.camel[m.name]; m.known {
+			if camel, m.known = spellings[m.name]; m.known {
 				m.name = camel
 			}
 		}

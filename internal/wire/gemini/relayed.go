@@ -43,7 +43,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 	dst = append(dst, '{')
 	for key, v := range rawjson.Members(body) {
 		name := rawjson.Text(key)
-		if camel, ok := requestNames.camel[name]; ok {
+		if camel, ok := requestNames.spellings()[name]; ok {
 			name = camel
 		}
 		if to, ok := need[name]; ok {

@@ -24,7 +24,7 @@ func appendJSONSchema(dst, schema []byte) []byte {
 	dst = append(dst, '{')
 	for key, v := range rawjson.Members(schema) {
 		raw := rawjson.Text(key)
-		name, ok := schemaNames.camel[raw]
+		name, ok := schemaNames.spellings()[raw]
 		if !ok {
 			name = raw
 		}

@@ -1,11 +1,11 @@
 package messages
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -97,8 +97,8 @@ func errorMessage(e *wire.APIError) string {
 }
 
 var (
-	maximumTokens   = regexp.MustCompile(`(?i)(?:maximum|limit|context (?:length|window|size))[^0-9]{0,60}([0-9]+)`)
-	requestedTokens = regexp.MustCompile(`(?i)(?:resulted in|requested|contains?|has|input is|count(?: of)?|\()[^0-9]{0,40}([0-9]+)`)
+	maximumTokens   = lazy.Regexp(`(?i)(?:maximum|limit|context (?:length|window|size))[^0-9]{0,60}([0-9]+)`)
+	requestedTokens = lazy.Regexp(`(?i)(?:resulted in|requested|contains?|has|input is|count(?: of)?|\()[^0-9]{0,40}([0-9]+)`)
 )
 
 // overflowMessage returns "prompt is too long: N tokens > M maximum" if the message contains both numbers.
@@ -107,7 +107,7 @@ func overflowMessage(message string) string {
 		return message
 	}
 	message = shorten.Cut(message, maxErrorText)
-	limit, used := maximumTokens.FindStringSubmatch(message), requestedTokens.FindStringSubmatch(message)
+	limit, used := maximumTokens().FindStringSubmatch(message), requestedTokens().FindStringSubmatch(message)
 	if limit != nil && used != nil {
 		m, err1 := strconv.ParseInt(limit[1], 10, 64)
 		n, err2 := strconv.ParseInt(used[1], 10, 64)
