@@ -68,13 +68,13 @@ func history(s *settings) (*Chart, error) {
 	if err := s.historyGateway(c, sizes); err != nil {
 		return nil, err
 	}
-	lanes := []lane{
+	measurements := []measurement{
 		{name: "lathe, loop and provider", prepare: historyLoop},
 		{name: "go-openai", peer: true, prepare: historyGoOpenAI},
 		{name: "openai-go", peer: true, prepare: historyOpenAIGo},
 		{name: "eino, chat model", peer: true, prepare: historyEino},
 	}
-	return c, s.operations(c, "As a library", sizes, lanes)
+	return c, s.operations(c, "As a library", sizes, measurements)
 }
 
 func (s *settings) historyGateway(c *Chart, sizes []int) error {

@@ -19,7 +19,7 @@ func keys(s *settings) (*Chart, error) {
 	if s.quick {
 		sizes = []int{1, 10, 100}
 	}
-	return c, s.operations(c, "CPU time", sizes, []lane{
+	return c, s.operations(c, "CPU time", sizes, []measurement{
 		{name: "read the configuration and start", prepare: func(n int) (func() error, func(), error) {
 			path, err := s.keysConfig(n, nowhere)
 			return func() error {

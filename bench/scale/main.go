@@ -19,7 +19,7 @@ import (
 type settings struct {
 	quick, large bool
 	rounds       int
-	budget       time.Duration // of one round of one lane
+	budget       time.Duration // of one round of one measurement
 	mostRuns     int           // stored
 	lathe        string        // the binary that is measured as a gateway; "": it is built
 	dir          string        // for files

@@ -36,8 +36,8 @@ func (s *settings) mcpConfig(server, model string) (string, error) {
 	return writeToolConfig(dir, `mcp: {many: {url: "`+server+`", allowlist: ["*"], max_tools: 10000, required: true}}`, model)
 }
 
-// mcpLanes measure an application with the tools of an MCP server.
-func (s *settings) mcpLanes() []lane {
+// mcpMeasurements measure an application with the tools of an MCP server.
+func (s *settings) mcpMeasurements() []measurement {
 	// start returns an operation that starts an application, uses it and stops it.
 	start := func(n int, use func(http.Handler) error) (func() error, func(), error) {
 		server := newMCPServer(n)
@@ -54,7 +54,7 @@ func (s *settings) mcpLanes() []lane {
 			return a.Close()
 		}, server.Close, err
 	}
-	return []lane{
+	return []measurement{
 		{name: "read the configuration, connect and start", prepare: func(n int) (func() error, func(), error) {
 			return start(n, func(http.Handler) error { return nil })
 		}},

@@ -61,8 +61,8 @@ const (
 	measureRSS    = "KiB resident"
 )
 
-// A lane is one operation whose cost is measured at each size.
-type lane struct {
+// A measurement is one operation whose cost is measured at each size.
+type measurement struct {
 	name string
 	peer bool
 	// most is the largest size that is measured; 0: all.
@@ -74,10 +74,10 @@ type lane struct {
 	wall   bool // measure wall time, too: the operation waits for a disk or for another process
 }
 
-// operations measures the lanes in this process: at each size, in alternation.
-func (s *settings) operations(c *Chart, panel string, sizes []int, lanes []lane) error {
+// operations measures the measurements in this process: at each size, in alternation.
+func (s *settings) operations(c *Chart, panel string, sizes []int, measurements []measurement) error {
 	for _, size := range sizes {
-		if err := s.atSize(c, panel, size, lanes); err != nil {
+		if err := s.atSize(c, panel, size, measurements); err != nil {
 			return err
 		}
 	}
@@ -87,16 +87,16 @@ func (s *settings) operations(c *Chart, panel string, sizes []int, lanes []lane)
 // A figure is what one operation costs.
 type figure struct{ cpu, allocs, kib, wall float64 }
 
-func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error {
+func (s *settings) atSize(c *Chart, panel string, size int, measurements []measurement) error {
 	type runner struct {
-		*lane
+		*measurement
 		op    func() error
 		times int
 		got   []figure
 	}
 	var rs []*runner
-	for i := range lanes {
-		l := &lanes[i]
+	for i := range measurements {
+		l := &measurements[i]
 		if l.most > 0 && size > l.most {
 			continue
 		}
@@ -111,7 +111,7 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 		if err != nil {
 			return fmt.Errorf("%s at %d: %w", l.name, size, err)
 		}
-		rs = append(rs, &runner{lane: l, op: op, times: min(max(1, int(float64(s.budget.Microseconds())/max(first.cpu, 1))), 2000)})
+		rs = append(rs, &runner{measurement: l, op: op, times: min(max(1, int(float64(s.budget.Microseconds())/max(first.cpu, 1))), 2000)})
 	}
 	for range s.rounds {
 		for _, r := range rs {

@@ -33,7 +33,7 @@ func results(s *settings) (*Chart, error) {
 	if s.quick {
 		sizes = []int{1 << 10, 1 << 12, 1 << 14}
 	}
-	return c, s.operations(c, "One call", sizes, []lane{
+	return c, s.operations(c, "One call", sizes, []measurement{
 		{name: "runner: check, redaction, result", prepare: resultRunner},
 		{name: "run of two model calls, not stored", prepare: func(n int) (func() error, func(), error) { return s.resultRun(n, false) }},
 		{name: "run of two model calls, stored in SQLite", prepare: func(n int) (func() error, func(), error) { return s.resultRun(n, true) }},

@@ -59,7 +59,7 @@ func (s *settings) runsOf(c *Chart, kind string, sizes []int) (err error) {
 			name       string
 			operations []operation
 		}{{"lists", r.lists(n)}, {"other reads", r.reads(n)}, {"changes and maintenance", r.changes(kind)}} {
-			if err := s.atSize(c, kind+": "+p.name, n, r.lanes(p.operations)); err != nil {
+			if err := s.atSize(c, kind+": "+p.name, n, r.measurements(p.operations)); err != nil {
 				return err
 			}
 		}
@@ -73,10 +73,10 @@ type operation struct {
 	do   func(context.Context) error
 }
 
-func (r *runStore) lanes(operations []operation) []lane {
-	out := make([]lane, len(operations))
+func (r *runStore) measurements(operations []operation) []measurement {
+	out := make([]measurement, len(operations))
 	for i, o := range operations {
-		out[i] = lane{name: o.name, others: r.others, wall: true, prepare: func(int) (func() error, func(), error) {
+		out[i] = measurement{name: o.name, others: r.others, wall: true, prepare: func(int) (func() error, func(), error) {
 			return func() error { return o.do(context.Background()) }, nil, nil
 		}}
 	}

@@ -189,11 +189,11 @@ func TestCommandRefuses(t *testing.T) {
 	}
 }
 
-// The lanes of an MCP server use its tools: a list that is not complete and a call of a tool that is not there are errors.
-func TestMCPLanes(t *testing.T) {
+// The measurements of an MCP server use its tools: a list that is not complete and a call of a tool that is not there are errors.
+func TestMCPMeasurements(t *testing.T) {
 	s := &settings{dir: t.TempDir()}
 	const n = 3
-	for _, l := range s.mcpLanes() {
+	for _, l := range s.mcpMeasurements() {
 		op, stop, err := l.prepare(n)
 		if err != nil {
 			t.Fatalf("%s: %v", l.name, err)

@@ -21,7 +21,7 @@ func startUp(s *settings) (*Chart, error) {
 	if s.quick {
 		sizes, mcpSizes = []int{1, 5, 20}, []int{1, 5, 20}
 	}
-	if err := s.operations(c, "OpenAPI operations", sizes, []lane{
+	if err := s.operations(c, "OpenAPI operations", sizes, []measurement{
 		{name: "read the configuration and start", prepare: func(n int) (func() error, func(), error) {
 			path, err := s.openAPIConfig(n, nowhere)
 			return func() error {
@@ -37,7 +37,7 @@ func startUp(s *settings) (*Chart, error) {
 		return nil, err
 	}
 	c.note("The MCP server and the model server are in the same process: what they do is part of the cost.")
-	return c, s.operations(c, "Tools of an MCP server", mcpSizes, s.mcpLanes())
+	return c, s.operations(c, "Tools of an MCP server", mcpSizes, s.mcpMeasurements())
 }
 
 // openAPIDocument is a document with n operations.

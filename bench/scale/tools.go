@@ -59,7 +59,7 @@ func tools(s *settings) (*Chart, error) {
 	if s.quick {
 		sizes = []int{1, 10, 100}
 	}
-	if err := s.operations(c, "Registration and calls", sizes, []lane{
+	if err := s.operations(c, "Registration and calls", sizes, []measurement{
 		{name: "registration", prepare: registerTools},
 		{name: "registration and first call", prepare: firstCall},
 		{name: "a further call", prepare: furtherCall},
@@ -67,7 +67,7 @@ func tools(s *settings) (*Chart, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c, s.operations(c, "One request that offers all tools", sizes, []lane{
+	return c, s.operations(c, "One request that offers all tools", sizes, []measurement{
 		{name: "lathe, loop and provider", prepare: requestLoop},
 		{name: "go-openai", peer: true, prepare: requestGoOpenAI},
 		{name: "openai-go", peer: true, prepare: requestOpenAIGo},
