@@ -172,4 +172,4 @@ func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, b
 }
 
 // inputs returns the handler of what is stored for runs from outside.
-func (h *chatHandler) inputs() *inputHandler { return &inputHandler{h.executor} }
+func (h *chatHandler) inputs() *inputHandler { return &inputHandler{h.runStarter} }

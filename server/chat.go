@@ -145,7 +145,7 @@ func (h *chatHandler) whole(r *http.Request, c *caller, a *chat) (*event.Result,
 }
 
 // waitFor waits until the inflightRun is over. The result is nil where the client leaves before that, or the server stops.
-func (ex *executor) waitFor(r *http.Request, f *inflightRun) (*event.Result, *problem) {
+func (ex *runStarter) waitFor(r *http.Request, f *inflightRun) (*event.Result, *problem) {
 	select {
 	case <-f.over:
 		return f.res, nil

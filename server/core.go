@@ -11,7 +11,7 @@ import (
 )
 
 // The handlers are layers of types, each of which embeds the one below: core (the state that all share), runViews (what the
-// logs of runs say), executor (runs that requests start and wait for), and one handler for each protocol.
+// logs of runs say), runStarter (runs that requests start and wait for), and one handler for each protocol.
 
 // core is the state that the handlers of a server share.
 type core struct {
@@ -69,25 +69,25 @@ func newCore(opts *Options) (*core, error) {
 // runViews read what the logs of runs say.
 type runViews struct{ *core }
 
-// An executor starts the runs that requests ask for, and streams what they say to the clients.
-type executor struct{ *runViews }
+// A runStarter starts the runs that requests ask for, and streams what they say to the clients.
+type runStarter struct{ *runViews }
 
 // A chatHandler serves requests for an answer of a model, whatever the protocol.
 type chatHandler struct {
-	*executor
+	*runStarter
 	turns   *hiddenTurns
 	earlier *earlierRuns
 	origins origins
 }
 
 // A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.
-type runsHandler struct{ *executor }
+type runsHandler struct{ *runStarter }
 
 // An inputHandler serves the input of runs that are under way: approvals, results of client tools, cancellation.
-type inputHandler struct{ *executor }
+type inputHandler struct{ *runStarter }
 
 // A uiHandler serves the streams of chat pages.
-type uiHandler struct{ *executor }
+type uiHandler struct{ *runStarter }
 
 // A catalogHandler serves what there is: models, tools, limits, summaries of model calls.
 type catalogHandler struct{ *core }

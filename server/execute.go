@@ -111,7 +111,7 @@ func (f *inflightRun) isDone() bool {
 
 // runInline executes the run of a job on the goroutine of its request, for callers that wait only for its end. The run
 // ends when the client disconnects.
-func (ex *executor) runInline(ctx context.Context, c *caller, j *job, sinks ...event.Sink) *event.Result {
+func (ex *runStarter) runInline(ctx context.Context, c *caller, j *job, sinks ...event.Sink) *event.Result {
 	ctx, f := ex.register(ctx, c, j, nil)
 	defer f.cancel(context.Canceled)
 	defer f.detachRequest() // the run has ended: the end of the request need not start a goroutine
@@ -128,7 +128,7 @@ func (ex *executor) runInline(ctx context.Context, c *caller, j *job, sinks ...e
 
 // start begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
 // where it does not go on by itself, and returns when nothing of it is at work any more.
-func (ex *executor) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {
+func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {
 	if j.follow != "" {
 		c.runID = j.follow
 		f, leave = ex.follow(ctx, c, j.follow, j.after, 0, wake, sinks)
@@ -194,7 +194,7 @@ func (f *inflightRun) quit() {
 }
 
 // register returns the inflightRun of a run that a request executes, and a context that is cancelled with the run.
-func (ex *executor) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
+func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
 	j.name(ex, c)
 	f := &inflightRun{over: make(chan struct{}), id: c.runID, among: &ex.inflight, wake: wake, clients: 1}
 	asked := ctx
@@ -211,7 +211,7 @@ func (ex *executor) register(ctx context.Context, c *caller, j *job, wake func()
 }
 
 // name gives the run its id.
-func (j *job) name(ex *executor, c *caller) {
+func (j *job) name(ex *runStarter, c *caller) {
 	switch {
 	case j.resume != "":
 		c.runID = j.resume
@@ -224,7 +224,7 @@ func (j *job) name(ex *executor, c *caller) {
 }
 
 // startSupervised lets the supervisor execute the run of the job.
-func (ex *executor) startSupervised(ctx context.Context, j *job, sinks []event.Sink) error {
+func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event.Sink) error {
 	if j.resume == "" {
 		_, err := ex.opts.Supervisor.Start(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks})
 		return err
@@ -233,7 +233,7 @@ func (ex *executor) startSupervised(ctx context.Context, j *job, sinks []event.S
 }
 
 // execute runs a job to its end, or until it waits. cancel cancels ctx.
-func (ex *executor) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
+func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
 	switch {
 	case j.due != nil:
 		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, // its error is in the result

@@ -76,7 +76,7 @@ func (co *core) wake(ctx context.Context, c *caller, v *runView, why Wake) *prob
 }
 
 // resumeStepped resumes a suspended run of an executor, with the results of client tool calls.
-func (ex *executor) resumeStepped(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
 	if p := ex.reaches(v); p != nil {
 		return p
 	}
@@ -96,7 +96,7 @@ func (ex *executor) resumeStepped(ctx context.Context, c *caller, v *runView, an
 }
 
 // startStepped starts a detached run of an executor, or resumes one, and follows it for the client.
-func (ex *executor) startStepped(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (f *inflightRun, leave func(), p *problem) {
+func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (f *inflightRun, leave func(), p *problem) {
 	after := int64(0)
 	if v := j.stepped; v != nil {
 		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.state.LastID

@@ -18,7 +18,7 @@ import (
 const maxWholeHold = 5 * time.Minute
 
 // holdFor returns how long the answer of a run that came to res is held; 0: it is given now.
-func (ex *executor) holdFor(c *caller, j *job, res *event.Result) time.Duration {
+func (ex *runStarter) holdFor(c *caller, j *job, res *event.Result) time.Duration {
 	if j.holds == nil || ex.opts.Index == nil || ex.opts.Bus == nil || ex.leaving.Err() != nil || !j.holds(res) {
 		return 0
 	}
@@ -36,7 +36,7 @@ func (a *chat) holds(res *event.Result) bool {
 
 // follow begins to follow a run from after an event. With hold the run waits: it is followed no longer than hold
 // while it does. The inflightRun is over when the run waits, has ended, or is followed no longer. leave must be called once.
-func (ex *executor) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
+func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &inflightRun{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
 	x := &watch{views: ex.runViews, runID: id, last: after, sub: ex.opts.Bus.Subscribe(id), follow: "pause"}

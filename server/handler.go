@@ -41,12 +41,12 @@ func New(opts *Options) (*Server, error) {
 		return nil, invalid("new", err)
 	}
 	views := &runViews{co}
-	exec := &executor{views}
+	exec := &runStarter{views}
 	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now), seals: seals}
 	g := &Server{core: co, usage: newUsage(co.opts.Now, &co.opts.Limits),
-		chat: &chatHandler{executor: exec, turns: turns, earlier: newEarlierRuns(views)},
+		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
 		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
-		maintain: &maintenance{executor: exec, turns: turns}}
+		maintain: &maintenance{runStarter: exec, turns: turns}}
 	g.state = &stateHandler{co, g.usage}
 	if _, err := g.Reload(&opts.Setup); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type suspendedRun struct {
 // maintenance resumes runs without a request of a client: those whose approvals have expired, and on a shared store those
 // that no process owns.
 type maintenance struct {
-	*executor
+	*runStarter
 	turns *hiddenTurns
 	seen  map[string]suspendedRun // by run; of the goroutine that surveys
 }

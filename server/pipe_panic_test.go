@@ -102,7 +102,7 @@ func TestPanicOfAnEncoderEndsTheStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ex := &executor{&runViews{co}}
+			ex := &runStarter{&runViews{co}}
 			c := &caller{}
 			rec := httptest.NewRecorder()
 			w := &recorder{ResponseWriter: rec, caller: c, now: co.opts.Now}

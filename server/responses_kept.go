@@ -266,7 +266,7 @@ func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *
 	v, p := h.keptResponse(r.Context(), c, id)
 	for retried := false; p == nil && v.state.Finished == nil; retried = true {
 		var again bool
-		if again, _, p = (&inputHandler{h.executor}).tryCancel(r.Context(), c, v.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
+		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, v.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
 		if r.Context().Err() != nil {
@@ -291,7 +291,7 @@ func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *
 	id := r.PathValue("id")
 	v, p := h.keptResponse(r.Context(), c, id)
 	if p == nil {
-		p = (&runsHandler{h.executor}).remove(r.Context(), c, v.state.Run.RunID)
+		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, v.state.Run.RunID)
 	}
 	if p != nil {
 		c.fail(w, p)

@@ -26,7 +26,7 @@ const logTimeout = 5 * time.Second
 const maxResults = 1000
 
 // resume resumes a suspended run. The caller holds its lock.
-func (ex *executor) resume(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
 	if p := ex.takes(); p != nil {
 		return p
 	}

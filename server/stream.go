@@ -227,13 +227,13 @@ func (s *streamWriter) write(b []byte) error {
 	return s.rc.Flush()
 }
 
-func (ex *executor) newStreamWriter(w http.ResponseWriter, enc encoder) *streamWriter {
+func (ex *runStarter) newStreamWriter(w http.ResponseWriter, enc encoder) *streamWriter {
 	return &streamWriter{w: w, rc: http.NewResponseController(w), timeout: ex.opts.Limits.WriteTimeout, head: enc.header}
 }
 
 // stream begins the run of a job and writes what it says to the client until it is over. It reports true, and has
 // written nothing of the run, where another run answers the request: see [job.lost].
-func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) (lost bool) {
+func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) (lost bool) {
 	if j.out == nil {
 		j.out = ex.newStreamWriter(w, enc)
 	}
