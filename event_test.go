@@ -35,6 +35,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ApprovalResolved":   {"by decision reason_code seq tool tool_call_id", "", "arguments"},
 	"ToolCallExecuted": {
 		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "child_cost child_run_id child_usage rc", ""},
+	"ToolsLoaded": {"hash seq tool_call_id tools", "", ""},
 	"ToolCallResult": {
 		"latency_ms seq status tool tool_call_id", "cause client error_type limit message policy_decision policy_rule repair repaired", "blobs result"},
 	"RunPaused":   {"pending reason", "", ""},

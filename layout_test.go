@@ -97,7 +97,7 @@ var rules = []rule{
 	{path: "store/postgres/pgtest", std: []string{"net", "os", "os/exec", "syscall"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "observe", imports: []string{"", "event", "internal/digest"}, std: []string{"net/http"},
 		outside: []string{"github.com/prometheus/", "go.opentelemetry.io/otel"}},
-	{path: "tool", imports: []string{"", "event", "internal/digest", "internal/rawjson", "internal/schema", "secret", "internal/shorten", "internal/stack"},
+	{path: "tool", imports: []string{"", "event", "internal/digest", "internal/rawjson", "internal/schema", "policy", "secret", "tool/search", "internal/shorten", "internal/stack"},
 		outside: []string{"github.com/go-json-experiment/json"}},
 	{path: "tool/search", imports: []string{"", "internal/rawjson"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},

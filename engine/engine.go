@@ -301,7 +301,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 // person between them are stamped by the monotonic clock, as deltas are; the others read the time of day, which may have been set since.
 func (s *stamper) now(d event.Data) time.Time {
 	switch d.(type) {
-	case *event.ModelCallStarted, *event.ToolCallProposed, *event.ToolCallPlanned, *event.ToolCallResult:
+	case *event.ModelCallStarted, *event.ToolCallProposed, *event.ToolCallPlanned, *event.ToolsLoaded, *event.ToolCallResult:
 		if !s.eventTime.IsZero() {
 			return s.engine.since(s.eventTime)
 		}

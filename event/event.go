@@ -100,6 +100,9 @@ type ToolsDigest struct {
 	// WithheldCount.
 	Withheld      []WithheldTool `json:"withheld,omitempty"`
 	WithheldCount int            `json:"withheld_count,omitempty"`
+	// Deferred is the number of tools that the run's model can search for and whose definitions it is not sent; Count is
+	// without them.
+	Deferred int `json:"deferred,omitempty"`
 }
 
 // A WithheldTool is a registered tool that a run's model is not offered.
@@ -287,6 +290,16 @@ type ToolCallExecuted struct {
 	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as servers report it
 }
 
+// ToolsLoaded says that the definitions of tools are sent to the model from the next model call on, because a search found
+// them or because the model called one of them. It comes before the ToolCallResult of that call. Only a run that defers its
+// tools has it.
+type ToolsLoaded struct {
+	ToolCallID string   `json:"tool_call_id"`
+	Seq        int      `json:"seq"`   // of that call
+	Tools      []string `json:"tools"` // registered names, in the order in which the definitions follow those that were sent
+	Hash       string   `json:"hash"`  // of all definitions that are sent from then on, as [ToolsDigest] has it
+}
+
 // A Repair is the kind of a repair of a call's arguments. The text that the model wrote is in [ToolCallProposed].
 type Repair string
 
@@ -361,6 +374,7 @@ func (*ToolCallPlanned) EventType() string    { return "ToolCallPlanned" }
 func (*ApprovalRequested) EventType() string  { return "ApprovalRequested" }
 func (*ApprovalResolved) EventType() string   { return "ApprovalResolved" }
 func (*ToolCallExecuted) EventType() string   { return "ToolCallExecuted" }
+func (*ToolsLoaded) EventType() string        { return "ToolsLoaded" }
 func (*ToolCallResult) EventType() string     { return "ToolCallResult" }
 func (*RunPaused) EventType() string          { return "RunPaused" }
 func (*RunResumed) EventType() string         { return "RunResumed" }
@@ -449,8 +463,9 @@ func (e *ToolCallResult) content() any {
 	}{&e.Result, (*blobList)(&e.Blobs)}
 }
 
-func (e *RunPaused) content() any  { return nil }
-func (e *RunResumed) content() any { return nil }
+func (e *ToolsLoaded) content() any { return nil }
+func (e *RunPaused) content() any   { return nil }
+func (e *RunResumed) content() any  { return nil }
 
 func (e *RunFinished) content() any {
 	return &struct {

@@ -84,6 +84,10 @@ func (e Event) appendJSON(dst []byte, withContent bool) ([]byte, error) {
 // listed returns d with an empty list where a list of its data is nil: readers expect a list.
 func listed(d Data) Data {
 	switch d := d.(type) {
+	case *ToolsLoaded:
+		if d.Tools == nil {
+			return &ToolsLoaded{ToolCallID: d.ToolCallID, Seq: d.Seq, Tools: []string{}, Hash: d.Hash}
+		}
 	case *RunPaused:
 		if d.Pending == nil {
 			return &RunPaused{Reason: d.Reason, Pending: []string{}}
@@ -151,7 +155,7 @@ func Types() []string { return slices.Clone(types[:]) }
 var types = [...]string{
 	"RunStarted", "ModelCallStarted", "TextDelta", "ReasoningDelta", "CommentaryDelta", "ToolCallDelta",
 	"ModelCallFinished", "ToolCallProposed", "ToolCallParseError", "ToolCallPlanned", "ApprovalRequested",
-	"ApprovalResolved", "ToolCallExecuted", "ToolCallResult", "RunPaused", "RunResumed", "RunFinished",
+	"ApprovalResolved", "ToolCallExecuted", "ToolsLoaded", "ToolCallResult", "RunPaused", "RunResumed", "RunFinished",
 }
 
 func newEventData(name string) Data {
@@ -182,6 +186,8 @@ func newEventData(name string) Data {
 		return new(ApprovalResolved)
 	case "ToolCallExecuted":
 		return new(ToolCallExecuted)
+	case "ToolsLoaded":
+		return new(ToolsLoaded)
 	case "ToolCallResult":
 		return new(ToolCallResult)
 	case "RunPaused":

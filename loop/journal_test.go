@@ -162,6 +162,9 @@ func describe(s *loop.State) string {
 		fmt.Fprintf(&b, "open %s %s %s seq %d planned %v asked %v digest %.8s expires %d begun %v refused %q\n",
 			o.ID, o.Name, o.Arguments, o.Seq, o.Planned, o.Asked, o.Digest, o.ExpiresAt.Unix(), o.Begun, o.Refused)
 	}
+	if len(s.Loaded) > 0 {
+		fmt.Fprintf(&b, "loaded %q\n", s.Loaded)
+	}
 	fmt.Fprintf(&b, "paused %q\n", s.Paused)
 	if f := s.Finished; f != nil {
 		fmt.Fprintf(&b, "finished %s %s after %d turns and %d calls: %q %s %s\n", f.Reason, f.Status, f.Turns, f.ToolCalls, f.Answer, f.ErrorCode, f.Limit)
@@ -218,8 +221,12 @@ func writeJournals(t *testing.T) {
 	denied := waits()
 	no := func() (lathe.Approval, error) { return lathe.Approval{By: "bob", ReasonCode: "denied_by_user"}, nil }
 	denied.run(t, journalLoop(t, &world{}, no), &loop.Input{Resume: denied.fold(t), Answers: answers}, 1_000)
+	searchInput := journalInput()
+	searchInput.Allow = nil
+	searched, model := &log{}, byHistory{ask(call("s", tool.SearchName, `{"names":["tool_02"]}`)), ask(call("a", "tool_02", `{"n":1}`)), textTurn("done")}
+	searched.run(t, searchLoop(t, model, searchedSet(t, 5, tool.Search{Mode: tool.SearchOn})), searchInput, 1_000)
 	for name, l := range map[string]*log{
-		"answered": answered, "denied": denied, "waits": waits(), "everything": everything(t),
+		"loads-tools": searched, "answered": answered, "denied": denied, "waits": waits(), "everything": everything(t),
 		"killed-in-a-model-call": until(func(d event.Data) bool { _, ok := d.(*event.ModelCallStarted); return ok }),
 		"killed-in-a-write": until(func(d event.Data) bool {
 			p, ok := d.(*event.ToolCallPlanned)
@@ -247,7 +254,7 @@ func everything(t *testing.T) *log {
 	l := &log{}
 	for i, d := range []event.Data{&event.RunStarted{}, &event.ModelCallStarted{}, &event.ToolCallParseError{}, &event.ModelCallFinished{},
 		&event.ToolCallProposed{}, &event.ToolCallPlanned{}, &event.ApprovalRequested{}, &event.RunPaused{}, &event.RunResumed{}, &event.ApprovalResolved{},
-		&event.ToolCallExecuted{}, &event.ToolCallResult{}, &event.RunFinished{}} {
+		&event.ToolCallExecuted{}, &event.ToolsLoaded{}, &event.ToolCallResult{}, &event.RunFinished{}} {
 		fill(reflect.ValueOf(d).Elem())
 		switch d := d.(type) {
 		case *event.RunStarted:
@@ -281,6 +288,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
+	case reflect.Uint8:
+		v.SetUint(1)
 	case reflect.Float64:
 		v.SetFloat(0.5)
 	case reflect.Pointer:

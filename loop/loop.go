@@ -94,7 +94,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if err := checkLimits(&l.opts.Limits); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
-	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits}); err != nil {
+	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
 	l.ownClock = l.opts.Now != nil

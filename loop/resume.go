@@ -101,7 +101,7 @@ func (in *Input) history() []lathe.Message {
 }
 
 func (s *State) before() *tool.Resumed {
-	b := &tool.Resumed{Planned: s.Planned, Calls: takenCalls(s.Messages[s.Start-s.TakenOver : s.Start])}
+	b := &tool.Resumed{Planned: s.Planned, Calls: takenCalls(s.Messages[s.Start-s.TakenOver : s.Start]), Started: s.Start, Loaded: s.Loaded}
 	for i := range s.Trace {
 		b.Calls = append(b.Calls, s.Trace[i].Calls...)
 	}

@@ -27,7 +27,7 @@ type run struct {
 	limits   lathe.Limits
 
 	work    *tool.Work
-	specs   []*lathe.ToolSpec // advertised, sorted by name
+	specs   []*lathe.ToolSpec // as tool.Work.Specs returns them
 	hash    string            // of specs
 	prompt  promptHash
 	req     lathe.Request
@@ -270,7 +270,8 @@ func (r *run) run(parent context.Context) {
 // begin opens the work of the runner and emits the first event of the run.
 func (r *run) begin() {
 	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
-		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend}
+		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend,
+		Defer: r.in.Relay == nil && r.settings.ToolUseMode != lathe.ModeDisabled}
 	switch {
 	case r.in.Resume != nil:
 		r.runOpts.Resumed = r.in.Resume.before()
@@ -336,7 +337,7 @@ const maxWithheld = 50
 
 func (r *run) toolsDigest() event.ToolsDigest {
 	held := r.result.Withheld
-	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
+	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Deferred: r.work.Deferred(), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
 }
 
 // refuse ends a run that must not begin.
@@ -385,7 +386,8 @@ func (r *run) step(ctx context.Context) {
 		return
 	}
 	withTools := !r.toolsOff && r.settings.ToolUseMode != lathe.ModeDisabled
-	if withTools && r.work.Refresh() { // a source of tools has changed them since the last turn
+	if withTools { // a source of tools may have changed them since the last turn, and calls may have loaded some
+		r.work.Refresh()
 		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
 	if !r.call.ask(ctx, withTools) {

@@ -45,6 +45,8 @@ type State struct {
 	Cost    float64
 	Trace   []event.TurnTrace
 	Planned int // calls
+	// Loaded are the tools whose definitions the run loaded, in load order.
+	Loaded []string
 
 	// Open are the calls of the last turn that have no answer, in call order.
 	Open []OpenCall
@@ -161,6 +163,8 @@ func (s *State) Apply(e *event.Event) error {
 			s.Usage.Add(*d.ChildUsage)
 			s.Cost += d.ChildCost
 		}
+	case *event.ToolsLoaded:
+		s.Loaded = append(s.Loaded, d.Tools...)
 	case *event.ToolCallProposed, *event.ToolCallParseError: // later events repeat it
 	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // check refuses them
 	}

@@ -187,12 +187,11 @@ func (s *stream) callArgs(d *lathe.Delta) {
 	s.run.emit(&s.args)
 }
 
-// registered returns the name of the tool that the run has under that name, else unknown.
+// registered returns the name of the tool that the run offers under that name, else unknown.
 func (s *stream) registered(name string) string {
 	for range 2 {
-		i, ok := slices.BinarySearchFunc(s.run.specs, name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
-		if ok {
-			return s.run.specs[i].Name
+		if spec := s.run.work.Offered(name); spec != nil {
+			return spec.Name
 		}
 		name = strings.ReplaceAll(name, ".", "_")
 	}

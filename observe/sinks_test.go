@@ -68,8 +68,8 @@ func TestJSONLines(t *testing.T) {
 		opts  *observe.JSONLinesOptions
 		lines int
 	}{
-		{nil, 13}, {&observe.JSONLinesOptions{Content: true}, 13},
-		{&observe.JSONLinesOptions{Deltas: true}, 17}, {&observe.JSONLinesOptions{Content: true, Deltas: true}, 17},
+		{nil, 14}, {&observe.JSONLinesOptions{Content: true}, 14},
+		{&observe.JSONLinesOptions{Deltas: true}, 18}, {&observe.JSONLinesOptions{Content: true, Deltas: true}, 18},
 	} {
 		var buf bytes.Buffer
 		sink := observe.NewJSONLines(&buf, tt.opts)

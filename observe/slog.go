@@ -76,6 +76,8 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 			}
 			r.executed[d.ToolCallID] = executed{d.OutputSizeBytes, d.RC}
 		})
+	case *event.ToolsLoaded:
+		s.line(ctx, slog.LevelDebug, "tools loaded", e, slog.String("tool_call_id", d.ToolCallID), slog.Int("tools", len(d.Tools)))
 	case *event.ToolCallResult:
 		s.toolCall(ctx, e, d)
 	case *event.RunPaused:

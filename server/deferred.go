@@ -43,5 +43,11 @@ func (s *Setup) mayWrite(tool string) bool {
 	}
 	specs := s.Tools.Specs()
 	i := slices.IndexFunc(specs, func(t *lathe.ToolSpec) bool { return t.Name == tool })
-	return i < 0 || specs[i].Effect != lathe.ReadOnly
+	if i < 0 {
+		return tool != searchTool
+	}
+	return specs[i].Effect != lathe.ReadOnly
 }
+
+// searchTool is the name of the tool with which a model searches for others. It is no tool of the set, and it only reads.
+const searchTool = "tool_search"

@@ -80,6 +80,10 @@ func clone(e event.Event, shared *inputs) (event.Event, error) {
 		c := *d
 		c.RC, c.ChildUsage = clonePointer(d.RC), clonePointer(d.ChildUsage)
 		e.Data = &c
+	case *event.ToolsLoaded:
+		c := *d
+		c.Tools = slices.Clone(d.Tools)
+		e.Data = &c
 	case *event.ToolCallResult:
 		c := *d
 		c.Blobs = slices.Clone(d.Blobs)

@@ -2,27 +2,52 @@ package tool
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/tool/search"
 )
 
-// advertised is the list of tools that a run offers its model, and what is computed from it. It does not change: runs that offer the
+// advertised is a list of tools that a run offers its model, and what is computed from it. It does not change: runs that offer the
 // same tools share it.
 type advertised struct {
-	specs []*lathe.ToolSpec
-	names []byte        // a JSON array of the names, at most maxNames of them
-	size  func() int    // of the definitions on the wire, computed once
-	hash  func() string // of the definitions, computed once
+	specs      []*lathe.ToolSpec
+	sorted     int                    // how many of specs, from the first on, are sorted by name; loaded tools follow them
+	names      []byte                 // a JSON array of the names, at most maxNames of them
+	size       func() int             // of the definitions on the wire, computed once
+	hash       func() string          // of the definitions, computed once
+	index      func() *search.Index   // over specs, made at the first search
+	searchSpec func() *lathe.ToolSpec // the definition of the search over specs, made once
+}
+
+// find returns the definition of that name, or nil.
+func (a *advertised) find(name string) *lathe.ToolSpec {
+	i, ok := slices.BinarySearchFunc(a.specs[:a.sorted], name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
+	if ok {
+		return a.specs[i]
+	}
+	for _, s := range a.specs[a.sorted:] {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
 }
 
 // maxNames bounds the names that an answer to an unknown tool lists.
 const maxNames = 50
 
-func newAdvertised(specs []*lathe.ToolSpec) *advertised {
-	s := &advertised{specs: specs, size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
+// newAdvertised returns the list of specs, of which the first ones, sorted in number, are sorted by name.
+func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
+	s := &advertised{specs: specs, sorted: sorted,
+		size:       sync.OnceValue(func() int { return definitionsSize(specs) }),
+		hash:       sync.OnceValue(func() string { return digest.Tools(specs) }),
+		index:      sync.OnceValue(func() *search.Index { return search.NewIndex(specs) }),
+		searchSpec: sync.OnceValue(func() *lathe.ToolSpec { return searchSpec(len(specs)) }),
+	}
 	s.names = append(s.names, '[')
 	for i, spec := range s.specs[:min(len(s.specs), maxNames)] {
 		if i > 0 {
@@ -56,7 +81,7 @@ func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) 
 	if mixed {
 		last := l.mixed.Load()
 		if last == nil || !slices.Equal(last.specs, specs) {
-			last = newAdvertised(slices.Clone(specs))
+			last = newAdvertised(slices.Clone(specs), len(specs))
 			l.mixed.Store(last)
 		}
 		return last
@@ -70,7 +95,7 @@ func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) 
 			return a
 		}
 	}
-	a := newAdvertised(slices.Clone(specs))
+	a := newAdvertised(slices.Clone(specs), len(specs))
 	// A list that another goroutine stores at the same time may be lost: it is computed again.
 	l.ofSet.Store(&listsOf{r, append([]*advertised{a}, kept[:min(len(kept), maxAdvertised-1)]...)})
 	return a

@@ -16,6 +16,9 @@ type RunOptions struct {
 	ClientTools []*lathe.ToolSpec
 	// Allow, when not nil, names the only tools of the set that the run may use. The others are unknown to it.
 	Allow []string
+	// Defer lets the run defer its tools as the search of the set says: see [Search]. Without it, the definitions of all
+	// tools are listed, and there is no search.
+	Defer bool
 	// HandOver makes calls to unknown names calls to client tools: the client has received them already.
 	HandOver bool
 	// History is the conversation that the run starts from. New calls do not get the ids of the calls in it.
@@ -56,7 +59,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 		}
 	}
 	w.limits = w.limits.WithDefaults()
-	w.tools.open(r, run, opts, w.limits.MaxDepth)
+	w.tools.open(r, run, opts, &w.settings, &w.limits)
 	if opts != nil {
 		w.suspend = opts.Suspend
 		w.resume(opts.Resumed)

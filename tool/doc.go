@@ -9,6 +9,9 @@
 // ends with a code. Every call is answered exactly once. A failure that the model can act on is an answer, never an
 // error of the run. The zero [Options] deny every call.
 //
+// A set with a [Search] may hold thousands of tools: deferred.go has what a run does that sends its model a few of their
+// definitions and loads others.
+//
 // A call has one deadline, tool_timeout after it has passed policy, approval and cache. It includes
 // the time that the call waits for a place under a limit on concurrency; a call that gets none is rate_limited. A tool that still
 // runs 100 ms after its deadline is abandoned, and counted.

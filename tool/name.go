@@ -21,6 +21,9 @@ func resolveName(c *call) {
 func (v *view) lookup(name string) (e *entry, client bool, label string) {
 	name = strings.TrimSpace(name)
 	for range 2 {
+		if v.deferral.on && name == SearchName {
+			return v.deferral.entry, false, SearchName
+		}
 		if e := v.has(name); e != nil && !e.spec.Hidden && v.may(name) {
 			if e.spec.Owner == lathe.OwnerClient {
 				return nil, true, e.spec.Name
@@ -38,10 +41,23 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 	return nil, v.handOver, unknownTool
 }
 
+// gone reports whether the model was sent the definition of a tool that has left the set since. Only a run that defers its
+// tools keeps such a definition: see [Work.Refresh].
+func (v *view) gone(name string) bool {
+	if !v.deferral.on {
+		return false
+	}
+	name = strings.TrimSpace(name)
+	return v.shown.find(name) != nil || v.shown.find(strings.ReplaceAll(name, ".", "_")) != nil
+}
+
 // requireTool ends a call to a name without a tool. The answer lists the names of the advertised tools.
 func requireTool(c *call) ending {
 	if c.entry != nil || c.client {
 		return proceed
+	}
+	if c.w.tools.gone(c.Name) {
+		return fail(lathe.CodeUnavailable)
 	}
 	c.detailRaw("available_tools", c.w.tools.advertise().names)
 	return fail(lathe.CodeUnknownTool)

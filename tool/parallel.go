@@ -21,12 +21,13 @@ func (w *Work) sideBySide(calls []Call) int {
 	return max(n, 1)
 }
 
+// onlyReads reports whether a call may run beside others: its tool only reads, and no definition is loaded because of it.
 func (w *Work) onlyReads(c *Call) bool {
 	if c.Parked != nil || c.Refuse != "" || c.ParseError != "" || c.Incomplete {
 		return false
 	}
 	e, _, _ := w.tools.lookup(c.Name)
-	return e != nil && e.spec.Effect == lathe.ReadOnly
+	return e != nil && e.spec.Effect == lathe.ReadOnly && !w.tools.mayLoad(e.spec)
 }
 
 // runTogether runs calls on at most MaxParallel goroutines, and waits for all of them. They send their events to this

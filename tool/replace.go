@@ -70,6 +70,10 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 // Refresh gives the run the tools that the set has now, and reports whether the set has changed. The caller calls it between
 // two turns. The run keeps its former tools if the new ones exceed its limits on definitions, or if a new tool that its
 // principal may use has the name of a client tool of the run.
+//
+// Whether a run defers its tools is decided when it begins. A run that does keeps the order of the definitions that it has
+// sent: new tools can be searched for, and the definition of a tool that has left stays, whose calls are answered
+// `unavailable`.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false
@@ -83,10 +87,10 @@ func (w *Work) Refresh() (changed bool) {
 			return false
 		}
 	}
-	old, shown := v.registry, v.shown
+	old, shown, deferral := v.registry, v.shown, v.deferral
 	v.registry, v.shown = now, nil
 	if checkDefinitions(w.Specs(), w.limits) != nil {
-		v.registry, v.shown = old, shown
+		v.registry, v.shown, v.deferral = old, shown, deferral
 		return false
 	}
 	return true

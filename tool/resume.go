@@ -19,6 +19,11 @@ type Resumed struct {
 	// Answers are the calls of the run with what the model got, in call order: they count for the limits on repeated calls and on
 	// consecutive unknown names.
 	Answers []Answered
+	// Loaded are the tools whose definitions the run loaded, in load order.
+	Loaded []string
+	// Started is how many messages of RunOptions.History the run began with; 0: all of them. A run that defers its tools
+	// begins with those whose calls are in these messages.
+	Started int
 }
 
 // Answered is a call that was answered before the run was resumed.

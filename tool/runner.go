@@ -141,6 +141,7 @@ func runCall(ctx context.Context, c *call) {
 		return
 	}
 	c.finish(end)
+	load(c)
 	record(c) // 14
 }
 

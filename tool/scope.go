@@ -8,8 +8,8 @@ import (
 
 // A Scope bounds a run that is started inside a tool call: it may not have more than the run that made the call.
 type Scope struct {
-	// Tools are those that the calling run offers its model and that Lathe executes, sorted by name. Those of its client
-	// are not among them. The slice must not be changed.
+	// Tools are those that the calling run offers its model, or lets it search for, and that Lathe executes, sorted by name.
+	// Those of its client are not among them. The slice must not be changed.
 	Tools []*lathe.ToolSpec
 	// Limits are those of the calling run, with max_total_tool_calls, max_tokens_total and max_cost reduced to what is left.
 	Limits lathe.Limits
@@ -37,7 +37,7 @@ func (w *Work) scopeFor(e *entry) *Scope {
 		return nil
 	}
 	s := &Scope{Limits: w.limits}
-	for _, spec := range w.tools.advertise().specs {
+	for _, spec := range w.tools.callable() {
 		if spec.Owner == lathe.OwnerServer && w.tools.client[spec.Name] == nil {
 			s.Tools = append(s.Tools, spec)
 		}

@@ -13,6 +13,7 @@ type view struct {
 	r        *Runner
 	run      *lathe.RunInfo
 	maxDepth int // a run at this depth starts no other
+	deferral deferral
 	registry *registry
 	allow    map[string]bool // nil: all
 	client   map[string]*lathe.ToolSpec
@@ -25,8 +26,8 @@ type view struct {
 var noRegistry = &registry{}
 
 // open sets the view of a run; its slice of withheld tools is used again.
-func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth int) {
-	*v = view{r: r, run: run, maxDepth: max(maxDepth, 0), withheld: v.withheld}
+func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
+	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), withheld: v.withheld}
 	if r.set != nil {
 		v.registry = r.set.now.Load()
 	} else {
@@ -42,25 +43,32 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth in
 			v.allow[name] = true
 		}
 	}
-	if len(opts.ClientTools) == 0 {
-		return
-	}
-	v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
-	for _, spec := range opts.ClientTools {
-		if spec != nil && v.has(spec.Name) == nil {
-			v.client[spec.Name] = spec
+	if len(opts.ClientTools) > 0 {
+		v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
+		for _, spec := range opts.ClientTools {
+			if spec != nil && v.has(spec.Name) == nil {
+				v.client[spec.Name] = spec
+			}
 		}
+	}
+	if opts.Defer && r.set != nil && r.set.search.Mode != SearchOff && v.client[SearchName] == nil {
+		v.begin(opts, settings, limits)
 	}
 }
 
 // Specs returns the definitions to send to the model: those of the client and those of the set that
 // are not hidden, that the run may use and is not too deep for, and that the policy allows or asks
-// for; sorted by name. The slice is the same each time and must not be changed.
+// for; sorted by name. If the run defers tools, their definitions are missing, that of the search is there, and those of loaded
+// tools follow in load order: what was returned before is a prefix of what is returned later, as long as the set does not
+// change. The slice is the same until a tool is loaded or the set has changed, and must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 
 // SpecsHash returns the hash of the definitions that [Work.Specs] returns, as [event.ToolsDigest] has it: 64 hex digits.
 // Runs that offer the same definitions share it.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
+
+// Offered returns the definition of that exact name among [Work.Specs], or nil.
+func (w *Work) Offered(name string) *lathe.ToolSpec { return w.tools.advertise().find(name) }
 
 // advertise decides which tools are offered, once for the run.
 func (v *view) advertise() *advertised {
@@ -68,7 +76,39 @@ func (v *view) advertise() *advertised {
 		return v.shown
 	}
 	var space [32]*lathe.ToolSpec
-	specs := space[:0]
+	specs := v.judged(space[:0])
+	if v.deferral.on {
+		v.shown = v.resent(specs)
+	} else {
+		v.shown = v.list(specs)
+	}
+	return v.shown
+}
+
+// list returns the list of the definitions and those of the client.
+func (v *view) list(specs []*lathe.ToolSpec) *advertised {
+	if len(v.client) > 0 {
+		specs = v.withClient(specs)
+	}
+	return v.r.advertised.get(v.registry, specs, len(v.client) > 0)
+}
+
+// withClient returns the definitions and those of the client, sorted by name.
+func (v *view) withClient(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
+	for _, spec := range v.client {
+		specs = append(specs, spec)
+	}
+	return sortedByName(specs)
+}
+
+// sortedByName sorts the definitions and returns them.
+func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
+	slices.SortFunc(specs, func(a, b *lathe.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
+	return specs
+}
+
+// judged appends the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld.
+func (v *view) judged(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	v.withheld = v.withheld[:0]
 	for _, e := range v.registry.sorted {
 		if e.spec.Hidden || !v.may(e.spec.Name) || !e.spec.For(v.run.Principal, v.run.Profile) {
@@ -80,14 +120,7 @@ func (v *view) advertise() *advertised {
 		}
 		specs = append(specs, e.spec)
 	}
-	if len(v.client) > 0 {
-		for _, spec := range v.client {
-			specs = append(specs, spec)
-		}
-		slices.SortFunc(specs, func(a, b *lathe.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
-	}
-	v.shown = v.r.advertised.get(v.registry, specs, len(v.client) > 0)
-	return v.shown
+	return specs
 }
 
 // withhold returns why a tool is not offered, without a reason if it is. A tool that needs an approval is not offered

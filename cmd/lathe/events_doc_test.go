@@ -24,7 +24,7 @@ var everyEvent = []event.Data{
 	&event.ModelCallFinished{Provider: "sim", ErrorMessage: "busy", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
 	&event.ToolCallProposed{ToolName: "calculator"}, &event.ToolCallParseError{Dialect: "harmony"}, &event.ToolCallPlanned{},
 	&event.ApprovalRequested{Arguments: json.RawMessage(`{}`)}, &event.ApprovalResolved{Arguments: json.RawMessage(`{}`)},
-	&event.ToolCallExecuted{ToolName: "calculator"},
+	&event.ToolCallExecuted{ToolName: "calculator"}, &event.ToolsLoaded{},
 	&event.ToolCallResult{Tool: "calculator", Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 1, Limit: "tool_timeout", PolicyDecision: "allow"},
 	&event.RunPaused{}, &event.RunResumed{}, &event.RunFinished{Reason: lathe.ReasonAnswered},
 }

@@ -59,7 +59,7 @@ func pointOf(events []event.Event) Point {
 		return PointPropose
 	case *event.ToolCallPlanned:
 		return PointIntent
-	case *event.ToolCallExecuted, *event.ToolCallResult:
+	case *event.ToolCallExecuted, *event.ToolsLoaded, *event.ToolCallResult:
 		return PointResult
 	case *event.RunFinished:
 		return PointEnd
@@ -80,6 +80,8 @@ func callOf(d event.Data) string {
 	case *event.ApprovalResolved:
 		return d.ToolCallID
 	case *event.ToolCallExecuted:
+		return d.ToolCallID
+	case *event.ToolsLoaded:
 		return d.ToolCallID
 	case *event.ToolCallResult:
 		return d.ToolCallID

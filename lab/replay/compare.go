@@ -76,6 +76,8 @@ func seqOf(d event.Data) (seq int, ok bool) {
 		return d.Seq, true
 	case *event.ToolCallExecuted:
 		return d.Seq, true
+	case *event.ToolsLoaded:
+		return d.Seq, true
 	case *event.ToolCallResult:
 		return d.Seq, true
 	default:

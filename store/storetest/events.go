@@ -60,6 +60,7 @@ func everyType() []event.Data {
 		&event.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "edited", By: "ann", ReasonCode: "fixed", Arguments: raw()},
 		&event.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "approved", By: "ann"},
 		&event.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", Seq: 1, Success: true, LatencyMS: 1, OutputTruncated: true, OutputSizeBytes: 9, Cached: true, Attempts: 1, RC: &rc},
+		&event.ToolsLoaded{ToolCallID: "c1", Seq: 1, Tools: []string{"clock", "calendar"}, Hash: "ab"},
 		&event.ToolCallResult{ToolCallID: "c1", Tool: "clock", Seq: 1, Status: "error", ErrorType: lathe.CodeTimeout, Message: "fixed text", LatencyMS: 1, Repaired: true,
 			PolicyDecision: "allow", PolicyRule: "all", Limit: "tool_timeout", Result: "12:00 <&>", Blobs: []lathe.Blob{blob()}},
 		&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},

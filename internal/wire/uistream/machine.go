@@ -34,8 +34,8 @@ func (e *Encoder) event(dst []byte, ev *event.Event) []byte {
 	switch d := ev.Data.(type) {
 	case *event.RunStarted:
 		dst = e.takenOver(dst, d)
-	case *event.ToolCallParseError, *event.ToolCallExecuted:
-		// The stream shows an unreadable call when it is planned, and an executed call with its result.
+	case *event.ToolCallParseError, *event.ToolCallExecuted, *event.ToolsLoaded:
+		// No chat page shows which definitions the model has. The stream shows an unreadable call when it is planned, and an executed call with its result.
 	case *event.RunResumed:
 		e.paused = nil
 	case *event.ModelCallStarted:
