@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -559,5 +560,45 @@ func TestApprovalResponseWithAResult(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Each byte of a text that is not UTF-8 is one U+FFFD for the clients of all wires, as encoding/json writes it, also where a piece of
+// the stream ends within a character.
+func TestEveryWireReplacesEachInvalidByte(t *testing.T) {
+	t.Parallel()
+	pieces := []string{"a\xff\xfe\xfdb", "\xe2\x82", "c\xf0\x9f\x98", "d\xed\xa0\x80e\xc0\xaf", "é🙂"}
+	var text string
+	for _, p := range pieces {
+		var q string
+		if b, err := json.Marshal(p); err != nil || json.Unmarshal(b, &q) != nil {
+			t.Fatal(err)
+		}
+		text += q
+	}
+	if n := strings.Count(text, "\uFFFD"); n != 13 {
+		t.Fatalf("encoding/json writes %d times U+FFFD: %q", n, text)
+	}
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		f := serve(t, &setting{model: pieceModel(pieces)})
+		if a := c.ask(f, stream, nil, lathe.User("hi")); a.err != nil || a.message.Text() != text {
+			t.Errorf("%v: the client reads %q, want %q: %s", a.err, a.message.Text(), text, a.body)
+		}
+	})
+}
+
+// A pieceModel answers with a text in those pieces.
+type pieceModel []string
+
+func (m pieceModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+
+func (m pieceModel) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		for _, p := range m {
+			if !yield(lathe.Delta{Kind: lathe.DeltaText, Text: p}, nil) {
+				return
+			}
+		}
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant(strings.Join(m, ""))}}, nil)
 	}
 }

@@ -1,6 +1,6 @@
 """A worker that serves the tool `weather` on a task queue of Temporal, with the package temporalio.
 
-Tests check the syntax of this file; they do not run it.
+Tests call the activity, without the package temporalio and without a Temporal server.
 """
 
 import asyncio
