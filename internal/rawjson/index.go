@@ -67,7 +67,7 @@ func (x *Index) of(part []byte) (*Index, int) {
 }
 
 // skip is the function skip for part, which stands at the offset in the text. x may be nil.
-func (x *Index) skip(part []byte, i, offset int) int {
+func (x *Index) skip(part []byte, i, offset int, known Known) int {
 	if x != nil && i < len(part) && (part[i] == '"' || part[i] == '{' || part[i] == '[') {
 		start := uint32(offset + i)
 		for e := x.heads[(offset+i)/indexBlock]; e != 0; {
@@ -78,19 +78,19 @@ func (x *Index) skip(part []byte, i, offset int) int {
 			e = entry.next
 		}
 	}
-	return skip(part, i)
+	return known.skip(part, i)
 }
 
 // Members is the function [Members] for an object of the text.
 func (x *Index) Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	x, offset := x.of(obj)
-	return members(obj, x, offset)
+	return members(obj, x, offset, nil)
 }
 
 // Elements is the function [Elements] for an array of the text.
 func (x *Index) Elements(arr []byte) iter.Seq[[]byte] {
 	x, offset := x.of(arr)
-	return elements(arr, x, offset)
+	return elements(arr, x, offset, nil)
 }
 
 // Get is the function [Get] for an object of the text.

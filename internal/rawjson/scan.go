@@ -7,15 +7,11 @@ import "math/bits"
 // hold any bytes from 0x20 up, depth is not limited. What follows the value is not looked at,
 // save that a digit cannot follow a leading zero. A value that b cuts off is [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
-	end, kind := scan(b, i)
-	if kind != "" {
-		return 0, &SyntaxError{Offset: end, Kind: kind}
-	}
-	return end, nil
+	return Known(nil).Scan(b, i)
 }
 
 // scan returns the end of the value, or the place and cause of an error.
-func scan(b []byte, i int) (at int, kind string) {
+func scan(b []byte, i int, known Known) (at int, kind string) {
 	var buf [64]byte
 	open := buf[:0] // the brackets that are open
 	first := true
@@ -43,6 +39,10 @@ func scan(b []byte, i int) (at int, kind string) {
 			}
 			continue
 		case '"':
+			if known.at(b, i) {
+				i += len(known)
+				break
+			}
 			i, kind = scanString(b, i)
 		default:
 			i, kind = scanScalar(b, i)

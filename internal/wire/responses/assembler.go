@@ -84,7 +84,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0]},
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0], head: a.memo.head[:0]},
 		copied: copied{literal: a.copied.literal[:0]}}
 }
 
@@ -117,7 +117,7 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		return dst, nil
 	}
 	var e ev
-	if !e.read(data) {
+	if !e.read(data, a.copied.known()) {
 		a.damage(FaultBadLine)
 		return dst, nil
 	}
@@ -198,11 +198,11 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 }
 
 func (a *Assembler) readNames(response []byte) {
-	if id := get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
+	if id := a.get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
 		a.id = rawjson.Text(id)
 		a.size += len(a.id)
 	}
-	if model := get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
+	if model := a.get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
 		a.model = rawjson.Text(model)
 		a.size += len(a.model)
 	}

@@ -11,8 +11,8 @@ type ev struct {
 	number, padding             []byte // of the event
 }
 
-// read parses an event in one pass. It returns false if data is not a JSON object.
-func (e *ev) read(data []byte) bool {
+// read parses an event in one pass. known is a string that it may contain, or nil. It returns false if data is not a JSON object.
+func (e *ev) read(data []byte, known rawjson.Known) bool {
 	i := rawjson.SkipSpace(data, 0)
 	if i == len(data) || data[i] != '{' {
 		return false
@@ -31,7 +31,7 @@ func (e *ev) read(data []byte) bool {
 			return false
 		}
 		from = rawjson.SkipSpace(data, from+1)
-		end, err := rawjson.Scan(data, from)
+		end, err := known.Scan(data, from)
 		if err != nil {
 			return false
 		}

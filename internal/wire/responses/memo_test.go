@@ -3,6 +3,7 @@ package responses
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,12 @@ func assembleEvents(events []string, memo bool) (deltas []lathe.Delta, f *lathe.
 	for _, data := range events {
 		if !memo {
 			a.memo.kind = itemOpaque
-		} else if _, _, ok := a.memo.match(nil, []byte(data)); ok && a.memo.kind != itemOpaque {
-			hits++
+		} else {
+			m := a.memo // whose head the match changes
+			m.head = slices.Clone(m.head)
+			if _, _, _, ok := m.match(nil, []byte(data)); ok && m.kind != itemOpaque {
+				hits++
+			}
 		}
 		if deltas, err = a.Append(deltas, "", []byte(data)); err != nil {
 			return deltas, nil, false, hits, err
@@ -90,6 +95,40 @@ func TestMemoChangesNothing(t *testing.T) {
 			}
 			damaged[i] = string(b)
 			same(damaged)
+		}
+	}
+}
+
+// The number of the next event is expected to be one more. Any other is read from the event: those with one more digit, the same again, and none of JSON.
+func TestMemoReadsOtherNumbers(t *testing.T) {
+	t.Parallel()
+	event := func(number, piece string) string {
+		return `{"type":"response.output_text.delta","sequence_number":` + number + `,"item_id":"i_1","output_index":0,"content_index":0,"delta":"` + piece + `"}`
+	}
+	start := memoEvents("content_index", "output_text", `{"id":"i_1","type":"message"}`)
+	end := start[len(start)-1]
+	start = start[:len(start)-1]
+	for _, tt := range []struct {
+		numbers []string
+		hits    int // of the events after the first
+	}{
+		{[]string{"8", "9", "10", "11", "98", "99", "100", "101", "101", "7", "0", "1", "1000", "1001"}, 13},
+		{[]string{"8", "9", "-9", "00"}, 1}, // each of the last two is parsed, and the second is no JSON
+		{[]string{"98", "99", "00", "01", "001", "100"}, 1},
+		{[]string{"9", "9x", "0", "01", "1"}, 1},
+	} {
+		events := slices.Clone(start)
+		for i, n := range tt.numbers {
+			events = append(events, event(n, fmt.Sprint("piece ", i)))
+		}
+		events = append(events, end)
+		d1, f1, s1, hits, err1 := assembleEvents(events, true)
+		d2, f2, s2, _, err2 := assembleEvents(events, false)
+		if diff := cmp.Diff(d2, d1) + cmp.Diff(f2, f1, cmpopts.EquateEmpty()); diff != "" || s1 != s2 || err1 != nil || err2 != nil {
+			t.Errorf("%v: sound %v %v, %v %v\n%s", tt.numbers, s1, s2, err1, err2, diff)
+		}
+		if hits < tt.hits {
+			t.Errorf("%v: %d events matched, want %d", tt.numbers, hits, tt.hits)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (w *writer) Pass(raw *lathe.Raw) {
 			continue
 		}
 		var e ev
-		if e.read(data) {
+		if e.read(data, nil) {
 			w.passEvent(&e, data)
 		}
 	}
