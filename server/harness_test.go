@@ -102,6 +102,7 @@ type setting struct {
 	settings  lathe.Settings
 	limits    lathe.Limits
 	tools     []lathe.Tool
+	search    tool.Search // of the tools
 	policy    lathe.Policy
 	model     lathe.Model     // in place of the simulated ones, whatever the name
 	store     store.RunIndex  // in place of one in memory
@@ -124,7 +125,7 @@ func serve(t testing.TB, s *setting) *fixture {
 	}
 	// The time that get_current_time returns is the same in each answer of a test.
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	set, err := tool.NewSet(slices.Concat(builtin.Tools(&builtin.Options{Now: clock}), s.tools)...)
+	set, err := tool.NewSetWithSearch(lathe.Limits{}, s.search, slices.Concat(builtin.Tools(&builtin.Options{Now: clock}), s.tools)...)
 	if err != nil {
 		t.Fatal(err)
 	}
