@@ -14,13 +14,27 @@ import (
 // advertised is a list of tools that a run offers its model, and what is computed from it. It does not change: runs that offer the
 // same tools share it.
 type advertised struct {
-	specs      []*lathe.ToolSpec
-	sorted     int                    // how many of specs, from the first on, are sorted by name; loaded tools follow them
-	names      []byte                 // a JSON array of the names, at most maxNames of them
-	size       func() int             // of the definitions on the wire, computed once
-	hash       func() string          // of the definitions, computed once
-	index      func() *search.Index   // over specs, made at the first search
-	searchSpec func() *lathe.ToolSpec // the definition of the search over specs, made once
+	specs  []*lathe.ToolSpec
+	sorted int           // how many of specs, from the first on, are sorted by name; loaded tools follow them
+	names  []byte        // a JSON array of the names, at most maxNames of them
+	size   func() int    // of the definitions on the wire, computed once
+	hash   func() string // of the definitions, computed once
+
+	indexOnce, searchOnce sync.Once
+	indexed               *search.Index
+	searchDefinition      *lathe.ToolSpec
+}
+
+// index returns the index over specs, which it makes at the first search.
+func (a *advertised) index() *search.Index {
+	a.indexOnce.Do(func() { a.indexed = search.NewIndex(a.specs) })
+	return a.indexed
+}
+
+// searchSpec returns the definition of the search over specs, always the same one.
+func (a *advertised) searchSpec() *lathe.ToolSpec {
+	a.searchOnce.Do(func() { a.searchDefinition = searchSpec(len(a.specs)) })
+	return a.searchDefinition
 }
 
 // find returns the definition of that name, or nil.
@@ -42,12 +56,7 @@ const maxNames = 50
 
 // newAdvertised returns the list of specs, of which the first ones, sorted in number, are sorted by name.
 func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
-	s := &advertised{specs: specs, sorted: sorted,
-		size:       sync.OnceValue(func() int { return definitionsSize(specs) }),
-		hash:       sync.OnceValue(func() string { return digest.Tools(specs) }),
-		index:      sync.OnceValue(func() *search.Index { return search.NewIndex(specs) }),
-		searchSpec: sync.OnceValue(func() *lathe.ToolSpec { return searchSpec(len(specs)) }),
-	}
+	s := &advertised{specs: specs, sorted: sorted, size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
 	s.names = append(s.names, '[')
 	for i, spec := range s.specs[:min(len(s.specs), maxNames)] {
 		if i > 0 {
@@ -66,7 +75,7 @@ const maxAdvertised = 16
 // addresses, because a definition never changes. It may be used by several goroutines at once; the zero value is empty.
 type advertisedLists struct {
 	ofSet atomic.Pointer[listsOf]
-	mixed atomic.Pointer[advertised] // the last with tools of a client, which are mostly new with each run
+	mixed atomic.Pointer[advertised] // the last with tools of a client, or of a run that defers tools: mostly new with each run
 }
 
 // listsOf are lists of the tools of one state of the set. It does not change.
@@ -76,7 +85,8 @@ type listsOf struct {
 }
 
 // get returns the list of the specs, which it copies if the list is new. mixed says that tools of a client are among those of the
-// registry. Lists of a former state of the set are dropped, with the definitions that only they hold.
+// registry, or that the list is the beginning of one conversation. Lists of a former state of the set are dropped, with the
+// definitions that only they hold.
 func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) *advertised {
 	if mixed {
 		last := l.mixed.Load()

@@ -48,7 +48,9 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 		return
 	}
 	v.deferral = deferral{on: true, search: search, full: full, spec: spec, deferred: len(specs) - len(base), limits: *limits}
-	v.send(v.list(sortedByName(append(base, spec))))
+	// Conversations begin with many different lists: only the last is kept, as of lists with tools of a client, so that they do not
+	// replace the lists of the set, whose indexes are worth keeping.
+	v.send(v.r.advertised.get(v.registry, v.withClient(append(base, spec)), true))
 	if opts.Resumed != nil {
 		v.append(opts.Resumed.Loaded)
 	}

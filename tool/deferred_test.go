@@ -466,3 +466,22 @@ func TestScopeHasDeferredTools(t *testing.T) {
 		t.Errorf("scope %q", names)
 	}
 }
+
+// The list of the set, with its index, is kept from run to run, however many conversations begin with definitions of their own.
+func TestConversationsShareTheListOfTheSet(t *testing.T) {
+	t.Parallel()
+	r := searching(t, tool.Search{Mode: tool.SearchOn}, nil, numbered(60)...)
+	var first *lathe.ToolSpec
+	for i := range 60 {
+		w := deferring(r, nil, tool.RunOptions{History: []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: fmt.Sprintf("tool_%04d", i)}}}}})
+		if got := specNames(w); got != fmt.Sprintf("tool_%04d tool_search", i) {
+			t.Fatalf("sent %q", got)
+		}
+		if first == nil {
+			first = w.Offered(tool.SearchName)
+		}
+		if w.Offered(tool.SearchName) != first { // it is made once for a list
+			t.Fatalf("the list was made again for run %d", i)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func (v *view) list(specs []*lathe.ToolSpec) *advertised {
 	return v.r.advertised.get(v.registry, specs, len(v.client) > 0)
 }
 
-// withClient returns the definitions and those of the client, sorted by name.
+// withClient appends the definitions of the client, and sorts all by name.
 func (v *view) withClient(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	for _, spec := range v.client {
 		specs = append(specs, spec)
