@@ -213,7 +213,7 @@ func (h hides) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 func (hides) Step(*lathe.StepInfo) lathe.Verdict     { return lathe.Verdict{Decision: lathe.Allow} }
 func (h hides) Call(c *lathe.CallInfo) lathe.Verdict { return h.Tool(c.Run, c.Tool) }
 
-// A tool that the run may not have is not found: not by its name, by its description or by names, whoever searched before.
+// A tool that the run may not have is not found: not by its name, by its description or by names, also after searches of other runs.
 // The answer is, byte for byte, that for a name without a tool.
 func TestASearchFindsNoToolThatIsDenied(t *testing.T) {
 	t.Parallel()
