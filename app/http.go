@@ -129,9 +129,12 @@ func (b *HTTPTools) checkEgress() (problems []config.Problem) {
 	return problems
 }
 
+// bracesEscaped escapes the placeholders of an address, which net/url does not accept in a host.
+var bracesEscaped = strings.NewReplacer("{", "%7B", "}", "%7D")
+
 // client returns the one that may reach the server of an address, and those that it may redirect to.
 func (b *HTTPTools) client(address string) (*egress.Client, error) {
-	u, err := url.Parse(strings.NewReplacer("{", "%7B", "}", "%7D").Replace(address))
+	u, err := url.Parse(bracesEscaped.Replace(address))
 	if err != nil || u.Host == "" {
 		return nil, errors.New("an address begins with https:// or http:// and a host")
 	}

@@ -40,7 +40,7 @@ func (b *HTTPTools) tokensAt(address string, c *config.HTTPCall, scopes []string
 	if !c.Bearer.IsZero() || !c.Basic.IsZero() || HasAuthorization(c.Headers) {
 		return nil, errors.New("bearer, basic or headers bring an Authorization besides: there is one of both")
 	}
-	u, err := url.Parse(strings.NewReplacer("{", "%7B", "}", "%7D").Replace(address))
+	u, err := url.Parse(bracesEscaped.Replace(address))
 	if err != nil {
 		return nil, errors.New("the address cannot be read")
 	}

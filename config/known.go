@@ -12,6 +12,9 @@ import (
 func (c *Config) KnownSecrets() map[string]secret.Secret {
 	out := map[string]secret.Secret{}
 	add := func(path string, v reflect.Value) {
+		if v.Type() != reflect.TypeFor[Ref]() {
+			return // Interface copies what it returns
+		}
 		if ref, ok := v.Interface().(Ref); ok && ref.shown != "" && ref.shown != ref.Reveal() && !ref.IsZero() {
 			out[secretName(strings.TrimPrefix(path, "secrets.values."))] = ref.Secret()
 		}

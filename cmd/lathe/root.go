@@ -105,6 +105,10 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.Flags().BoolP("version", "v", false, "version for lathe")
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		choosePlain(cmd)
+		if cmd.Name() == "serve" && cmd.Parent() == cmd.Root() { // it resumes when it listens
+			startgc.ResumeAtCollection()
+			return
+		}
 		startgc.Resume()
 	}
 	return root

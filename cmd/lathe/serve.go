@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/startgc"
 )
 
 type serveFlags struct {
@@ -78,6 +79,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 		return cfg, err
 	}
 	opts.Starting = func(w io.Writer, cfg *config.Config) func() { return startingServers(w, cfg, nil, false).Stop }
+	opts.Listening = startgc.Resume
 	opts.App = app.Options{Version: v.Version, Revision: v.Revision, Aliases: f.aliases(), Script: f.script, Replay: f.replay}
 	return daemon.Run(cmd.Context(), &opts)
 }

@@ -47,6 +47,8 @@ type Options struct {
 	Load func(file string) (*config.Config, error)
 	// Starting, if set, says that the application of the configuration starts, until stop is called.
 	Starting func(w io.Writer, cfg *config.Config) (stop func())
+	// Listening, if set, is called once, when the daemon listens and has said so.
+	Listening func()
 	// Prepare, if set, completes the options of the application. close, which may be nil, is called after the application has ended.
 	Prepare func(log *slog.Logger, opts *app.Options) (close func(), err error)
 	// App are the options of the application. Log, Reload, Store, NoStore and SeparateMetrics are set by Run.
@@ -228,6 +230,9 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	}
 	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, ln.Addr())
 	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, ln.Addr())
+	if d.opts.Listening != nil {
+		d.opts.Listening()
+	}
 	releasePages()
 	d.notify("READY=1")
 	unwatch := d.manager.watch(context.WithoutCancel(ctx), srv.Handler, func(err error) {

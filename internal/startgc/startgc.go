@@ -1,7 +1,7 @@
 // Package startgc postpones the garbage collections of a program's start. The variables of packages take 3 MiB, and Go collects
 // for the first time at 4 MiB: a program collected while packages were initialized, and almost nothing was garbage.
 //
-// A program that imports it collects at four times as much memory until it calls [Resume]. With GOGC in the environment
+// A program that imports it collects at four times as much memory until it calls [Resume], or, after [ResumeAtCollection], until the first collection. With GOGC in the environment
 // the package does nothing. A limit in GOMEMLIMIT applies all the time.
 //
 // Go initializes packages that are ready in the order of their import paths. This one needs nothing but the standard library, so
@@ -10,6 +10,7 @@ package startgc
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 )
@@ -26,6 +27,16 @@ func postpone() (restore func()) {
 	}
 	before := debug.SetGCPercent(percent)
 	return func() { debug.SetGCPercent(before) }
+}
+
+// ResumeAtCollection ends the start at the first collection, for a start that may take much memory: garbage is collected at 16 MiB, and
+// from then on as without this package. It may be called before [Resume], which ends a start that takes less.
+func ResumeAtCollection() { atCollection(Resume) }
+
+// atCollection calls fn after the next collection.
+func atCollection(fn func()) {
+	unreachable := &struct{ self *byte }{} // with a pointer: objects without may share their memory
+	runtime.AddCleanup(unreachable, func(fn func()) { fn() }, fn)
 }
 
 // Resume ends the start: from now on garbage is collected as without this package. Further calls do nothing.

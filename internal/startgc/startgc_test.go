@@ -1,8 +1,10 @@
 package startgc
 
 import (
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 )
 
 // percentage returns that in force.
@@ -39,5 +41,21 @@ func TestGOGCOfTheEnvironmentStaysInForce(t *testing.T) {
 	restore()
 	if p := percentage(); p != 50 {
 		t.Errorf("after the start: %d, want 50", p)
+	}
+}
+
+func TestStartEndsAtTheFirstCollection(t *testing.T) {
+	called := make(chan struct{})
+	atCollection(func() { close(called) })
+	select {
+	case <-called:
+		t.Fatal("called without a collection")
+	default:
+	}
+	runtime.GC()
+	select {
+	case <-called:
+	case <-time.After(time.Minute):
+		t.Fatal("not called after a collection")
 	}
 }

@@ -75,10 +75,13 @@ func (t *template) fill(values map[string]string) (string, error) {
 	return t.base + path, nil
 }
 
+// pathUnescaped unescapes what separates the segments of a path, and dots. A Replacer makes its tables once, which costs more than replacing.
+var pathUnescaped = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "\\", "/", "%3b", ";", "%3B", ";")
+
 // hasDotSegment reports whether a segment of an escaped path is . or .., however it is written:
 // servers and proxies take such segments out, and some do so after they have read %2F as a slash.
 func hasDotSegment(path string) bool {
-	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "\\", "/", "%3b", ";", "%3B", ";").Replace(path)
+	path = pathUnescaped.Replace(path)
 	for plain := range strings.SplitSeq(path, "/") {
 		if name, _, ok := strings.Cut(plain, ";"); ok {
 			plain = name // what servers take for a path parameter
