@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A request that brings the result of a client's call goes on with the tools that the conversation has called: their hidden
+// A request that brings the result of a client's call keeps the tools that the conversation has called: their hidden
 // turns are in its history. A tool that was only found is deferred again.
 func TestAConversationKeepsTheToolsThatItCalled(t *testing.T) {
 	t.Parallel()
