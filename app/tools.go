@@ -107,7 +107,7 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 		return nil, err
 	}
 	tools = append(append(tools, asTools...), further...)
-	set, err := tool.NewSetWithin(cfg.Limits(), tools...)
+	set, err := tool.NewSetWithSearch(cfg.Limits(), searchOf(cfg), tools...)
 	if err != nil {
 		return nil, invalidConfig(Cause(err))
 	}

@@ -260,11 +260,12 @@ type Tools struct {
 	Pins string `key:"pins" default:"lathe.pins.json" also:"pins_file lockfile"`
 	// File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at
 	// `state_dir`.
-	Tokens  string    `key:"tokens" default:"lathe.tokens.json" also:"tokens_file"`
-	Egress  Egress    `key:"egress"`
-	WASM    WASM      `key:"wasm"`
-	Circuit Circuit   `key:"circuit"`
-	Retry   ToolRetry `key:"retry"`
+	Tokens  string     `key:"tokens" default:"lathe.tokens.json" also:"tokens_file"`
+	Search  ToolSearch `key:"search"`
+	Egress  Egress     `key:"egress"`
+	WASM    WASM       `key:"wasm"`
+	Circuit Circuit    `key:"circuit"`
+	Retry   ToolRetry  `key:"retry"`
 }
 
 // Telemetry says what events, logs and traces show.

@@ -27,7 +27,8 @@ const builtinOrigin = "builtin"
 
 // begin decides whether the run defers its tools, and lists its definitions.
 func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	specs := v.judged()
+	var space [32]*lathe.ToolSpec
+	specs := v.judged(space[:0])
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs, false)
 	if search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, limits.MaxTools) && full.size() <= min(search.AboveBytes, limits.MaxToolsBytes) {

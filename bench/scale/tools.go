@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/search"
 )
 
 // A fixedTool has a definition and a fixed answer.
@@ -67,8 +68,16 @@ func tools(s *settings) (*Chart, error) {
 	}); err != nil {
 		return nil, err
 	}
+	// No module of the bench has a search for tools: there are no peers.
+	if err := s.operations(c, "Search", sizes, []measurement{
+		{name: "an index for the search of tools", prepare: indexTools},
+		{name: "a search for tools", prepare: searchTools},
+	}); err != nil {
+		return nil, err
+	}
 	return c, s.operations(c, "One request that offers all tools", sizes, []measurement{
 		{name: "lathe, loop and provider", prepare: requestLoop},
+		{name: "lathe, with tool_search: few definitions are sent", prepare: requestSearch},
 		{name: "go-openai", peer: true, prepare: requestGoOpenAI},
 		{name: "openai-go", peer: true, prepare: requestOpenAIGo},
 		{name: "eino, chat model", peer: true, prepare: requestEino},
@@ -134,6 +143,46 @@ func requestLoop(n int) (func() error, func(), error) {
 	}
 	in := &loop.Input{Messages: []lathe.Message{lathe.User("Hello.")}}
 	return func() error { return runLoop(l, in) }, nil, nil
+}
+
+// requestSearch is a request of a run that sends the definition of the search alone.
+func requestSearch(n int) (func() error, func(), error) {
+	set, err := tool.NewSetWithSearch(manyLimits, tool.Search{Mode: tool.SearchOn}, manyTools(n)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := newLoop(set)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &loop.Input{Messages: []lathe.Message{lathe.User("Hello.")}}
+	return func() error { return runLoop(l, in) }, nil, nil
+}
+
+func indexTools(n int) (func() error, func(), error) {
+	specs := manySpecs(n)
+	return func() error {
+		search.NewIndex(specs)
+		return nil
+	}, nil, nil
+}
+
+func searchTools(n int) (func() error, func(), error) {
+	x := search.NewIndex(manySpecs(n))
+	return func() error {
+		if len(x.Search("change the price of item 0 in the catalogue", 5)) == 0 { // words that all tools have, and a number
+			return errAnswer
+		}
+		return nil
+	}, nil, nil
+}
+
+func manySpecs(n int) []*lathe.ToolSpec {
+	out := make([]*lathe.ToolSpec, n)
+	for i, t := range manyTools(n) {
+		out[i] = t.Spec()
+	}
+	return out
 }
 
 func requestGoOpenAI(n int) (func() error, func(), error) {

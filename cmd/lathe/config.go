@@ -36,6 +36,13 @@ func configCheckCommand() *cobra.Command {
 			for _, w := range cfg.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
 			}
+			if len(cfg.Tools.Search.Always) > 0 {
+				set, err := app.NewToolSet(cfg)
+				if err != nil {
+					return err
+				}
+				noteSearch(cmd.ErrOrStderr(), cfg, set)
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "ok")
 			return err
 		},

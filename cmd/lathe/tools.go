@@ -16,7 +16,7 @@ import (
 
 func toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools"}
-	cmd.AddCommand(toolsListCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
+	cmd.AddCommand(toolsListCommand(), toolsSearchCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
 	return cmd
 }
 
@@ -107,6 +107,7 @@ func toolsListCommand() *cobra.Command {
 			for _, name := range app.UnknownPolicyTools(cfg, set) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 			}
+			noteSearch(cmd.ErrOrStderr(), cfg, set)
 			if asJSON {
 				return nil
 			}

@@ -25,13 +25,9 @@ func (r *reader) readMessages(v []byte) ([]lathe.Message, *wire.APIError) {
 	if err := wire.NeedArray(v, "messages"); err != nil {
 		return nil, err
 	}
-	i := 0
-	for range r.index.Elements(v) {
-		i++
-	}
-	out := make([]lathe.Message, 0, min(i, len(v)/200)) // most messages are longer
+	var out []lathe.Message
 	var s step
-	i = 0
+	i := 0
 	for el := range r.index.Elements(v) {
 		dropped := len(r.Dropped)
 		m, results, err := r.readMessage(el)
@@ -103,10 +99,7 @@ func (s *step) flush(out []lathe.Message) []lathe.Message {
 		out = append(out, lathe.Message{Role: lathe.RoleTool, Wire: lathe.WireMessages, Parts: []lathe.Part{res}})
 	}
 	out = append(out, s.others...)
-	clear(s.results)
-	clear(s.others)
-	clear(s.ids)
-	s.results, s.others = s.results[:0], s.others[:0]
+	*s = step{}
 	return out
 }
 
@@ -120,7 +113,7 @@ func appendMerged(out []lathe.Message, m lathe.Message) []lathe.Message {
 }
 
 func mergeNeighbours(in []lathe.Message) []lathe.Message {
-	out := append(make([]lathe.Message, 0, len(in)), in[0])
+	out := in[:1:1]
 	for _, m := range in[1:] {
 		if m.Role == lathe.RoleTool {
 			out = append(out, m)

@@ -358,7 +358,10 @@ func needObject(v []byte, param string) *APIError {
 }
 
 func parseString(v []byte, param string) (string, *APIError) {
-	return wire.ParseString(v, param)
+	if kind(v) != '"' {
+		return "", wire.BadRequest(param, "Must be a string.")
+	}
+	return rawjson.Text(v), nil
 }
 
 func parseBool(v []byte, param string) (bool, *APIError) {

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// searchOf returns the search of the tools of the configuration.
+func searchOf(cfg *config.Config) tool.Search {
+	s := &cfg.Tools.Search
+	return tool.Search{Mode: tool.SearchMode(s.Mode), AboveTools: s.AboveTools, AboveBytes: s.AboveBytes, Always: s.Always,
+		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}
+}
+
+// UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module,
+// a worker or a guest may bring one later. Names of tools of configured MCP servers count as known.
+func UnknownSearchTools(cfg *config.Config, set *tool.Set) (out []string) {
+	specs := set.Specs()
+	for _, pattern := range cfg.Tools.Search.Always {
+		if _, _, ofServer := cfg.Tools.MCPTool(pattern); ofServer {
+			continue
+		}
+		if !slices.ContainsFunc(specs, func(s *lathe.ToolSpec) bool { return policy.Match(pattern, s.Name) }) {
+			out = append(out, pattern)
+		}
+	}
+	return out
+}

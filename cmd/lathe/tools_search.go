@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/search"
+)
+
+// foundRow is one line of `tools search --json`.
+type foundRow struct {
+	Name        string  `json:"name"`
+	Score       float64 `json:"score"`
+	Description string  `json:"description"`
+	Origin      string  `json:"origin"`
+	Bytes       int     `json:"bytes"` // name, description and schema
+}
+
+func toolsSearchCommand() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "search QUERY...",
+		Short: "Show which tools a query of tool_search finds, with their scores",
+		Long: `Searches the tools that policy may allow, as the tool tool_search of a run does: by words of names, descriptions
+and parameters, the best first. Scores of one query can be compared with each other only. The command works whether
+tools.search is on or off.`,
+		Example: `  lathe tools search current time in a city
+  lathe tools search --json --limit 10 'convert money'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > search.MaxHits {
+				return usageError("--limit is %d, want 1 to %d", limit, search.MaxHits)
+			}
+			cfg, err := loadConfig(configPath(cmd), nil)
+			if err != nil {
+				return err
+			}
+			starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
+			tools, err := app.StartTools(cmd.Context(), cfg, nil)
+			starting.Stop()
+			if err != nil {
+				return err
+			}
+			defer tools.Close()
+			noteServers(cmd.ErrOrStderr(), tools.Servers)
+			noteSearch(cmd.ErrOrStderr(), cfg, tools.Set)
+			pol, err := app.NewPolicy(cfg)
+			if err != nil {
+				return err
+			}
+			var specs []*lathe.ToolSpec
+			for _, spec := range tools.Set.Specs() {
+				if !spec.Hidden && pol.Tool(&lathe.RunInfo{}, spec).Decision != lathe.Deny {
+					specs = append(specs, spec)
+				}
+			}
+			hits := search.NewIndex(specs).Search(strings.Join(args, " "), limit)
+			if asJSON {
+				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
+				for _, h := range hits {
+					s := specs[h.Position]
+					row := foundRow{Name: s.Name, Score: h.Score, Description: s.Description, Origin: s.Origin, Bytes: len(s.Name) + len(s.Description) + len(s.Schema)}
+					if err := enc.Encode(row); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if len(hits) == 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "none of %d tools has a word of the query\n", len(specs))
+				return nil
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "SCORE\tNAME\tORIGIN\tDESCRIPTION")
+			for _, h := range hits {
+				s := specs[h.Position]
+				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(firstSentence(s.Description)))
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool")
+	cmd.Flags().IntVar(&limit, "limit", 5, "tools at most")
+	return cmd
+}
+
+// noteSearch writes a note for each name in tools.search.always that no tool has.
+func noteSearch(w io.Writer, cfg *config.Config, set *tool.Set) {
+	for _, name := range app.UnknownSearchTools(cfg, set) {
+		fmt.Fprintf(w, "note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
+	}
+}
