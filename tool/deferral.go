@@ -88,6 +88,13 @@ func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (
 	return s, nil
 }
 
+// Search returns the search of the set, with the default in place of each zero.
+func (s *Set) Search() Search {
+	search := s.search
+	search.Always = slices.Clone(search.Always)
+	return search
+}
+
 // checkRegistry checks what all tools of a set must hold together: the limits on definitions, and the name of the search.
 func (s *Set) checkRegistry(r *registry) error {
 	if s.search.Mode == SearchOff {

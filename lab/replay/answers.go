@@ -37,7 +37,14 @@ func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.A
 			tools = append(tools, a.standIn(spec))
 		}
 	}
-	out, err := tool.NewSetWithin(limits, tools...)
+	search := set.Search()
+	for _, spec := range in.ClientTools {
+		if search.Always = append(search.Always, spec.Name); spec.Name == tool.SearchName { // the run deferred nothing
+			search = tool.Search{}
+			break
+		}
+	}
+	out, err := tool.NewSetWithSearch(limits, search, tools...)
 	return out, a, err
 }
 

@@ -136,3 +136,33 @@ func TestAnswersNeedTheContentOfTheRecord(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A run with other answers defers what the recorded run deferred; its client's tools are sent, and with a client's own search
+// nothing is deferred.
+func TestAnswersOfARunThatSearches(t *testing.T) {
+	t.Parallel()
+	set, err := tool.NewSetWithSearch(lathe.Limits{}, tool.Search{Mode: tool.SearchOn, Always: []string{"good"}}, tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client, want := range map[string]int{"mine": 3, tool.SearchName: len(tools()) + 1} {
+		kept := store.NewMemory(nil)
+		l := newLoop(t, &scripted{turns: []answering{{text: "Done."}}}, set, nil, lathe.Settings{}, nil)
+		in := &loop.Input{Run: lathe.RunInfo{RunID: "run_1"}, Messages: []lathe.Message{lathe.User("Go.")}, Park: true, ClientTools: []*lathe.ToolSpec{{Name: client}}}
+		if _, err := newEngine(t, &engine.Options{Store: kept}).Run(t.Context(), l, in, nil); err != nil {
+			t.Fatal(err)
+		}
+		record := export(t, kept, "run_1")
+		standIns, _, err := record.Answers(set, lathe.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner, err := tool.NewRunner(standIns, &tool.Options{Policy: wants{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(runner.Begin(nil, &tool.RunOptions{Defer: true}).Specs()); got != want || record.Started().Tools.Count != want {
+			t.Errorf("beside the client's %s %d definitions are sent, and were %d; want %d", client, got, record.Started().Tools.Count, want)
+		}
+	}
+}

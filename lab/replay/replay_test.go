@@ -178,7 +178,13 @@ func export(t testing.TB, s store.Store, runID string) *replay.Record {
 // play runs the record with stand-ins.
 func play(t testing.TB, r *replay.Record, s lathe.Settings) *replay.Result {
 	t.Helper()
-	set, err := tool.NewSet(tools()...)
+	return playSearching(t, r, s, tool.Search{})
+}
+
+// playSearching is play over tools with a search.
+func playSearching(t testing.TB, r *replay.Record, s lathe.Settings, search tool.Search) *replay.Result {
+	t.Helper()
+	set, err := tool.NewSetWithSearch(lathe.Limits{}, search, tools()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +205,7 @@ func TestComesOutTheSame(t *testing.T) {
 	for name, tt := range map[string]struct {
 		turns    []answering
 		settings lathe.Settings
+		search   tool.Search
 		in       loop.Input
 		approve  approver
 		resume   []map[string]lathe.Output // then it is gone on with, so often
@@ -211,6 +218,8 @@ func TestComesOutTheSame(t *testing.T) {
 		"compact envelopes": {settings: lathe.Settings{ResultFormat: lathe.ResultEnvelope, CompactEnvelope: true}, turns: []answering{{calls: []lathe.ToolCall{call("a", "good", ``), call("b", "told", ``), call("c", "says", ``)}}, done}},
 		"side by side":      {settings: lathe.Settings{MaxParallel: 4}, turns: []answering{{calls: []lathe.ToolCall{call("a", "good", `{"x":1}`), call("b", "good", `{"x":2}`), call("c", "good", `{"x":3}`)}}, done}},
 		"asked again":       {turns: []answering{{calls: []lathe.ToolCall{call("a", "good", ``)}}, {}, done}},
+		"a search": {search: tool.Search{Mode: tool.SearchOn, Always: []string{"good"}}, turns: []answering{{calls: []lathe.ToolCall{call("a", tool.SearchName, `{"names":["told"]}`), call("b", "good", ``)}},
+			{calls: []lathe.ToolCall{call("c", "told", ``), call("d", "says", ``)}}, done}},
 		"enforced":          {settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []answering{done}},
 		"disabled":          {settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []answering{{text: "Done.", calls: []lathe.ToolCall{call("a", "good", ``)}}}},
 		"a retry":           {turns: []answering{{retry: upstream(lathe.Upstream5xx, 502, ""), text: "Done."}}},
@@ -249,7 +258,7 @@ func TestComesOutTheSame(t *testing.T) {
 			t.Parallel()
 			kept := store.NewMemory(nil)
 			e := newEngine(t, &engine.Options{Store: kept})
-			set, err := tool.NewSet(tools()...)
+			set, err := tool.NewSetWithSearch(lathe.Limits{}, tt.search, tools()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +276,7 @@ func TestComesOutTheSame(t *testing.T) {
 				}
 			}
 			r := export(t, kept, "run_1")
-			res := play(t, r, tt.settings)
+			res := playSearching(t, r, tt.settings, tt.search)
 			differences, err := r.Compare(res, true)
 			if err != nil || len(differences) > 0 || len(res.Events) != len(r.Events) || len(r.Events) < 4 {
 				t.Errorf("%d events, then %d; %v, %+v", len(r.Events), len(res.Events), err, differences)

@@ -38,7 +38,7 @@ func (r *Record) outcomes() map[string]outcome {
 	return out
 }
 
-// StandIns returns a set of the same tools which answer from the record. A call that it does not have
+// StandIns returns a set of the same tools, with the same search, which answer from the record. A call that it does not have
 // is answered unavailable.
 func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error) {
 	outcomes := r.outcomes()
@@ -46,7 +46,7 @@ func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error)
 	for _, spec := range set.Specs() {
 		tools = append(tools, &standIn{spec: recordedSpec(spec), find: func(meta *lathe.CallMeta, _ []byte) outcome { return outcomes[meta.CallID] }})
 	}
-	return tool.NewSetWithin(limits, tools...)
+	return tool.NewSetWithSearch(limits, set.Search(), tools...)
 }
 
 // recordedSpec returns the definition of a tool that answers from the record, without what concerns the execution of a call.
