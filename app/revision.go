@@ -67,11 +67,11 @@ func (r *revision) build(a *App) (err error) {
 	}
 	r.pools = a.pools
 	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
-	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.isDisabled}); err != nil {
+	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
 		return err
 	}
 	if r.runner = r.unattended; a.store != nil {
-		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.isDisabled}); err != nil {
+		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (r *revision) build(a *App) (err error) {
 	if r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit}); err != nil {
 		return err
 	}
-	r.setup.Policy = policy.All(r.setup.Policy, policy.Disabled{Is: a.switches.isDisabled})
+	r.setup.Policy = policy.All(r.setup.Policy, *a.switches.policy())
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log, a.meter)
 	r.setup.Evals = evalsOf(cfg)

@@ -19,7 +19,7 @@ type CallOptions struct {
 	Audit *audit.Log
 	Log   *slog.Logger // nil: discards
 
-	disabled func(tool string) bool // nil: no tool is
+	disabled *policy.Disabled // nil: no tool is
 }
 
 // RunnerOptions returns the options of a [tool.Runner] that calls tools as the configuration says: policy, limits,
@@ -33,7 +33,7 @@ func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error
 		return nil, err
 	}
 	if calls.disabled != nil {
-		pol = policy.All(pol, policy.Disabled{Is: calls.disabled})
+		pol = policy.All(pol, *calls.disabled)
 	}
 	opts := &tool.Options{
 		Policy:   pol,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 )
@@ -35,15 +36,21 @@ type toolSwitches struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex // held while they are read and changed
-	now    atomic.Pointer[map[string]server.DisabledTool]
+	now    atomic.Pointer[disabledTools]
 	failed bool // the last read
+}
+
+// disabledTools is one state of the switches. It never changes.
+type disabledTools struct {
+	version uint64 // grows with each change of the names
+	byName  map[string]server.DisabledTool
 }
 
 var _ server.ToolSwitches = (*toolSwitches)(nil)
 
 func (a *App) openSwitches(ctx context.Context) error {
 	a.switches = &toolSwitches{trail: a.audit, log: a.log}
-	a.switches.now.Store(&map[string]server.DisabledTool{})
+	a.switches.now.Store(&disabledTools{})
 	a.switches.kept, _ = a.store.(store.ValueKeeper)
 	return a.switches.read(ctx)
 }
@@ -65,8 +72,18 @@ func (s *toolSwitches) read(ctx context.Context) error {
 		_ = json.Unmarshal(value, &d) // a tool with an unreadable note is disabled, too
 		next[strings.TrimPrefix(name, disabledPrefix)] = d
 	}
-	s.now.Store(&next)
+	s.set(next)
 	return nil
+}
+
+// set replaces the disabled tools. The caller holds mu.
+func (s *toolSwitches) set(next map[string]server.DisabledTool) {
+	was := s.now.Load()
+	version := was.version
+	if !maps.EqualFunc(was.byName, next, func(server.DisabledTool, server.DisabledTool) bool { return true }) {
+		version++
+	}
+	s.now.Store(&disabledTools{version, next})
 }
 
 // follow reads what other processes on the store have changed, until ctx is done.
@@ -87,15 +104,18 @@ func (s *toolSwitches) follow(ctx context.Context) {
 	}
 }
 
-// isDisabled reports whether a tool is disabled.
-func (s *toolSwitches) isDisabled(tool string) bool {
-	_, off := (*s.now.Load())[tool]
-	return off
+// policy returns the policy that denies the disabled tools.
+func (s *toolSwitches) policy() *policy.Disabled {
+	is := func(tool string) bool {
+		_, off := s.now.Load().byName[tool]
+		return off
+	}
+	return &policy.Disabled{Is: is, Version: func() uint64 { return s.now.Load().version }}
 }
 
 // Disabled implements [server.ToolSwitches].
 func (s *toolSwitches) Disabled(tool string) *server.DisabledTool {
-	d, off := (*s.now.Load())[tool]
+	d, off := s.now.Load().byName[tool]
 	if !off {
 		return nil
 	}
@@ -106,7 +126,10 @@ func (s *toolSwitches) Disabled(tool string) *server.DisabledTool {
 func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.DisabledTool, by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := maps.Clone(*s.now.Load())
+	next := maps.Clone(s.now.Load().byName)
+	if next == nil {
+		next = map[string]server.DisabledTool{}
+	}
 	change, value := "tool_enabled", []byte(nil)
 	if delete(next, tool); off != nil {
 		if len(next) >= maxDisabled {
@@ -128,6 +151,6 @@ func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.Disa
 			return err
 		}
 	}
-	s.now.Store(&next)
+	s.set(next)
 	return nil
 }

@@ -7,7 +7,13 @@ const RuleDisabled = "disabled"
 
 // Disabled is a guard that denies the tools for which Is returns true, such as those that an operator has disabled while runs
 // use them. Is is called for each decision, by several goroutines at once. A nil Is denies every tool.
-type Disabled struct{ Is func(tool string) bool }
+type Disabled struct {
+	Is func(tool string) bool
+	// Version, if not nil, returns a number that has grown whenever Is returns something else than before. It must change after Is
+	// has, or together with it. Runners then call Is for the tools that they offer once for each version, not in each run; they call it for
+	// each call in any case.
+	Version func() uint64
+}
 
 // Tool denies a disabled tool as such: models are not offered it.
 func (d Disabled) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {

@@ -152,7 +152,7 @@ func (ex *runStarter) waitFor(r *http.Request, f *inflightRun) (*event.Result, *
 	case <-r.Context().Done():
 		return nil, nil
 	case <-ex.stopped.Done(): // it is left for a later process
-		return nil, failure(&event.Result{Reason: lathe.ReasonInterrupted})
+		return nil, failureFor(lathe.ReasonInterrupted)
 	}
 }
 

@@ -47,34 +47,43 @@ func (f *historyForm) conversation(size int) string {
 	return b.String()
 }
 
-// The cost of a request grows with its history: bytes per second of requests that are relayed, and of requests that make a run
-// with tools of this server, on four wires. Sockets are not part of it.
-func BenchmarkHistory(b *testing.B) {
+// historyRequest returns a function that makes a request with a history of about size bytes, without sockets, and the length of its body. With
+// tools it is a run with tools of this server; else it is relayed.
+func historyRequest(tb testing.TB, wire string, tools bool, size int) (request func(), length int) {
 	stream := chunk(roleChunk, "null") + strings.Repeat(chunk(`{"content":"word "}`, "null"), 5) + chunk(`{}`, `"stop"`) + usageChunk + "data: [DONE]\n\n"
 	up := transportFunc(func(r *http.Request) (*http.Response, error) {
 		_, err := io.Copy(io.Discard, r.Body)
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(stream)), Request: r}, err
 	})
+	form := historyForms[wire]
+	h := benchGateway(tb, &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: up}, tools, true)
+	body := form.conversation(size)
+	return func() {
+		r := httptest.NewRequest("POST", "http://localhost"+form.path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 {
+			tb.Fatal(w.Code, w.Body)
+		}
+	}, len(body)
+}
+
+// The cost of a request grows with its history: bytes per second of requests that are relayed, and of requests that make a run
+// with tools of this server, on four wires. Sockets are not part of it.
+func BenchmarkHistory(b *testing.B) {
 	for _, mode := range []struct {
 		name, wire string
 		tools      bool
 	}{{"relayed", "chat", false}, {"tools", "chat", true}, {"messages", "messages", true}, {"responses", "responses", true}, {"gemini", "gemini", true}} {
 		for _, size := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 			b.Run(fmt.Sprintf("%s/%dKB", mode.name, size/1000), func(b *testing.B) {
-				form := historyForms[mode.wire]
-				h := benchGateway(b, &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: up}, mode.tools, true)
-				body := form.conversation(size)
-				b.SetBytes(int64(len(body)))
+				request, length := historyRequest(b, mode.wire, mode.tools, size)
+				b.SetBytes(int64(length))
 				b.ReportAllocs()
 				before := cpuTime()
 				for b.Loop() {
-					r := httptest.NewRequest("POST", "http://localhost"+form.path, strings.NewReader(body))
-					r.Header.Set("Content-Type", "application/json")
-					w := httptest.NewRecorder()
-					h.ServeHTTP(w, r)
-					if w.Code != 200 {
-						b.Fatal(w.Code, w.Body)
-					}
+					request()
 				}
 				b.ReportMetric(float64(cpuTime()-before)/float64(b.N)/1e6, "cpu-ms/op")
 			})

@@ -162,6 +162,12 @@ func ended(res *event.Result) *problem {
 	return p
 }
 
+// failureFor returns the problem of a run that ended for reason and has no result. It is not inlined: the results would take 500 bytes of
+// the stack of each open stream (see stream).
+//
+//go:noinline
+func failureFor(reason lathe.Reason) *problem { return failure(&event.Result{Reason: reason}) }
+
 func failure(res *event.Result) *problem {
 	code := lathe.CodeOf(res.Err)
 	switch res.Reason {

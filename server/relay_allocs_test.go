@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -100,21 +101,54 @@ func TestShortRequestsAllocateLittle(t *testing.T) {
 		{"with a call, streamed", true, true, 47_000, 228},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			request := shortRequest(t, c.tools, c.stream)
-			bytes, allocs := uint64(math.MaxUint64), uint64(math.MaxUint64)
-			for range 20 { // the least of several batches: others of the process may allocate meanwhile
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				for range batch {
-					request()
-				}
-				runtime.ReadMemStats(&after)
-				bytes, allocs = min(bytes, (after.TotalAlloc-before.TotalAlloc)/batch), min(allocs, (after.Mallocs-before.Mallocs)/batch)
-			}
+			bytes, allocs := leastAllocated(20, batch, shortRequest(t, c.tools, c.stream))
 			if bytes > c.bytes || allocs > c.allocs {
 				t.Errorf("%d bytes and %d allocations, at most %d and %d are allowed", bytes, allocs, c.bytes, c.allocs)
 			}
 			t.Logf("%d bytes, %d allocations", bytes, allocs)
+		})
+	}
+}
+
+// leastAllocated returns the bytes and allocations of one request: the least of several batches, since others of the process may allocate
+// meanwhile.
+func leastAllocated(batches, batch int, request func()) (bytes, allocs uint64) {
+	bytes, allocs = math.MaxUint64, math.MaxUint64
+	for range batches {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range batch {
+			request()
+		}
+		runtime.ReadMemStats(&after)
+		bytes, allocs = min(bytes, (after.TotalAlloc-before.TotalAlloc)/uint64(batch)), min(allocs, (after.Mallocs-before.Mallocs)/uint64(batch))
+	}
+	return bytes, allocs
+}
+
+// The ceilings of what a request with a long history takes beside the sockets, in bytes for a byte of the body and allocations: see
+// historyForm. The figures are those of 2026-11-23 and a tenth more.
+func TestLongHistoriesAllocateLittle(t *testing.T) {
+	for _, c := range []struct {
+		wire   string
+		tools  bool
+		bytes  float64
+		allocs uint64
+	}{
+		{"chat", false, 3.4, 3900},
+		{"chat", true, 3.5, 3950},
+		{"messages", true, 4.0, 5900},
+		{"responses", true, 3.9, 7250},
+		{"gemini", true, 4.4, 7850},
+	} {
+		t.Run(fmt.Sprintf("%s, tools %v", c.wire, c.tools), func(t *testing.T) {
+			request, size := historyRequest(t, c.wire, c.tools, 500_000)
+			bytes, allocs := leastAllocated(10, 1, request)
+			ratio := float64(bytes) / float64(size)
+			if ratio > c.bytes || allocs > c.allocs {
+				t.Errorf("%.2f bytes for a byte and %d allocations, at most %.2f and %d are allowed", ratio, allocs, c.bytes, c.allocs)
+			}
+			t.Logf("%.2f bytes for a byte, %d allocations", ratio, allocs)
 		})
 	}
 }

@@ -91,7 +91,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	case <-r.Context().Done():
 		return
 	case <-h.stopped.Done():
-		c.fail(w, failure(&event.Result{Reason: lathe.ReasonInterrupted}))
+		c.fail(w, failureFor(lathe.ReasonInterrupted))
 		return
 	}
 	if began.err != nil { // the store did not take it

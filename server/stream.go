@@ -254,23 +254,34 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 		c.fail(w, bad)
 		return false
 	}
-	defer func() { leave() }()
-	defer p.close()
-	if m := ex.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-		defer m.AddStreamClients(-1)
+	metrics := ex.opts.Metrics
+	if metrics != nil {
+		metrics.AddStreamClients(1)
 	}
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	if f.detach || j.holds != nil {                         // else its run ends when the client leaves, or the server
-		defer context.AfterFunc(r.Context(), p.nudge)()
-		defer context.AfterFunc(ex.stopped, p.nudge)()
+	var unwatch func()
+	if f.detach || j.holds != nil { // else its run ends when the client leaves, or the server
+		gone, stopping := context.AfterFunc(r.Context(), p.nudge), context.AfterFunc(ex.stopped, p.nudge)
+		unwatch = func() { gone(); stopping() }
 	}
 	out.last = time.Now()
 	quiet := time.AfterFunc(ex.opts.Limits.KeepAlive, func() {
 		p.late.Store(true)
 		p.nudge()
 	})
-	defer quiet.Stop()
+	// It is one deferred call: each takes 48 bytes of the stack, and with some hundred more than now the stack of each open stream
+	// grows from 8 to 16 KiB when net/http writes the head of the answer.
+	defer func() {
+		quiet.Stop()
+		if unwatch != nil {
+			unwatch()
+		}
+		_ = rc.SetWriteDeadline(time.Time{}) // the connection may be used again
+		if metrics != nil {
+			metrics.AddStreamClients(-1)
+		}
+		p.close()
+		leave()
+	}()
 	held := int64(-1) // the event after which the stream was held open last
 	for {
 		<-p.wake
@@ -297,7 +308,7 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 			c.code = "slow_reader"
 			return false
 		case broken: // the run ends when this returns, unless it is detached
-			bad = failure(&event.Result{Reason: lathe.ReasonInternal})
+			bad = failureFor(lathe.ReasonInternal)
 			if !out.started && len(b) == 0 {
 				enc.header(w.Header())
 				c.fail(w, bad)
@@ -328,7 +339,7 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 			}
 			b = enc.appendEnd(b, f.res, bad)
 		case f.detach && ex.stopped.Err() != nil: // it is left for a later process
-			bad = failure(&event.Result{Reason: lathe.ReasonInterrupted})
+			bad = failureFor(lathe.ReasonInterrupted)
 			b, over = enc.appendEnd(b, nil, bad), true
 		case p.late.Swap(false):
 			shown = shown || len(b) > 0

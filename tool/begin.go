@@ -71,12 +71,21 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 // Close lets other runs use the memory of w. It is optional; w must not be used after it.
 func (w *Work) Close() {
 	r := w.r
-	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used), tools: view{withheld: emptied(w.tools.withheld)}}
+	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used), tools: view{withheld: emptied(w.tools.withheld), space: emptiedSpecs(w.tools.space)}}
 	r.works.Put(w)
 }
 
 // maxPooled bounds the entries that a list or a map of a Work may have had to be used by another run.
 const maxPooled = 256
+
+// emptiedSpecs returns the memory of a list that judged has used, holding nothing.
+func emptiedSpecs(space []*lathe.ToolSpec) []*lathe.ToolSpec {
+	if cap(space) > maxPooledSpecs {
+		return nil
+	}
+	clear(space[:cap(space)])
+	return space[:0]
+}
 
 // emptied returns the memory of list, holding nothing.
 func emptied[T any](list []T) []T {

@@ -27,8 +27,7 @@ const builtinOrigin = "builtin"
 
 // begin decides whether the run defers its tools, and lists its definitions.
 func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	var space [32]*lathe.ToolSpec
-	specs := v.judged(space[:0])
+	specs := v.judged()
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs, false)
 	if search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, limits.MaxTools) && full.size() <= min(search.AboveBytes, limits.MaxToolsBytes) {

@@ -20,14 +20,15 @@ type view struct {
 	handOver bool        // unknown names are the client's
 	shown    *advertised // nil: not asked for yet
 	withheld []event.WithheldTool
+	space    []*lathe.ToolSpec // empty; the memory that judged uses
 }
 
 // noRegistry is the state of a runner without a set.
 var noRegistry = &registry{}
 
-// open sets the view of a run; its slice of withheld tools is used again.
+// open sets the view of a run; its lists of withheld and of offered tools are used again.
 func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), withheld: v.withheld}
+	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), withheld: v.withheld, space: v.space}
 	if r.set != nil {
 		v.registry = r.set.now.Load()
 	} else {
@@ -75,8 +76,7 @@ func (v *view) advertise() *advertised {
 	if v.shown != nil {
 		return v.shown
 	}
-	var space [32]*lathe.ToolSpec
-	specs := v.judged(space[:0])
+	specs := v.judged()
 	if v.deferral.on {
 		v.shown = v.resent(specs)
 	} else {
@@ -107,11 +107,26 @@ func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return specs
 }
 
-// judged appends the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld.
-func (v *view) judged(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
+// maxPooledSpecs bounds the entries of a list of definitions whose memory another run may use.
+const maxPooledSpecs = 16 << 10
+
+// judged returns the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld. The
+// list is valid until judged is called again.
+func (v *view) judged() []*lathe.ToolSpec {
+	specs := slices.Grow(v.space[:0], len(v.registry.sorted))
+	v.space = specs[:0]
 	v.withheld = v.withheld[:0]
-	for _, e := range v.registry.sorted {
+	verdicts, judged := v.verdicts()
+	for i, e := range v.registry.sorted {
 		if e.spec.Hidden || !v.may(e.spec.Name) || !e.spec.For(v.run.Principal, v.run.Profile) {
+			continue
+		}
+		if judged && !v.tooDeep(e) {
+			if held := verdicts[i]; held != nil {
+				v.withheld = append(v.withheld, *held)
+			} else {
+				specs = append(specs, e.spec)
+			}
 			continue
 		}
 		if held := v.withhold(e); held.Reason != "" {
@@ -126,12 +141,16 @@ func (v *view) judged(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 // withhold returns why a tool is not offered, without a reason if it is. A tool that needs an approval is not offered
 // if no approver is configured.
 func (v *view) withhold(e *entry) event.WithheldTool {
+	if v.tooDeep(e) {
+		return event.WithheldTool{Tool: e.spec.Name, Reason: event.WithheldDepth}
+	}
+	return v.judge(e)
+}
+
+// judge is withhold without regard to the depth of the run.
+func (v *view) judge(e *entry) event.WithheldTool {
 	held := event.WithheldTool{Tool: e.spec.Name}
-	switch {
-	case v.tooDeep(e):
-		held.Reason = event.WithheldDepth
-		return held
-	case e.spec.Owner == lathe.OwnerClient:
+	if e.spec.Owner == lathe.OwnerClient {
 		return held
 	}
 	verdict := judgeTool(v.r.opts.Policy, v.run, e.spec)

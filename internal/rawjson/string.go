@@ -42,11 +42,19 @@ func Text(raw []byte) string {
 	if end, ascii := plainEnd(raw, 1); ascii && end == len(raw)-1 && raw[end] == '"' {
 		return string(raw[1:end])
 	}
-	out := AppendUnquoteLossy(make([]byte, 0, len(raw)), raw)
-	if len(out) < len(raw)-len(raw)/4 {
-		return string(out) // most of it was escapes
+	return textOf(AppendUnquoteLossy(make([]byte, 0, len(raw)), raw))
+}
+
+// CompactText returns what [AppendCompact] appends.
+func CompactText(raw []byte) string { return textOf(AppendCompact(make([]byte, 0, len(raw)), raw)) }
+
+// textOf returns the text of b, to which nothing else may refer, in its memory, or in memory of its own if b uses less than three
+// quarters of it.
+func textOf(b []byte) string {
+	if len(b) < cap(b)-cap(b)/4 {
+		return string(b)
 	}
-	return unsafe.String(unsafe.SliceData(out), len(out)) // which nothing else refers to
+	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {

@@ -97,3 +97,15 @@ func TestTextIsEmptyForOtherValues(t *testing.T) {
 		}
 	}
 }
+
+func TestCompactText(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{"", "{}", ` { "a" : [ 1 , "b c" ] } `, `{"a":` + strings.Repeat(" ", 100) + `1}`, "{\"a\":\"" + strings.Repeat("x y", 50) + "\"}"} {
+		given := []byte(raw)
+		got, want := CompactText(given), string(AppendCompact(nil, given))
+		clear(given)
+		if got != want {
+			t.Errorf("CompactText(%q) = %q, want %q", raw, got, want)
+		}
+	}
+}

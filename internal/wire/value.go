@@ -121,7 +121,43 @@ func ParseString(v []byte, param string) (string, *APIError) {
 	if Kind(v) != '"' {
 		return "", BadRequest(param, "Must be a string.")
 	}
+	if s := word(v); s != "" {
+		return s, nil
+	}
 	return rawjson.Text(v), nil
+}
+
+// word returns the text of a literal that is in most messages of a request, and "" for any other. It allocates nothing.
+func word(v []byte) string {
+	switch string(v) {
+	case `"user"`:
+		return "user"
+	case `"assistant"`:
+		return "assistant"
+	case `"model"`:
+		return "model"
+	case `"tool"`:
+		return "tool"
+	case `"system"`:
+		return "system"
+	case `"text"`:
+		return "text"
+	case `"tool_use"`:
+		return "tool_use"
+	case `"tool_result"`:
+		return "tool_result"
+	case `"message"`:
+		return "message"
+	case `"input_text"`:
+		return "input_text"
+	case `"output_text"`:
+		return "output_text"
+	case `"function_call"`:
+		return "function_call"
+	case `"function_call_output"`:
+		return "function_call_output"
+	}
+	return ""
 }
 
 // ParseBool parses true or false.

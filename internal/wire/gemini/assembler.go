@@ -340,7 +340,7 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	case p.data == "text":
 		return a.addText(dst, rawjson.AppendQuote(nil, p.text), p.thought, p.signature, p.rest)
 	case p.data == "functionCall":
-		return a.takeCall(dst, p)
+		return a.takeCall(dst, &p)
 	case p.data == "" && len(p.rest) == 0:
 		return a.addText(dst, nil, p.thought, p.signature, nil)
 	}

@@ -90,7 +90,7 @@ func (a *Assembler) arguments(args []byte) string {
 			return rawjson.Text(args)
 		}
 	}
-	return string(compact(args))
+	return rawjson.CompactText(args)
 }
 
 // continueCall adds a piece to the call whose arguments are streamed.

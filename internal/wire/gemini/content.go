@@ -38,6 +38,11 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 	}
 	c := &conversation{r: r, messages: r.Messages, ids: map[string]int{}, byID: map[string][]int{}, byName: map[string][]int{}}
 	i := 0
+	for range r.index.Elements(v) {
+		i++
+	}
+	c.messages = slices.Grow(c.messages, min(i, len(v)/200)) // most contents are longer
+	i = 0
 	for el := range r.index.Elements(v) {
 		dropped := len(r.Dropped)
 		if err := c.add(el); err != nil {
@@ -119,7 +124,7 @@ func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIErr
 			return err
 		}
 		p.signature = opened(p.signature)
-		return c.addModelPart(m, p)
+		return c.addModelPart(m, &p)
 	})
 	if seen == 0 {
 		c.r.drop("")
@@ -234,7 +239,7 @@ func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIErro
 		}
 		switch p.data {
 		case "functionResponse":
-			t, err := c.r.parseResult(p)
+			t, err := c.r.parseResult(&p)
 			if err != nil {
 				return err
 			}

@@ -98,6 +98,9 @@ type fewMembers [4]member
 // kept returns a copy of the member.
 func (m *member) kept() lathe.Member { return lathe.Member{Name: m.name, Value: bytes.Clone(m.value)} }
 
+// member is kept without the copy: the value is part of the request.
+func (m *member) member() lathe.Member { return lathe.Member{Name: m.name, Value: m.value} }
+
 // get returns the member of obj under its camel case or its snake case name; nil if there is none, or null.
 func get(obj []byte, name string) []byte {
 	v, ok := rawjson.Get(obj, name)

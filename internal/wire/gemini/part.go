@@ -34,13 +34,13 @@ type rawPart struct {
 
 // parsePart reads the members of a part. A part has at most one member with data. Its errors begin at the part, as do those of the
 // other functions that read one.
-func parsePart(index *rawjson.Index, v []byte) (*rawPart, *wire.APIError) {
+func parsePart(index *rawjson.Index, v []byte) (rawPart, *wire.APIError) {
+	p := rawPart{whole: v}
 	var few fewMembers
 	members, err := partNames.read(few[:0], index, v, "")
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	p := &rawPart{whole: v}
 	for i := range members {
 		m := &members[i]
 		switch m.name {
@@ -54,7 +54,7 @@ func parsePart(index *rawjson.Index, v []byte) (*rawPart, *wire.APIError) {
 				continue
 			}
 			if p.data != "" {
-				return nil, wire.BadRequest("", "A part has one of %s and %s, not both.", p.data, m.name)
+				return p, wire.BadRequest("", "A part has one of %s and %s, not both.", p.data, m.name)
 			}
 			p.data, p.value = m.name, m.value
 			if m.name == "text" {
@@ -64,7 +64,7 @@ func parsePart(index *rawjson.Index, v []byte) (*rawPart, *wire.APIError) {
 			}
 		}
 		if err != nil {
-			return nil, err
+			return p, err
 		}
 	}
 	return p, nil
@@ -177,9 +177,9 @@ func (r *reader) parseCall(p *rawPart) (lathe.ToolCall, *wire.APIError) {
 			if wire.Kind(m.value) != '{' {
 				err = wire.BadRequest(m.name, "Must be an object.")
 			}
-			c.Arguments = string(compact(m.value))
+			c.Arguments = rawjson.CompactText(m.value)
 		default:
-			rest = append(rest, m.kept())
+			rest = append(rest, m.member())
 		}
 		if err != nil {
 			return c, wire.Within(p.data, err)
@@ -213,12 +213,12 @@ func (r *reader) parseResult(p *rawPart) (lathe.ToolResult, *wire.APIError) {
 		case "response":
 			var simple bool
 			if simple, err = readResponse(r.index, &t, m.value, m.name); err == nil && !simple {
-				rest = append(rest, m.kept())
+				rest = append(rest, m.member())
 			}
 		case "parts":
 			err = r.parseResultParts(&t, m.value, m.name)
 		default:
-			rest = append(rest, m.kept())
+			rest = append(rest, m.member())
 		}
 		if err != nil {
 			return t, wire.Within(p.data, err)
@@ -246,12 +246,12 @@ func readResponse(index *rawjson.Index, t *lathe.ToolResult, v []byte, at string
 			t.Content = rawjson.Text(members[0].value)
 			return true, nil
 		}
-		t.Content = string(compact(members[0].value))
+		t.Content = rawjson.CompactText(members[0].value)
 	default:
 		for i := range members {
 			t.IsError = t.IsError || members[i].name == "error" && string(members[i].value) != `""` && string(members[i].value) != "false"
 		}
-		t.Content = string(compact(v))
+		t.Content = rawjson.CompactText(v)
 	}
 	return false, nil
 }
@@ -272,10 +272,14 @@ func (r *reader) parseResultParts(t *lathe.ToolResult, v []byte, at string) *wir
 	})
 }
 
-// appendInner appends the unknown members of the object name as one member, if there are any.
+// appendInner appends the unknown members of the object name as one member with copies of their values, if there are any.
 func appendInner(dst []lathe.Member, name string, inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return dst
 	}
-	return append(dst, lathe.Member{Name: name, Value: append(wire.AppendMembers([]byte{'{'}, inner, nil), '}')})
+	size := len("{}")
+	for i := range inner {
+		size += len(inner[i].Name) + len(inner[i].Value) + len(`"":,`)
+	}
+	return append(dst, lathe.Member{Name: name, Value: append(wire.AppendMembers(append(make([]byte, 0, size), '{'), inner, nil), '}')})
 }

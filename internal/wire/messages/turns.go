@@ -25,9 +25,13 @@ func (r *reader) readMessages(v []byte) ([]lathe.Message, *wire.APIError) {
 	if err := wire.NeedArray(v, "messages"); err != nil {
 		return nil, err
 	}
-	var out []lathe.Message
-	var s step
 	i := 0
+	for range r.index.Elements(v) {
+		i++
+	}
+	out := make([]lathe.Message, 0, min(i, len(v)/200)) // most messages are longer
+	var s step
+	i = 0
 	for el := range r.index.Elements(v) {
 		dropped := len(r.Dropped)
 		m, results, err := r.readMessage(el)
@@ -99,7 +103,10 @@ func (s *step) flush(out []lathe.Message) []lathe.Message {
 		out = append(out, lathe.Message{Role: lathe.RoleTool, Wire: lathe.WireMessages, Parts: []lathe.Part{res}})
 	}
 	out = append(out, s.others...)
-	*s = step{}
+	clear(s.results)
+	clear(s.others)
+	clear(s.ids)
+	s.results, s.others = s.results[:0], s.others[:0]
 	return out
 }
 
@@ -113,7 +120,7 @@ func appendMerged(out []lathe.Message, m lathe.Message) []lathe.Message {
 }
 
 func mergeNeighbours(in []lathe.Message) []lathe.Message {
-	out := in[:1:1]
+	out := append(make([]lathe.Message, 0, len(in)), in[0])
 	for _, m := range in[1:] {
 		if m.Role == lathe.RoleTool {
 			out = append(out, m)

@@ -358,10 +358,7 @@ func needObject(v []byte, param string) *APIError {
 }
 
 func parseString(v []byte, param string) (string, *APIError) {
-	if kind(v) != '"' {
-		return "", wire.BadRequest(param, "Must be a string.")
-	}
-	return rawjson.Text(v), nil
+	return wire.ParseString(v, param)
 }
 
 func parseBool(v []byte, param string) (bool, *APIError) {

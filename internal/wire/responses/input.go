@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,6 +58,11 @@ func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
 	default:
 		return wire.BadRequest("input", "Must be a string or an array of items.")
 	}
+	n := len(r.turns)
+	for _, t := range r.turns {
+		n += len(t.results)
+	}
+	r.Messages = slices.Grow(r.Messages, n)
 	for _, t := range r.turns {
 		if t.message.Role == lathe.RoleAssistant && len(t.message.Parts) == 0 {
 			continue
