@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"unicode/utf8"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/delta"
 )
@@ -80,6 +82,15 @@ func newHarmony(o Options) Parser {
 func (h *harmony) Anomalies() Anomalies { return h.count }
 
 func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if h.state == harmonyArgs && h.inside(text) {
+		h.kept = appendKept(h.kept, text)
+		return delta.Append(dst, lathe.DeltaCallArgs, h.calls-1, text)
+	}
+	return h.take(dst, text)
+}
+
+// take is Append for all pieces that lie not inside of a string of arguments.
+func (h *harmony) take(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.state == harmonyText || h.state == harmonyArgs && len(h.shut) == 0 && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
 		if lead, run, ok := h.runs(text); ok {
 			if lead != "" {
@@ -92,6 +103,15 @@ func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
 		}
 	}
 	return h.feed(dst, text, h.run)
+}
+
+// inside reports whether text, a piece of arguments, lies inside of a string of theirs, and contains no mark, nor its beginning at the end: most pieces of
+// long arguments. It may return false for such a text. Nothing needs to be done with it but to pass it on.
+func (h *harmony) inside(text string) bool {
+	m, n := h.marks, len(text)
+	return h.js.state == jsonString && !h.raw && n > 0 && h.held == "" && h.nrune == 0 && len(h.shut) == 0 &&
+		m.next >= 0 && m.only >= 0 && text[n-1] < utf8.RuneSelf && text[n-1] != byte(m.only) && n <= h.opts.MaxPayloadBytes-len(h.kept) &&
+		inStringWithout(text, byte(m.next))
 }
 
 // piece appends text of the open message.

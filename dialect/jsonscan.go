@@ -266,27 +266,51 @@ func (j *jsonScan) valueEnd() {
 	}
 }
 
-func shortEscape(c byte) bool {
-	switch c {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return true
-	}
-	return false
-}
+func shortEscape(c byte) bool { return shortEscapes[c] }
+
+// shortEscapes has the bytes that may follow a backslash, but for u.
+var shortEscapes = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 // inString reports whether s, which follows the opening quote of a string, ends inside of that string and not in an escape. It
 // may return false for such a text.
-func inString(s string) bool {
-	for {
-		n := plainRun(s)
-		if n == len(s) {
-			return true
+func inString(s string) bool { return inStringWithout(s, 0) }
+
+// inStringWithout is inString for a text that does not contain stop, a byte that may not follow a backslash; for other texts it returns false. It reads eight bytes at a time, also
+// behind an escape and at the end, where what is missing is taken for spaces.
+func inStringWithout(s string, stop byte) bool {
+	const ones, tops, spaces = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
+	n, stopped := len(s), ones*uint64(stop)
+	for i := 0; i < n; {
+		var w uint64
+		switch rest := n - i; {
+		case rest >= 8:
+			w = word(s[i : i+8])
+		case n >= 8:
+			w = word(s[n-8:n])>>(64-8*rest) | spaces<<(8*rest)
+		default:
+			w = spaces
+			for k := n - 1; k >= i; k-- {
+				w = w<<8 | uint64(s[k])
+			}
 		}
-		if s[n] != '\\' || n+1 == len(s) || !shortEscape(s[n+1]) {
+		v := w ^ stopped
+		found := stops(w) | (v-ones)&^v&tops
+		if found == 0 {
+			i += 8
+			continue
+		}
+		if i += bits.TrailingZeros64(found) / 8; s[i] != '\\' || i+1 == n || !shortEscape(s[i+1]) {
 			return false
 		}
-		s = s[n+2:]
+		i += 2
 	}
+	return true
+}
+
+// word returns the eight bytes of s as a number, the first in the lowest bits.
+func word(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // plainRun returns how many bytes at the front of s are neither a quote, a backslash nor a control character.
