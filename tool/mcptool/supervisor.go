@@ -232,12 +232,12 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 			st.State = ToolBlocked
 		default:
 			t := old[st.Name]
-			if t == nil || t.digest != d.digest || t.name != d.name {
+			if t == nil || t.digest != d.digest || t.name != d.name { // else it has passed the check
 				t = newRemote(s, d)
-			}
-			if _, err := tool.NewSet(t); err != nil {
-				st.State, st.Reason = ToolRefused, causeOf(err).Error()
-				break
+				if _, err := tool.NewSet(t); err != nil {
+					st.State, st.Reason = ToolRefused, causeOf(err).Error()
+					break
+				}
 			}
 			st.State = ToolReady
 			live[st.Name] = t
