@@ -43,7 +43,7 @@ func (t Tools) ToolVersion(self lathe.Policy) (version uint64, ok bool) {
 
 // ToolVersion returns what Version returns, and false if Version is nil: see [ToolVersion].
 func (d Disabled) ToolVersion(self lathe.Policy) (version uint64, ok bool) {
-	if version, ok = fixed[Disabled](self); !ok || d.Version == nil {
+	if _, ok = fixed[Disabled](self); !ok || d.Version == nil {
 		return 0, false
 	}
 	return d.Version(), true
