@@ -15,8 +15,8 @@ func ToolVersion(p lathe.Policy) (version uint64, ok bool) {
 	return v.ToolVersion(p)
 }
 
-// The policies of this package have one version for ever, unless they ask others. A type that embeds one of them has its method, too,
-// and may have a Tool of its own: self tells it.
+// The version of a policy of this package does not change, unless the policy calls other policies. A type that embeds one of them has its
+// method, too, and may have a Tool of its own: self shows whether that is so.
 
 // ToolVersion returns 0 and true: see [ToolVersion].
 func (allowAll) ToolVersion(self lathe.Policy) (uint64, bool) { return fixed[allowAll](self) }

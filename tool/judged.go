@@ -54,7 +54,7 @@ func (v *view) verdicts() (held []*event.WithheldTool, ok bool) {
 	return held, true
 }
 
-// toolVersion asks p for its version. A policy that panics has none.
+// toolVersion asks p for its version. If p panics, ok is false.
 func toolVersion(p ToolVersioner, self lathe.Policy) (version uint64, ok bool) {
 	defer func() {
 		if recover() != nil {

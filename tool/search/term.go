@@ -92,7 +92,7 @@ var suffixes = []struct{ end, to string }{
 const minStem = 3
 
 // stem removes an English suffix of a word in lower case, so that convert, converts, converted, converting and conversion
-// come near each other. It is no linguistic analysis: it makes equal what is likely to mean the same.
+// have equal or similar stems. It is no linguistic analysis: words that are likely to have the same meaning become equal.
 func stem(word []byte) []byte {
 	if len(word) <= minStem || !isASCIILetter(word[len(word)-1]) {
 		return word
