@@ -65,6 +65,9 @@ func (r *revision) build(a *App) (err error) {
 	for _, name := range UnknownSearchTools(cfg, set) {
 		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
 	}
+	if decision, withheld := SearchWithheld(cfg); withheld {
+		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
+	}
 	r.pools = a.pools
 	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
 	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {

@@ -16,6 +16,20 @@ func searchOf(cfg *config.Config) tool.Search {
 		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}
 }
 
+// SearchWithheld returns what policy decides about the tool tool_search, and true, if it does not allow it although
+// tools.search is not off: runs then send the definitions of all tools. A rule by principal or labels may decide otherwise for a run.
+func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
+	if cfg.Tools.Search.Mode == string(tool.SearchOff) {
+		return lathe.Allow, false
+	}
+	pol, err := NewPolicy(cfg)
+	if err != nil {
+		return lathe.Deny, false // whoever uses the policy returns the error
+	}
+	decision := pol.Tool(&lathe.RunInfo{}, &lathe.ToolSpec{Name: tool.SearchName, Effect: lathe.ReadOnly, Origin: "builtin"}).Decision
+	return decision, decision != lathe.Allow
+}
+
 // UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module,
 // a worker or a guest may bring one later. Names of tools of configured MCP servers count as known.
 func UnknownSearchTools(cfg *config.Config, set *tool.Set) (out []string) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/tool"
 )
 
 func configCommand() *cobra.Command {
@@ -36,7 +37,7 @@ func configCheckCommand() *cobra.Command {
 			for _, w := range cfg.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
 			}
-			if len(cfg.Tools.Search.Always) > 0 {
+			if search := &cfg.Tools.Search; len(search.Always) > 0 || search.Mode != string(tool.SearchOff) {
 				set, err := app.NewToolSet(cfg)
 				if err != nil {
 					return err

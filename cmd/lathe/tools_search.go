@@ -94,9 +94,12 @@ tools.search is on or off.`,
 	return cmd
 }
 
-// noteSearch writes a note for each name in tools.search.always that no tool has.
+// noteSearch writes a note for each name in tools.search.always that no tool has, and one if policy withholds the search.
 func noteSearch(w io.Writer, cfg *config.Config, set *tool.Set) {
 	for _, name := range app.UnknownSearchTools(cfg, set) {
 		fmt.Fprintf(w, "note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
+	}
+	if decision, withheld := app.SearchWithheld(cfg); withheld {
+		fmt.Fprintf(w, "note: policy decides %s about tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search\n", decision)
 	}
 }
