@@ -166,3 +166,51 @@ func TestCopiesChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// While the parts of an answer are read, the literal that they are compared with changes. What is read of the parts does not.
+func TestEqualTextsAreReadAfterOthers(t *testing.T) {
+	t.Parallel()
+	text := func(letter string, n int) string { return strings.Repeat(letter, n*minKnown) + "]}" }
+	message := func(texts ...string) string {
+		for i, s := range texts {
+			texts[i] = `{"type":"output_text","text":"` + s + `","annotations":[]}`
+		}
+		return `{"type":"message","role":"assistant","status":"completed","content":[` + strings.Join(texts, ",") + `]}`
+	}
+	call := func(text string) string {
+		return `{"type":"function_call","call_id":"c_` + text[:1] + `","name":"f","status":"completed","arguments":"[\"` + text + `\"]"}`
+	}
+	long, short, twice := text("c", 8), text("b", 2), text("a", 4)
+	event := `{"type":"response.output_item.done","output_index":%d,"item":%s}`
+	for name, output := range map[string][]string{
+		"parts": {message(long), message(short), message(twice, twice)},
+		"items": {message(long), message(short), message(twice), message(twice)},
+		"calls": {call(long), call(short), call(twice), call(twice)},
+	} {
+		body := `{"id":"r_1","model":"m","status":"completed","output":[` + strings.Join(output, ",") + `]}`
+		whole, streamed := Codec{}.NewAssembler(nil), Codec{}.NewAssembler(nil)
+		_, answer, err := whole.Complete(nil, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The items after the second are in the last event only.
+		for _, e := range []string{fmt.Sprintf(event, 0, output[0]), fmt.Sprintf(event, 1, output[1]), `{"type":"response.completed","response":` + body + `}`} {
+			if _, err := streamed.Append(nil, "", []byte(e)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end, err := streamed.Finish(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range []*lathe.Finish{answer, end} {
+			got := f.Message.Text()
+			for _, c := range f.Message.Calls() {
+				got += c.Arguments[2 : len(c.Arguments)-2] // without brackets and quotes
+			}
+			if want := long + short + twice + twice; got != want {
+				t.Errorf("%s, %d: read %d bytes, want %d", name, i, len(got), len(want))
+			}
+		}
+	}
+}

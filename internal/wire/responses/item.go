@@ -188,7 +188,11 @@ func (a *Assembler) isCopy(b *strings.Builder, v []byte) bool {
 // compared records that the JSON string v stands for the text in b.
 func (a *Assembler) compared(b *strings.Builder, v []byte) {
 	c := &a.copied
-	c.text, c.size, c.literal, c.simple = b, b.Len(), append(c.literal[:0], v...), false
+	literal := c.literal[:0]
+	if c.known() != nil {
+		literal = nil // an iterator over the parts of the event may still compare with the former bytes
+	}
+	c.text, c.size, c.literal, c.simple = b, b.Len(), append(literal, v...), false
 }
 
 // withoutString returns obj with "" in the place of v, a string in it.
