@@ -67,6 +67,7 @@ func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	if err != nil {
 		return nil, invalid("reload", err)
 	}
+	next.log = g.opts.Log
 	return g.work.replace(next), nil
 }
 

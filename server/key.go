@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sort"
@@ -59,6 +60,7 @@ type setup struct {
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
 	waiting *approval.Sentence
+	log     *slog.Logger  // of the server; nil while a setup is only checked
 	users   int           // requests and runs that use it; guarded by the mutex of work, as unused is
 	unused  chan struct{} // closed when it was replaced and nothing uses it any more
 }

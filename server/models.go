@@ -29,6 +29,7 @@ func (c *caller) model(name string) (*Model, *problem) {
 	m, err := c.setup.Models.Model(name)
 	switch {
 	case err != nil && lathe.CodeOf(err) != lathe.CodeNotFound:
+		c.setup.log.Error("a model cannot be used", "request_id", c.requestID, "model", name, "error", err)
 		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the server's log says why.", NoRetry: true}
 	case err != nil:
 		return nil, &problem{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "There is no such model; GET /v1/models lists them." + mean(name, c.modelNames())}
