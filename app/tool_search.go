@@ -24,7 +24,7 @@ func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 	}
 	pol, err := NewPolicy(cfg)
 	if err != nil {
-		return lathe.Deny, false // whoever uses the policy returns the error
+		return lathe.Deny, false // NewRunner returns the error
 	}
 	decision := pol.Tool(&lathe.RunInfo{}, &lathe.ToolSpec{Name: tool.SearchName, Effect: lathe.ReadOnly, Origin: "builtin"}).Decision
 	return decision, decision != lathe.Allow

@@ -106,10 +106,10 @@ func (s *Set) checkRegistry(r *registry) error {
 	}
 	specs := r.specs()
 	if len(specs) > s.search.MaxDeferred {
-		return fmt.Errorf("%d tools, and max_deferred of tool search is %d: %s", len(specs), s.search.MaxDeferred, countByOrigin(specs))
+		return fmt.Errorf("%d tools, and tools.search.max_deferred is %d: %s", len(specs), s.search.MaxDeferred, countByOrigin(specs))
 	}
 	if size := definitionsSize(specs); size > s.search.MaxDeferredBytes {
-		return fmt.Errorf("the definitions have %d bytes, and max_deferred_bytes of tool search is %d: %s", size, s.search.MaxDeferredBytes, byOrigin(specs, definitionSize))
+		return fmt.Errorf("the definitions have %d bytes, and tools.search.max_deferred_bytes is %d: %s", size, s.search.MaxDeferredBytes, byOrigin(specs, definitionSize))
 	}
 	return nil
 }

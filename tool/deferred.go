@@ -83,7 +83,7 @@ func (v *view) base(full *advertised, search *lathe.ToolSpec, opts *RunOptions, 
 			slices.ContainsFunc(s.Always, func(pattern string) bool { return policy.Match(pattern, spec.Name) })
 	}
 	var base []*lathe.ToolSpec
-	space := room{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
+	space := capacity{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
 	space.take(search)
 	for _, spec := range v.client {
 		space.bytes -= definitionSize(spec)
@@ -114,11 +114,11 @@ func (v *view) base(full *advertised, search *lathe.ToolSpec, opts *RunOptions, 
 	return base
 }
 
-// A room is what the limits on definitions leave for further ones.
-type room struct{ tools, bytes int }
+// A capacity is what the limits on definitions leave for further ones.
+type capacity struct{ tools, bytes int }
 
-// take reports whether the definition has room, and takes that.
-func (r *room) take(spec *lathe.ToolSpec) bool {
+// take reports whether the definition fits, and subtracts its size if it does.
+func (r *capacity) take(spec *lathe.ToolSpec) bool {
 	size := definitionSize(spec)
 	if r.tools < 1 || size > r.bytes {
 		return false
@@ -128,17 +128,17 @@ func (r *room) take(spec *lathe.ToolSpec) bool {
 	return true
 }
 
-// room returns the room for tools to load.
-func (d *deferral) room() room {
+// capacity returns what the limits leave for tools to load.
+func (d *deferral) capacity() capacity {
 	loaded := len(d.sent.specs) - d.sent.sorted
-	return room{tools: min(d.search.MaxLoaded-loaded, d.limits.MaxTools-len(d.sent.specs)), bytes: d.limits.MaxToolsBytes - d.sent.size()}
+	return capacity{tools: min(d.search.MaxLoaded-loaded, d.limits.MaxTools-len(d.sent.specs)), bytes: d.limits.MaxToolsBytes - d.sent.size()}
 }
 
 // send makes the list the one that is sent from now on.
 func (v *view) send(list *advertised) {
 	d := &v.deferral
 	v.shown, d.sent = list, list
-	d.entry = &entry{tool: &searcher{spec: d.spec, full: d.full, sent: list, room: d.room(), limits: d.limits}, spec: d.spec, args: searchArguments(), show: showAll}
+	d.entry = &entry{tool: &searcher{spec: d.spec, full: d.full, sent: list, capacity: d.capacity(), limits: d.limits}, spec: d.spec, args: searchArguments(), show: showAll}
 }
 
 // append sends the definitions of the named tools, too, in that order. It skips names that cannot be found and those that are
@@ -206,7 +206,7 @@ func load(c *call) {
 	}
 	var names []string
 	if c.entry.spec != d.spec {
-		if space := d.room(); space.take(c.entry.spec) {
+		if space := d.capacity(); space.take(c.entry.spec) {
 			names = []string{c.entry.spec.Name}
 		}
 	} else if c.code == "" && c.toolCode == "" && c.source == fromTool && !c.noop {

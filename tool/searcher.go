@@ -53,7 +53,7 @@ type searcher struct {
 	spec   *lathe.ToolSpec
 	full   *advertised // what can be found
 	sent   *advertised // what the model has the definitions of
-	room   room        // for what is not in sent
+	capacity   capacity        // for what is not in sent
 	limits lathe.Limits
 }
 
@@ -114,7 +114,7 @@ const maxTail = 128
 // stays below the limit on outputs: definitions that do not fit into it are left out, then further tools. The model gets the
 // definition of a tool in tools with its next request, in any case.
 func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int) []byte {
-	room, limited := s.room, false
+	capacity, limited := s.capacity, false
 	most := s.limits.MaxOutputBytes - maxTail
 	json := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys}
 	b := append(make([]byte, 0, 4<<10), `{"tools":[`...)
@@ -122,7 +122,7 @@ func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int) []byte {
 	n := 0
 	var left []*lathe.ToolSpec
 	for _, spec := range found {
-		before, after := len(b), room
+		before, after := len(b), capacity
 		if s.sent.find(spec.Name) == nil && !after.take(spec) {
 			limited, left = true, append(left, spec)
 			continue
@@ -137,7 +137,7 @@ func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int) []byte {
 			b, left = b[:before], append(left, spec)
 			continue
 		}
-		room = after
+		capacity = after
 		n++
 	}
 	b = append(b, `],"more":[`...)
