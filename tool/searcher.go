@@ -50,11 +50,11 @@ func searchSpec(n int) *lathe.ToolSpec {
 // A searcher is the tool with which a model searches for the tools of its run. It does not change: a call that its runner has
 // abandoned may still use it.
 type searcher struct {
-	spec   *lathe.ToolSpec
-	full   *advertised // what can be found
-	sent   *advertised // what the model has the definitions of
-	capacity   capacity        // for what is not in sent
-	limits lathe.Limits
+	spec     *lathe.ToolSpec
+	full     *advertised // what can be found
+	sent     *advertised // what the model has the definitions of
+	capacity capacity    // for what is not in sent
+	limits   lathe.Limits
 }
 
 // Spec implements [lathe.Tool].
