@@ -83,7 +83,7 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	}
 	s := &Memory{maxEvents: o.MaxEvents, now: o.Now, nodes: map[string]advertised{}, watchers: watchers{}}
 	s.kept = journals{maxRuns: o.MaxRuns, maxFinished: o.MaxFinished, maxBytes: o.MaxBytes, share: max(o.Share, 1), now: o.Now,
-		runs: map[string]*journal{}, usages: map[string]*usage{}, finished: list.New(), gone: map[string]GoneError{}}
+		runs: map[string]*journal{}, usages: map[string]*usage{}, finished: list.New(), gone: newGoneRuns()}
 	s.CallQueue = newCallQueue(o.Now, func(runID string) bool {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
@@ -226,7 +226,7 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 	defer s.mu.Unlock()
 	s.kept.forget(runID)
 	s.RequestRecords.forget(func(id string) bool { return id == runID })
-	delete(s.kept.gone, runID)
+	s.kept.gone.remove(runID)
 	return nil
 }
 

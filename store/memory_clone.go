@@ -49,6 +49,7 @@ func clone(e event.Event, shared *inputs) (event.Event, error) {
 		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d
+		c.Request = nil // for sinks only: it would hold the conversation and the memory of the run
 		e.Data = &c
 	case *event.ModelCallFinished:
 		c := *d

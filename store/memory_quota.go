@@ -3,7 +3,6 @@ package store
 import (
 	"container/list"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -19,11 +18,11 @@ type journals struct {
 	removed              func(runID string) // called for each run that is removed
 
 	runs     map[string]*journal
-	bytes    int64                // of all runs
-	usages   map[string]*usage    // by principal; of those that have runs
-	finished *list.List           // of *journal, in the order in which they finished
-	ends     int64                // how often a run has finished
-	gone     map[string]GoneError // the runs that were retired, by id
+	bytes    int64             // of all runs
+	usages   map[string]*usage // by principal; of those that have runs
+	finished *list.List        // of *journal, in the order in which they finished
+	ends     int64             // how often a run has finished
+	gone     goneRuns
 }
 
 // A holding counts the runs of one principal.
@@ -213,33 +212,16 @@ func (k *journals) goesOn(j *journal) {
 	j.of.done -= j.bytes
 }
 
-// maxGone bounds the records of removed runs. Beyond it those of the principal that has most are removed.
-const maxGone = 10_000
-
 // retire removes a run and records that it was removed.
 func (k *journals) retire(runID string) {
-	if len(k.gone) >= maxGone {
-		k.forgetGone()
-	}
-	k.gone[runID] = GoneError{RunID: runID, Principal: k.runs[runID].sum.Run.Principal, Time: k.now().UTC()}
+	k.gone.add(runID, k.runs[runID].sum.Run.Principal, k.now())
 	k.forget(runID)
-}
-
-// forgetGone removes the records of removed runs of the principal that has most of them.
-func (k *journals) forgetGone() {
-	has, most := map[string]int{}, ""
-	for _, g := range k.gone {
-		if has[g.Principal]++; has[g.Principal] >= has[most] {
-			most = g.Principal
-		}
-	}
-	maps.DeleteFunc(k.gone, func(_ string, g GoneError) bool { return g.Principal == most })
 }
 
 // missing returns the error for reading a run that does not exist.
 func (k *journals) missing(runID string) error {
-	if g, ok := k.gone[runID]; ok && k.runs[runID] == nil {
-		return &g
+	if g := k.gone.find(runID); g != nil && k.runs[runID] == nil {
+		return g
 	}
 	return lathe.ErrNotFound
 }

@@ -22,14 +22,10 @@ func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	removed := map[string]bool{}
-	for id, g := range s.kept.gone {
-		if principal != "" && g.Principal == principal {
-			delete(s.kept.gone, id)
-			removed[id] = true
-		}
+	if principal != "" {
+		s.RequestRecords.forget(func(id string) bool { g := s.kept.gone.find(id); return g != nil && g.Principal == principal })
+		s.kept.gone.removePrincipal(principal)
 	}
-	s.RequestRecords.forget(func(id string) bool { return removed[id] })
 	return nil
 }
 
