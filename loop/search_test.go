@@ -120,6 +120,18 @@ func TestDefinitionsOfARequestAreAPrefixOfTheNext(t *testing.T) {
 			}
 		}
 		checkLoaded(t, events, requests)
+
+		last := slices.DeleteFunc(requests, func(definitions []string) bool { return len(definitions) == 0 })
+		next := sentRequests{byHistory{textTurn("done")}, &[][]string{}, &[][]lathe.Message{}}
+		in = &loop.Input{Messages: append(slices.Clone(res.History), lathe.User("and now?"))}
+		collect(t, t.Context(), searchLoop(t, next, set), in)
+		got, want := (*next.tools)[0], last[len(last)-1]
+		if len(want) < 11+6 && !slices.Equal(got, want) {
+			t.Errorf("seed %d: the next request of the conversation changes the definitions:\n%s", seed, cmp.Diff(want, got))
+		}
+		if len(got) > 11+6 {
+			t.Errorf("seed %d: the next request has %d definitions, where 6 may be loaded", seed, len(got))
+		}
 	}
 }
 
@@ -207,7 +219,8 @@ func (s sentBytes) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[l
 	return s.byHistory.Generate(ctx, req)
 }
 
-// The history of a conversation keeps the tools that it calls, and not those that were only found.
+// A conversation keeps the tools that it called and found. Of more than max_loaded it keeps those that were used last. An error of a
+// search, text that is not an answer of it, names that the set does not have, and IDs that a server uses again load nothing.
 func TestToolsOfTheHistoryAreLoaded(t *testing.T) {
 	t.Parallel()
 	set := searchedSet(t, 30, tool.Search{Mode: tool.SearchOn})
@@ -223,11 +236,45 @@ func TestToolsOfTheHistoryAreLoaded(t *testing.T) {
 		lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "a", Name: "tool_05", Content: "1"}}},
 		lathe.User("and now?"))
 	_, events := collect(t, t.Context(), searchLoop(t, model, set), in)
-	if got := model.requests()[0].tools; !slices.Equal(got, []string{"tool_05", tool.SearchName}) {
+	if got := model.requests()[0].tools; !slices.Equal(got, []string{tool.SearchName, "tool_09", "tool_05"}) {
 		t.Errorf("sent %q", got)
 	}
-	if d := events[0].Data.(*event.RunStarted).Tools; d.Count != 2 || d.Deferred != 29 {
+	if d := events[0].Data.(*event.RunStarted).Tools; d.Count != 3 || d.Deferred != 28 {
 		t.Errorf("%+v", d)
+	}
+
+	result := func(id, content string, failed bool) lathe.Message {
+		return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: id, Content: content, IsError: failed}}}
+	}
+	calls := func(calls ...lathe.Part) lathe.Message { return lathe.Message{Role: lathe.RoleAssistant, Parts: calls} }
+	answer := func(names ...string) string {
+		return `{"tools":[{"name":"` + strings.Join(names, `"},{"name":"`) + `"}],"more":[{"name":"tool_29"}]}`
+	}
+	for what, tt := range map[string]struct {
+		history []lathe.Message
+		want    string
+	}{
+		"the last ones": {[]lathe.Message{
+			calls(call("1", tool.SearchName, `{}`)), result("1", answer("tool_01", "tool_02", "tool_03"), false),
+			calls(call("2", "tool_04", `{}`)), result("2", "1", false), calls(call("3", "tool_01", `{}`)), result("3", "1", false)}, "tool_01 tool_03 tool_04"},
+		"an error":       {[]lathe.Message{calls(call("1", tool.SearchName, `{}`)), result("1", answer("tool_01"), true)}, ""},
+		"no answer":      {[]lathe.Message{calls(call("1", tool.SearchName, `{}`)), result("1", `{"tools":[{"name":"tool_01"}`, false)}, ""},
+		"unknown names":  {[]lathe.Message{calls(call("1", tool.SearchName, `{}`)), result("1", answer("", "tool_99", "tool_search", "tool_02"), false)}, "tool_02"},
+		"another's text": {[]lathe.Message{calls(call("1", "tool_02", `{}`)), result("1", answer("tool_01"), false)}, "tool_02"},
+		"one ID": {[]lathe.Message{calls(call("1", tool.SearchName, `{}`)), result("1", answer("tool_01"), false),
+			calls(call("1", "tool_02", `{}`)), result("1", answer("tool_03"), false)}, "tool_01 tool_02"},
+	} {
+		model := &script{turns: []turn{textTurn("done")}}
+		in := user("x")
+		in.Messages = append(append(in.Messages, tt.history...), lathe.User("and now?"))
+		collect(t, t.Context(), searchLoop(t, model, searchedSet(t, 30, tool.Search{Mode: tool.SearchOn, MaxLoaded: 3})), in)
+		if len(model.requests()) != 1 {
+			t.Errorf("%s: no request", what)
+			continue
+		}
+		if got := strings.Join(model.requests()[0].tools, " "); got != strings.TrimSpace(tool.SearchName+" "+tt.want) {
+			t.Errorf("%s: sent %q", what, got)
+		}
 	}
 }
 

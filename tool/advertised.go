@@ -20,21 +20,14 @@ type advertised struct {
 	size   func() int    // of the definitions on the wire, computed once
 	hash   func() string // of the definitions, computed once
 
-	indexOnce, searchOnce sync.Once
-	indexed               *search.Index
-	searchDefinition      *lathe.ToolSpec
+	indexOnce sync.Once
+	indexed   *search.Index
 }
 
 // index returns the index over specs, which it makes at the first search.
 func (a *advertised) index() *search.Index {
 	a.indexOnce.Do(func() { a.indexed = search.NewIndex(a.specs) })
 	return a.indexed
-}
-
-// searchSpec returns the definition of the search over specs, always the same one.
-func (a *advertised) searchSpec() *lathe.ToolSpec {
-	a.searchOnce.Do(func() { a.searchDefinition = searchSpec(len(a.specs)) })
-	return a.searchDefinition
 }
 
 // find returns the definition of that name, or nil.
@@ -84,17 +77,11 @@ type listsOf struct {
 	lists    []*advertised // the newest first, at most maxAdvertised
 }
 
-// get returns the list of the specs, which it copies if the list is new. mixed says that tools of a client are among those of the
-// registry, or that the list is the beginning of one conversation. Lists of a former state of the set are dropped, with the
-// definitions that only they hold.
+// get returns the list of the specs, sorted by name, which it copies if the list is new. mixed says that tools of a client are among
+// those of the registry. Lists of a former state of the set are dropped, with the definitions that only they hold.
 func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) *advertised {
 	if mixed {
-		last := l.mixed.Load()
-		if last == nil || !slices.Equal(last.specs, specs) {
-			last = newAdvertised(slices.Clone(specs), len(specs))
-			l.mixed.Store(last)
-		}
-		return last
+		return l.conversation(specs, len(specs))
 	}
 	var kept []*advertised
 	if of := l.ofSet.Load(); of != nil && of.registry == r {
@@ -109,4 +96,16 @@ func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) 
 	// A list that another goroutine stores at the same time may be lost: it is computed again.
 	l.ofSet.Store(&listsOf{r, append([]*advertised{a}, kept[:min(len(kept), maxAdvertised-1)]...)})
 	return a
+}
+
+// conversation returns the list of the specs, of which the first ones, sorted in number, are sorted by name. It copies them if the
+// list is new. Conversations have many different lists: only the last is kept, so that they do not replace the lists of the set,
+// whose indexes are worth keeping.
+func (l *advertisedLists) conversation(specs []*lathe.ToolSpec, sorted int) *advertised {
+	last := l.mixed.Load()
+	if last == nil || last.sorted != sorted || !slices.Equal(last.specs, specs) {
+		last = newAdvertised(slices.Clone(specs), sorted)
+		l.mixed.Store(last)
+	}
+	return last
 }

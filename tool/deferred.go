@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,12 +15,12 @@ import (
 type deferral struct {
 	on       bool // else nothing is deferred, and nothing below is set
 	search   *Search
-	full     *advertised     // what can be found: the tools of the set that the model may be offered
-	spec     *lathe.ToolSpec // of the search, the same for the whole run
-	entry    *entry          // the search over full, as of the last load
-	sent     *advertised     // what was sent last
-	deferred int             // tools whose definitions were not sent when the run began
-	limits   lathe.Limits    // of the run
+	full     *advertised  // what can be found: the tools of the set that the model may be offered
+	entry    *entry       // the search over full, as of the last load
+	sent     *advertised  // what was sent last
+	before   int          // tools of sent that the runs of the history had loaded
+	deferred int          // tools whose definitions were not sent when the run began
+	limits   lathe.Limits // of the run
 }
 
 // builtinOrigin is the origin of the tools of package builtin.
@@ -34,31 +35,30 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 		v.shown = v.list(specs)
 		return
 	}
-	spec := full.searchSpec()
-	if held := v.withholdSearch(spec); held.Reason != "" {
+	if held := v.withholdSearch(); held.Reason != "" {
 		v.withheld = append(v.withheld, held)
 		slices.SortFunc(v.withheld, func(a, b event.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
 		v.shown = v.list(specs)
 		return
 	}
-	base := v.base(full, spec, opts, settings, limits)
-	if len(base) == len(specs) {
+	base, space := v.base(full, settings, limits)
+	loaded := v.loadedBefore(full, base, space, opts)
+	if len(base)+len(loaded) == len(specs) {
 		v.shown = v.list(specs)
 		return
 	}
-	v.deferral = deferral{on: true, search: search, full: full, spec: spec, deferred: len(specs) - len(base), limits: *limits}
-	// Conversations begin with many different lists: only the last is kept, as of lists with tools of a client, so that they do not
-	// replace the lists of the set, whose indexes are worth keeping.
-	v.send(v.r.advertised.get(v.registry, v.withClient(append(base, spec)), true))
+	first := v.withClient(append(base, searchSpec))
+	v.deferral = deferral{on: true, search: search, full: full, before: len(loaded), deferred: len(specs) - len(base) - len(loaded), limits: *limits}
+	v.send(v.r.advertised.conversation(append(first, loaded...), len(first)))
 	if opts.Resumed != nil {
 		v.append(opts.Resumed.Loaded)
 	}
 }
 
 // withholdSearch returns why the search is not offered, without a reason if it is.
-func (v *view) withholdSearch(spec *lathe.ToolSpec) event.WithheldTool {
-	verdict := judgeTool(v.r.opts.Policy, v.run, spec)
-	held := event.WithheldTool{Tool: spec.Name, Rule: verdict.Rule}
+func (v *view) withholdSearch() event.WithheldTool {
+	verdict := judgeTool(v.r.opts.Policy, v.run, searchSpec)
+	held := event.WithheldTool{Tool: SearchName, Rule: verdict.Rule}
 	switch verdict.Decision {
 	case lathe.Allow:
 		return event.WithheldTool{}
@@ -70,21 +70,20 @@ func (v *view) withholdSearch(spec *lathe.ToolSpec) event.WithheldTool {
 	return held
 }
 
-// base returns the definitions of the set that the run sends from its first model call on. Of the tools whose
-// calls are in the history it has the last ones, as far as the limits on loaded tools and on definitions go.
-func (v *view) base(full *advertised, search *lathe.ToolSpec, opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) []*lathe.ToolSpec {
-	s := &v.r.set.search
+// base returns the definitions of the set that every run sends from its first model call on, sorted by name, and what they and
+// the tools of the client leave of the limits.
+func (v *view) base(full *advertised, settings *lathe.Settings, limits *lathe.Limits) ([]*lathe.ToolSpec, capacity) {
 	chosen := ""
 	if settings.ToolChoice.Mode == lathe.ChoiceFunction {
 		_, _, chosen = v.lookup(settings.ToolChoice.Name)
 	}
 	always := func(spec *lathe.ToolSpec) bool {
 		return spec.Origin == builtinOrigin || spec.Name == chosen ||
-			slices.ContainsFunc(s.Always, func(pattern string) bool { return policy.Match(pattern, spec.Name) })
+			slices.ContainsFunc(v.r.set.search.Always, func(pattern string) bool { return policy.Match(pattern, spec.Name) })
 	}
 	var base []*lathe.ToolSpec
 	space := capacity{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
-	space.take(search)
+	space.take(searchSpec)
 	for _, spec := range v.client {
 		space.bytes -= definitionSize(spec)
 	}
@@ -94,24 +93,67 @@ func (v *view) base(full *advertised, search *lathe.ToolSpec, opts *RunOptions, 
 			space.take(spec)
 		}
 	}
-	space.tools = min(space.tools, s.MaxLoaded)
+	return base, space
+}
+
+// loadedBefore returns the definitions that the runs of the history loaded, in the order in which they did: of the tools that
+// they called, and of those that their searches found. If the limits have no room for all, it returns those that were used last.
+// The history may be a client's text: it names nothing that a search would not find.
+func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capacity, opts *RunOptions) []*lathe.ToolSpec {
 	history := opts.History
 	if r := opts.Resumed; r != nil && r.Started > 0 {
 		history = history[:min(r.Started, len(history))]
 	}
-	for _, m := range slices.Backward(history) {
-		for _, p := range slices.Backward(m.Parts) {
-			c, ok := p.(lathe.ToolCall)
-			if !ok || space.tools < 1 {
-				continue
-			}
-			_, _, name := v.lookup(c.Name)
-			if spec := full.find(name); spec != nil && !slices.Contains(base, spec) && space.take(spec) {
-				base = append(base, spec)
+	var used []*lathe.ToolSpec
+	use := func(name string) {
+		if spec := full.find(name); spec != nil && !slices.Contains(base, spec) {
+			used = append(used, spec)
+		}
+	}
+	open := map[string]string{} // the names of the calls without a result; a server may use an ID again
+	for _, m := range history {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.ToolCall:
+				name := strings.TrimSpace(p.Name)
+				if name != SearchName {
+					_, _, name = v.lookup(name)
+				}
+				open[cmp.Or(p.ID, p.Name)] = name
+			case lathe.ToolResult:
+				id := cmp.Or(p.CallID, p.Name)
+				name := open[id]
+				delete(open, id)
+				if name != SearchName {
+					use(name)
+				} else if !p.IsError {
+					for _, found := range foundNames([]byte(p.Content)) {
+						use(found)
+					}
+				}
 			}
 		}
 	}
-	return base
+	for _, m := range history {
+		for i := 0; i < len(m.Parts) && len(open) > 0; i++ {
+			if c, ok := m.Parts[i].(lathe.ToolCall); ok {
+				use(open[cmp.Or(c.ID, c.Name)])
+				delete(open, cmp.Or(c.ID, c.Name))
+			}
+		}
+	}
+	space.tools = min(space.tools, v.r.set.search.MaxLoaded)
+	fits := make(map[*lathe.ToolSpec]bool)
+	for _, spec := range slices.Backward(used) {
+		if _, seen := fits[spec]; !seen {
+			fits[spec] = space.take(spec)
+		}
+	}
+	return slices.DeleteFunc(used, func(spec *lathe.ToolSpec) bool {
+		first := fits[spec]
+		fits[spec] = false
+		return !first
+	})
 }
 
 // A capacity is what the limits on definitions leave for further ones.
@@ -130,7 +172,7 @@ func (r *capacity) take(spec *lathe.ToolSpec) bool {
 
 // capacity returns what the limits leave for tools to load.
 func (d *deferral) capacity() capacity {
-	loaded := len(d.sent.specs) - d.sent.sorted
+	loaded := len(d.sent.specs) - d.sent.sorted - d.before
 	return capacity{tools: min(d.search.MaxLoaded-loaded, d.limits.MaxTools-len(d.sent.specs)), bytes: d.limits.MaxToolsBytes - d.sent.size()}
 }
 
@@ -138,7 +180,7 @@ func (d *deferral) capacity() capacity {
 func (v *view) send(list *advertised) {
 	d := &v.deferral
 	v.shown, d.sent = list, list
-	d.entry = &entry{tool: &searcher{spec: d.spec, full: d.full, sent: list, capacity: d.capacity(), limits: d.limits}, spec: d.spec, args: searchArguments(), show: showAll}
+	d.entry = &entry{tool: &searcher{full: d.full, sent: list, capacity: d.capacity(), limits: d.limits}, spec: searchSpec, args: searchArguments(), show: showAll}
 }
 
 // append sends the definitions of the named tools, too, in that order. It skips names that cannot be found and those that are
@@ -192,7 +234,7 @@ func (w *Work) Deferred() int { return w.tools.deferral.deferred }
 
 // mayLoad reports whether a call of the tool may load definitions: see [load].
 func (v *view) mayLoad(spec *lathe.ToolSpec) bool {
-	return v.deferral.on && (spec == v.deferral.spec || v.shown.find(spec.Name) == nil)
+	return v.deferral.on && (spec == searchSpec || v.shown.find(spec.Name) == nil)
 }
 
 // load loads the tools that a search has found, and a tool that the model has called though it was not sent its definition. It
@@ -205,7 +247,7 @@ func load(c *call) {
 		return
 	}
 	var names []string
-	if c.entry.spec != d.spec {
+	if c.entry.spec != searchSpec {
 		if space := d.capacity(); space.take(c.entry.spec) {
 			names = []string{c.entry.spec.Name}
 		}

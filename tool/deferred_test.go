@@ -91,7 +91,7 @@ func TestASearchLoadsWhatItFinds(t *testing.T) {
 	if got := specNames(w); got != "museum_hours tool_search" || w.Deferred() != 4 {
 		t.Fatalf("sent %q, %d deferred", got, w.Deferred())
 	}
-	if spec := w.Offered(tool.SearchName); spec.Effect != lathe.ReadOnly || !strings.HasPrefix(spec.Description, "There are 5 tools, and only some are listed.") {
+	if spec := w.Offered(tool.SearchName); spec.Effect != lathe.ReadOnly || !strings.HasPrefix(spec.Description, "Only some of the tools are listed.") {
 		t.Errorf("%+v", spec)
 	}
 	hash := w.SpecsHash()
@@ -184,7 +184,7 @@ func TestToolsThatAreNotDeferred(t *testing.T) {
 		History: []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: "tool_0015"}, lathe.ToolCall{ID: "b", Name: "gone"}}},
 			{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "a", Name: "tool_0015"}}}},
 	})
-	want := "mine own tool_0000 tool_0001 tool_0002 tool_0003 tool_0004 tool_0005 tool_0006 tool_0007 tool_0008 tool_0009 tool_0015 tool_0020 tool_search"
+	want := "mine own tool_0000 tool_0001 tool_0002 tool_0003 tool_0004 tool_0005 tool_0006 tool_0007 tool_0008 tool_0009 tool_0020 tool_search tool_0015"
 	if got := specNames(w); got != want {
 		t.Errorf("sent %q", got)
 	}
@@ -193,7 +193,7 @@ func TestToolsThatAreNotDeferred(t *testing.T) {
 		history = append(history, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: fmt.Sprint(i), Name: fmt.Sprintf("tool_%04d", i)}}})
 	}
 	few := searching(t, tool.Search{Mode: tool.SearchOn, MaxLoaded: 2}, nil, numbered(30)...)
-	if got := specNames(deferring(few, nil, tool.RunOptions{History: history})); got != "tool_0028 tool_0029 tool_search" {
+	if got := specNames(deferring(few, nil, tool.RunOptions{History: history})); got != "tool_search tool_0028 tool_0029" {
 		t.Errorf("of a long history %q is sent", got)
 	}
 	if got := specNames(deferring(few, nil, tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: tool.SearchName}}})); strings.Count(got, " ") != 30 {
@@ -241,9 +241,6 @@ func TestASearchFindsNoToolThatIsDenied(t *testing.T) {
 			}
 		}
 		w := func() *tool.Work { return deferring(r, &tt.run, tool.RunOptions{Allow: tt.allow}) }
-		if got := w().Offered(tool.SearchName).Description; !strings.HasPrefix(got, "There are 4 tools") {
-			t.Errorf("%s: %s", tt.name, got)
-		}
 		for _, query := range []string{"secret_vault", "secret vault", "Opens the vault of the bank."} {
 			_, text, _ := searchFor(t, w(), fmt.Sprintf(`{"query":%q,"limit":10}`, query))
 			if strings.Contains(text, "vault") {
@@ -474,7 +471,7 @@ func TestConversationsShareTheListOfTheSet(t *testing.T) {
 	var first *lathe.ToolSpec
 	for i := range 60 {
 		w := deferring(r, nil, tool.RunOptions{History: []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: fmt.Sprintf("tool_%04d", i)}}}}})
-		if got := specNames(w); got != fmt.Sprintf("tool_%04d tool_search", i) {
+		if got := specNames(w); got != fmt.Sprintf("tool_search tool_%04d", i) {
 			t.Fatalf("sent %q", got)
 		}
 		if first == nil {

@@ -39,18 +39,16 @@ var searchArguments = sync.OnceValue(func() *schema.Lazy {
 // showAll is the projection of the search: what it returns is for the model.
 var showAll = &projection{whole: true}
 
-// searchSpec returns the definition of the search over n tools.
-func searchSpec(n int) *lathe.ToolSpec {
-	return &lathe.ToolSpec{Name: SearchName, Effect: lathe.ReadOnly, Allowlist: []string{"*"}, Origin: builtinOrigin, Schema: searchSchema,
-		Description: fmt.Sprintf("There are %d tools, and only some are listed. This tool searches all of them: say in query what a tool should do. "+
-			"The answer has the tools that fit best in tools, which can be called from then on, and names further ones in more, which names loads. "+
-			"Search before you say that something cannot be done.", n)}
-}
+// searchSpec is the definition of the search. It is the same for all runs, however many tools there are: a server that keeps
+// prompts can use one again after tools have come or gone.
+var searchSpec = &lathe.ToolSpec{Name: SearchName, Effect: lathe.ReadOnly, Allowlist: []string{"*"}, Origin: builtinOrigin, Schema: searchSchema,
+	Description: "Only some of the tools are listed. This tool searches all of them: say in query what a tool should do. " +
+		"The answer has the tools that fit best in tools, which can be called from then on, and names further ones in more, which names loads. " +
+		"Search before you say that something cannot be done."}
 
 // A searcher is the tool with which a model searches for the tools of its run. It does not change: a call that its runner has
 // abandoned may still use it.
 type searcher struct {
-	spec     *lathe.ToolSpec
 	full     *advertised // what can be found
 	sent     *advertised // what the model has the definitions of
 	capacity capacity    // for what is not in sent
@@ -58,7 +56,7 @@ type searcher struct {
 }
 
 // Spec implements [lathe.Tool].
-func (s *searcher) Spec() *lathe.ToolSpec { return s.spec }
+func (s *searcher) Spec() *lathe.ToolSpec { return searchSpec }
 
 // Call implements [lathe.Tool]. The answer does not depend on which of the found tools have been loaded before, as long as
 // the limits have room: a search that is repeated has the same answer. A name that cannot be found is counted and not shown.
