@@ -48,6 +48,7 @@ const (
 	CodeInternal         Code = "internal"
 	CodeBudgetExhausted  Code = "budget_exhausted"
 	CodePriceUnknown     Code = "price_unknown"
+	CodeTooManyTools     Code = "too_many_tools"
 )
 
 // An Error is the error type of exported functions: what went wrong (Code), in which operation (Op), and the cause (Err). Its

@@ -32,6 +32,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := checkDefinitions(cfg, runner); err != nil {
+		return err
+	}
 	models := newServedModels(cfg, runner, &ModelOptions{Sim: simOpts}, nil, nil)
 	if err := models.makeConfigured(); err != nil {
 		return err

@@ -78,6 +78,12 @@ func (r *revision) build(a *App) (err error) {
 			return err
 		}
 	}
+	if err := checkDefinitions(cfg, r.runner); err != nil {
+		return err
+	}
+	for _, text := range RefusedKeys(cfg, set) {
+		a.log.Warn("requests of a key are refused: the definitions of its tools exceed a limit", "problem", text)
+	}
 	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
 	if err != nil {
 		return err

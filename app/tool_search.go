@@ -1,9 +1,11 @@
 package app
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -28,6 +30,39 @@ func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 	}
 	decision := pol.Tool(&lathe.RunInfo{}, &lathe.ToolSpec{Name: tool.SearchName, Effect: lathe.ReadOnly, Origin: "builtin"}).Decision
 	return decision, decision != lathe.Allow
+}
+
+// checkDefinitions returns the error of a run of the runner without a principal whose definitions exceed a limit. It is asked
+// also if no model is configured, whose loop would have the same error.
+func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
+	settings, limits := cfg.Settings(), cfg.Limits()
+	if err := runner.Check(nil, &tool.RunOptions{Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+		return invalidConfig(Cause(err))
+	}
+	return nil
+}
+
+// RefusedKeys returns a line for each entry of keys whose runs would be refused, because the definitions of their tools in the
+// set exceed a limit and policy, for example, does not let them search. Keys of serve.keys_file are judged by their entry. Rules
+// by other labels may decide otherwise for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
+func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
+	if cfg.Tools.Search.Mode == string(tool.SearchOff) || len(cfg.Keys) == 0 {
+		return nil
+	}
+	runner, err := NewRunner(cfg, set, &CallOptions{Approver: approval.NewQueue(nil)})
+	if err != nil {
+		return nil // which the check of the configuration returns
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		_, allow := cfg.Grants(name)
+		limits, _ := cfg.Limits().Narrow(cfg.Keys[name].Limits())
+		settings := cfg.Settings()
+		run := &lathe.RunInfo{Principal: name, Profile: name}
+		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+			out = append(out, "keys."+name+": "+Cause(err).Error())
+		}
+	}
+	return out
 }
 
 // UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module,

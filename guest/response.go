@@ -31,7 +31,7 @@ func refusal(err error) []byte {
 	}
 	message := "the request could not be sent"
 	var e *lathe.Error
-	if errors.As(err, &e) && e.Err != nil && code == lathe.CodeInvalidRequest {
+	if errors.As(err, &e) && e.Err != nil && (code == lathe.CodeInvalidRequest || code == lathe.CodeTooManyTools) {
 		message = e.Err.Error()
 	}
 	return failure(string(code), message)

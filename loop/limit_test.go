@@ -285,7 +285,7 @@ func TestMaxTools(t *testing.T) {
 		if res.Reason != want {
 			t.Errorf("%d tools: reason %q, want %q", n, res.Reason, want)
 		}
-		if want == lathe.ReasonInternal && (lathe.CodeOf(res.Err) != lathe.CodeInvalidRequest || len(m.requests()) != 0 || all[*event.RunFinished](events)[0].Limit != "max_tools") {
+		if want == lathe.ReasonInternal && (lathe.CodeOf(res.Err) != lathe.CodeTooManyTools || len(m.requests()) != 0 || all[*event.RunFinished](events)[0].Limit != "max_tools") {
 			t.Errorf("%d tools: error %v after %d model calls", n, res.Err, len(m.requests()))
 		}
 	}

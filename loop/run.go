@@ -346,10 +346,9 @@ func (r *run) refuse() {
 	if err == nil {
 		err = checkHistory(r.in.Messages)
 	}
-	if r.from.stale != nil {
-		err = r.from.stale
-	}
 	switch {
+	case r.from.stale != nil:
+		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, r.from.stale)
 	case err != nil:
 		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, err)
 	case r.in.Settings != nil && checkSettings(r.in.Settings) != nil:
@@ -359,14 +358,24 @@ func (r *run) refuse() {
 	case r.info.Depth > max(r.limits.MaxDepth, 0):
 		r.limit = "max_depth"
 		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, max(r.limits.MaxDepth, 0)))
-	case len(r.specs) > r.limits.MaxTools:
-		r.limit = "max_tools"
-		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, fmt.Errorf("%d tools, where max_tools is %d", len(r.specs), r.limits.MaxTools))
-	case len(r.specs) > 0 && (len(r.in.ClientTools) > 0 || r.in.Limits != nil): // else New has checked
+	case len(r.specs) > 0: // New has checked the tools of a run without a principal: others may have more, or may not search
 		if err := r.work.Check(&r.runOpts); err != nil {
-			r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, err)
+			var exceeded *tool.DefinitionsError
+			if errors.As(err, &exceeded) {
+				r.limit = exceeded.Limit
+			}
+			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), cause(err))
 		}
 	}
+}
+
+// cause returns what a [lathe.Error] wraps, and any other error as it is.
+func cause(err error) error {
+	var e *lathe.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err
+	}
+	return err
 }
 
 // step takes one turn: asks the model, then answers its calls, or ends the run.

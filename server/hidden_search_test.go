@@ -65,3 +65,24 @@ func TestAConversationKeepsTheToolsThatItFound(t *testing.T) {
 		}
 	}
 }
+
+// A request whose definitions exceed a limit because its client has a tool with the name of the search is refused with the limit,
+// the number and the cause.
+func TestTooManyToolsAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	var tools []lathe.Tool
+	for i := range 40 {
+		tools = append(tools, tool.Func(fmt.Sprintf("shelf_%02d", i), "Returns what is on a shelf.",
+			func(context.Context, struct{}) (string, error) { return "nothing", nil }, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
+	}
+	f := serve(t, &setting{model: &fake{}, tools: tools, search: tool.Search{Mode: tool.SearchOn}, limits: lathe.Limits{MaxTools: 20}})
+	resp, body := f.do("POST", "/v1/chat/completions", `{"model":"sim/x","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"tool_search","parameters":{"type":"object"}}}]}`)
+	if resp.StatusCode != 400 || !strings.Contains(body, `"too_many_tools"`) || !strings.Contains(body, "tool_calling.max_tools is 20; the request has a tool of its own with the name tool_search") ||
+		!strings.Contains(body, "Declare fewer tools") || strings.Contains(body, "builtin") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	_, list := f.do("GET", "/api/runs", "")
+	if !strings.Contains(list, `"error_code":"too_many_tools"`) {
+		t.Errorf("the run: %s", list)
+	}
+}

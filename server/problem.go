@@ -200,11 +200,28 @@ func failure(res *event.Result) *problem {
 	switch code {
 	case lathe.CodeUnavailable: // the store is full, or does not answer
 		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server keeps no more runs now."}
+	case lathe.CodeTooManyTools:
+		return tooManyTools(res.Err)
 	case lathe.CodeInvalidRequest:
 		return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request cannot be run: " + cause(res.Err) + "."}
 	default:
 	}
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
+}
+
+// tooManyTools returns the problem of a run whose definitions of tools exceed a limit.
+func tooManyTools(err error) *problem {
+	p := &problem{Status: http.StatusBadRequest, Code: string(lathe.CodeTooManyTools),
+		Message: "The run would send its model more definitions of tools than a limit allows."}
+	var exceeded interface {
+		error
+		ClientText() string // without the origins of tools
+	}
+	if errors.As(err, &exceeded) {
+		p.Message = "The run would send its model more than a limit allows: " + exceeded.ClientText() + "."
+	}
+	p.Message += " Declare fewer tools, or name those that the run needs in lathe.tools."
+	return p
 }
 
 // cause returns the text of what lies under a [lathe.Error].

@@ -107,7 +107,7 @@ func emptiedMap[K comparable, V any](m map[K]V) map[K]V {
 
 // Check says whether a run may be begun with these options: client tools with good names of their
 // own, and not more definitions than the limits allow. The error is a *[lathe.Error] of code
-// invalid_request.
+// invalid_request, or of code too_many_tools with a [*DefinitionsError].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	w := r.Begin(run, opts)
 	defer w.Close()
@@ -117,13 +117,13 @@ func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 // Check makes the checks of [Runner.Check] for the run of w. opts are those that were passed to [Runner.Begin]. Check does not ask the
 // policy again.
 func (w *Work) Check(opts *RunOptions) error {
-	err := w.checkClient(opts)
-	if err == nil {
-		shown := w.tools.advertise()
-		err = checkSize(shown.specs, shown.size(), w.limits)
-	}
-	if err != nil {
+	if err := w.checkClient(opts); err != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "tool: begin", Err: err}
+	}
+	shown := w.tools.advertise()
+	if err := exceeded(shown.specs, shown.size(), w.limits); err != nil {
+		w.tools.explain(err)
+		return &lathe.Error{Code: lathe.CodeTooManyTools, Op: "tool: begin", Err: err}
 	}
 	return nil
 }

@@ -31,20 +31,21 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 	specs := v.judged()
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs, false)
-	if search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, limits.MaxTools) && full.size() <= min(search.AboveBytes, limits.MaxToolsBytes) {
+	// What the tools of the client leave of the limits counts.
+	if space := v.besideClient(limits); search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, space.tools) && full.size() <= min(search.AboveBytes, space.bytes) {
 		v.shown = v.list(specs)
 		return
 	}
 	if held := v.withholdSearch(); held.Reason != "" {
 		v.withheld = append(v.withheld, held)
 		slices.SortFunc(v.withheld, func(a, b event.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
-		v.shown = v.list(specs)
+		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
 	base, space := v.base(full, settings, limits)
 	loaded := v.loadedBefore(full, base, space, opts)
 	if len(base)+len(loaded) == len(specs) {
-		v.shown = v.list(specs)
+		v.shown, v.unsearched = v.list(specs), nothingToSearch
 		return
 	}
 	first := v.withClient(append(base, searchSpec))
@@ -82,11 +83,8 @@ func (v *view) base(full *advertised, settings *lathe.Settings, limits *lathe.Li
 			slices.ContainsFunc(v.r.set.search.Always, func(pattern string) bool { return policy.Match(pattern, spec.Name) })
 	}
 	var base []*lathe.ToolSpec
-	space := capacity{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
+	space := v.besideClient(limits)
 	space.take(searchSpec)
-	for _, spec := range v.client {
-		space.bytes -= definitionSize(spec)
-	}
 	for _, spec := range full.specs {
 		if always(spec) {
 			base = append(base, spec)
@@ -154,6 +152,15 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 		fits[spec] = false
 		return !first
 	})
+}
+
+// besideClient returns what the tools of the client leave of the limits on definitions.
+func (v *view) besideClient(limits *lathe.Limits) capacity {
+	space := capacity{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
+	for _, spec := range v.client {
+		space.bytes -= definitionSize(spec)
+	}
+	return space
 }
 
 // A capacity is what the limits on definitions leave for further ones.

@@ -3,7 +3,9 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -213,6 +215,53 @@ func (h hides) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 func (hides) Step(*lathe.StepInfo) lathe.Verdict     { return lathe.Verdict{Decision: lathe.Allow} }
 func (h hides) Call(c *lathe.CallInfo) lathe.Verdict { return h.Tool(c.Run, c.Tool) }
 
+// A run whose definitions exceed a limit says which, and why it does not search: for its operator with the shares of the
+// origins and what lets it search, for a client without them.
+func TestDefinitionsBeyondALimitNameTheCause(t *testing.T) {
+	t.Parallel()
+	limits := lathe.Limits{MaxTools: 20}
+	for _, tt := range []struct {
+		name         string
+		search       tool.Search
+		client       []*lathe.ToolSpec
+		limits       lathe.Limits
+		limit        string
+		text, toUser string
+	}{
+		{"the policy denies the search", tool.Search{Mode: tool.SearchOn}, nil, limits, "max_tools",
+			"30 tools, and tool_calling.max_tools is 20: .*; policy denies tool_search, so that the run cannot search for tools: policy.tools.tool_search: allow lets it, if no rule denies it \\(rule hidden decided\\)$",
+			"30 tools, and tool_calling.max_tools is 20; policy denies tool_search, so that the run cannot search for tools"},
+		{"the client has a tool of the name", tool.Search{Mode: tool.SearchAuto}, []*lathe.ToolSpec{{Name: tool.SearchName}}, limits, "max_tools",
+			"31 tools, and tool_calling.max_tools is 20: .*; the request has a tool of its own with the name tool_search, so that the run cannot search for tools$",
+			"31 tools, and tool_calling.max_tools is 20; the request has a tool of its own with the name tool_search, so that the run cannot search for tools"},
+		{"all are sent always", tool.Search{Mode: tool.SearchOn, Always: []string{"*"}}, nil, limits, "max_tools",
+			"30 tools, and tool_calling.max_tools is 20: .*; tool search never defers built-in tools, those of the request and those that tools.search.always names$",
+			"30 tools, and tool_calling.max_tools is 20; tool search never defers built-in tools, those of the request and those that tools.search.always names"},
+		{"some are sent always", tool.Search{Mode: tool.SearchOn, Always: []string{"tool_00[012]*"}}, nil, lathe.Limits{MaxToolsBytes: 600}, "max_tools_bytes", "the definitions have [0-9]+ bytes, and tool_calling.max_tools_bytes is 600: .*; tool search never defers", ""},
+	} {
+		policies := hides{}
+		if tt.client == nil && len(tt.search.Always) == 0 {
+			policies["bob"] = []string{tool.SearchName}
+		}
+		r := searching(t, tt.search, &tool.Options{Policy: policies}, numbered(30)...)
+		err := r.Check(&lathe.RunInfo{Principal: "bob"}, &tool.RunOptions{ClientTools: tt.client, Limits: &tt.limits, Defer: true})
+		var exceeded *tool.DefinitionsError
+		if !errors.As(err, &exceeded) || lathe.CodeOf(err) != lathe.CodeTooManyTools || exceeded.Limit != tt.limit {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if !regexp.MustCompile(tt.text).MatchString(exceeded.Error()) {
+			t.Errorf("%s: %s", tt.name, exceeded)
+		}
+		if got := exceeded.ClientText(); tt.toUser != "" && got != tt.toUser {
+			t.Errorf("%s: a client reads %s", tt.name, got)
+		}
+		if err := r.Check(&lathe.RunInfo{Principal: "ann"}, &tool.RunOptions{Limits: &tt.limits, Defer: true}); err != nil && len(tt.search.Always) == 0 {
+			t.Errorf("%s: a run that may search: %v", tt.name, err)
+		}
+	}
+}
+
 // A tool that the run may not have is not found: not by its name, by its description or by names, also after searches of other runs.
 // The answer is, byte for byte, that for a name without a tool.
 func TestASearchFindsNoToolThatIsDenied(t *testing.T) {
@@ -241,6 +290,9 @@ func TestASearchFindsNoToolThatIsDenied(t *testing.T) {
 			}
 		}
 		w := func() *tool.Work { return deferring(r, &tt.run, tool.RunOptions{Allow: tt.allow}) }
+		if _, text, _ := searchFor(t, w(), `{"query":"zebra"}`); !strings.Contains(text, `"note":"No tool has a word of the query. Search for other words."`) {
+			t.Errorf("%s: nothing is found, and the answer is %s", tt.name, text)
+		}
 		for _, query := range []string{"secret_vault", "secret vault", "Opens the vault of the bank."} {
 			_, text, _ := searchFor(t, w(), fmt.Sprintf(`{"query":%q,"limit":10}`, query))
 			if strings.Contains(text, "vault") {

@@ -102,16 +102,16 @@ func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 			}
 		}
 	}
-	return &lathe.Output{Data: s.answer(found, more, unknown)}, nil
+	return &lathe.Output{Data: s.answer(found, more, unknown, query != "")}, nil
 }
 
 // maxTail bounds the bytes of an answer behind its lists.
 const maxTail = 128
 
-// answer returns the answer of a search. Tools for which the limits on definitions have no room are named in more. The answer
+// answer returns the answer of a search; searched says that it had a query. Tools for which the limits on definitions have no room are named in more. The answer
 // stays below the limit on outputs: definitions that do not fit into it are left out, then further tools. The model gets the
 // definition of a tool in tools with its next request, in any case.
-func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int) []byte {
+func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int, searched bool) []byte {
 	capacity, limited := s.capacity, false
 	most := s.limits.MaxOutputBytes - maxTail
 	json := rawjson.Limits{MaxDepth: s.limits.MaxJSONDepth - 3, MaxKeys: s.limits.MaxJSONKeys}
@@ -153,6 +153,8 @@ func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int) []byte {
 	}
 	if limited {
 		b = append(b, `,"note":"No more tools can be loaded in this run."`...)
+	} else if searched && len(found)+len(more) == 0 {
+		b = append(b, `,"note":"No tool has a word of the query. Search for other words."`...)
 	}
 	return append(b, '}')
 }

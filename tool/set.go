@@ -313,22 +313,6 @@ func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 	return size
 }
 
-// checkDefinitions bounds the definitions that are sent to a model.
-func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
-	return checkSize(specs, definitionsSize(specs), limits)
-}
-
-// checkSize is checkDefinitions for definitions whose size together is known.
-func checkSize(specs []*lathe.ToolSpec, size int, limits lathe.Limits) error {
-	if len(specs) > limits.MaxTools {
-		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, countByOrigin(specs))
-	}
-	if size > limits.MaxToolsBytes {
-		return fmt.Errorf("the definitions have %d bytes, and tool_calling.max_tools_bytes is %d: %s", size, limits.MaxToolsBytes, byOrigin(specs, definitionSize))
-	}
-	return nil
-}
-
 // definitionSize is the size of the definition in the wire's form.
 func definitionSize(s *lathe.ToolSpec) int {
 	const frame = len(`{"type":"function","function":{"name":"","description":,"parameters":}}`)

@@ -165,7 +165,11 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 		var le *lathe.Error
-		if err != nil && (!errors.As(err, &le) || le.Code != lathe.CodeInvalidRequest) {
+		code := lathe.CodeInvalidRequest
+		if strings.HasPrefix(tt.name, "too ") {
+			code = lathe.CodeTooManyTools
+		}
+		if err != nil && (!errors.As(err, &le) || le.Code != code) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -10,17 +10,18 @@ import (
 
 // view is what one run has of the tools of its set, and of those of its client.
 type view struct {
-	r        *Runner
-	run      *lathe.RunInfo
-	maxDepth int // a run at this depth starts no other
-	deferral deferral
-	registry *registry
-	allow    map[string]bool // nil: all
-	client   map[string]*lathe.ToolSpec
-	handOver bool        // unknown names are the client's
-	shown    *advertised // nil: not asked for yet
-	withheld []event.WithheldTool
-	space    []*lathe.ToolSpec // empty; the memory that judged uses
+	r          *Runner
+	run        *lathe.RunInfo
+	maxDepth   int // a run at this depth starts no other
+	deferral   deferral
+	unsearched unsearched // why the run defers nothing
+	registry   *registry
+	allow      map[string]bool // nil: all
+	client     map[string]*lathe.ToolSpec
+	handOver   bool        // unknown names are the client's
+	shown      *advertised // nil: not asked for yet
+	withheld   []event.WithheldTool
+	space      []*lathe.ToolSpec // empty; the memory that judged uses
 }
 
 // noRegistry is the state of a runner without a set.
@@ -52,7 +53,11 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 			}
 		}
 	}
-	if opts.Defer && r.set != nil && r.set.search.Mode != SearchOff && v.client[SearchName] == nil {
+	if opts.Defer && r.set != nil && r.set.search.Mode != SearchOff {
+		if v.client[SearchName] != nil {
+			v.unsearched = searchTaken
+			return
+		}
 		v.begin(opts, settings, limits)
 	}
 }
