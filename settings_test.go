@@ -72,7 +72,7 @@ func TestCodesAreTheContracts(t *testing.T) {
 		timeout cancelled interrupted rate_limited tool_output_too_large invalid_output redaction_failed
 		tool_call_limit max_depth too_many_calls incomplete_call
 		invalid_request invalid_config conflict not_found content_removed upstream_protocol upstream_error internal
-		price_unknown budget_exhausted`)
+		price_unknown budget_exhausted too_many_tools`)
 	got := constants(t, "error.go", "Code")
 	slices.Sort(want)
 	slices.Sort(got)
