@@ -4,6 +4,10 @@
 // A program that imports it collects at four times as much memory until it calls [Resume], or, after [ResumeAtCollection], until the first collection. With GOGC in the environment
 // the package does nothing. A limit in GOMEMLIMIT applies all the time.
 //
+// It also ends the sampling of allocations, which Go does for each 512 KiB that a program allocates if anything in the program can read
+// the samples. Programs that import this package offer no memory profile, and under load the samples and the tables that their stacks are read
+// from take 2 to 3 MiB. A rate in GODEBUG (memprofilerate) applies.
+//
 // Go initializes packages that are ready in the order of their import paths. This one needs nothing but the standard library, so
 // that it comes before the packages that make most: those of libraries whose paths sort behind its own.
 package startgc
@@ -19,6 +23,15 @@ import (
 const percent = 400
 
 var resume = sync.OnceFunc(postpone())
+
+// defaultSampleRate is Go's value of [runtime.MemProfileRate].
+const defaultSampleRate = 512 << 10
+
+func init() {
+	if runtime.MemProfileRate == defaultSampleRate {
+		runtime.MemProfileRate = 0
+	}
+}
 
 // postpone raises the percentage, and returns a function that restores it.
 func postpone() (restore func()) {

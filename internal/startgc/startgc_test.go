@@ -1,6 +1,8 @@
 package startgc
 
 import (
+	"flag"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -12,6 +14,15 @@ func percentage() int {
 	p := debug.SetGCPercent(100)
 	debug.SetGCPercent(p)
 	return p
+}
+
+func TestAllocationsAreNotSampled(t *testing.T) {
+	if f := flag.Lookup("test.memprofilerate"); f != nil && f.Value.String() != "0" {
+		t.Skip("go test -memprofilerate sets the rate")
+	}
+	if rate := runtime.MemProfileRate; rate != 0 && os.Getenv("GODEBUG") == "" {
+		t.Errorf("one sample for %d bytes", rate)
+	}
 }
 
 func TestCollectionsArePostponedUntilResume(t *testing.T) {
