@@ -109,7 +109,9 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		return dst, a.tooLarge()
 	}
 	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
-		a.closed = a.closed || len(line) > 0
+		if len(line) > 0 {
+			a.closed, a.memo.kind = true, itemOpaque // so that an event after it is refused, also one of the form of the last
+		}
 		return dst, nil
 	}
 	if a.Done() {
