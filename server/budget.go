@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -96,21 +98,50 @@ func boundsOf(kind, name, day string, b *store.Budget) []store.Bound {
 		{Account: store.Account{Kind: kind, Name: name, Period: day[:len("2006-01")]}, Limit: b.Month}}
 }
 
-// bounded returns the accounts of budgets that the caller sees: its own and that of its group, or all for an admin key.
-func (c *caller) bounded(day string) (out []store.Bound) {
-	groups := map[string]bool{}
-	for i := range c.setup.Keys {
+// boundsPage returns the accounts of at most limit keys and groups with a budget that the caller sees: its own key and that key's
+// group, or all for an admin key. Keys come first, both in the order of their names. after is the next of the page before, "" for the first page;
+// next is "" if there are no more. It returns ok false if after is not of that form.
+func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, next string, ok bool) {
+	kind, last, ok := strings.Cut(after, ":")
+	if after == "" {
+		kind = store.AccountKey
+	} else if !ok || kind != store.AccountKey && kind != store.AccountGroup {
+		return nil, "", false
+	}
+	n := 0
+	add := func(of, name string, b *store.Budget) (more bool) {
+		bounds := slices.DeleteFunc(boundsOf(of, name, day, b), func(b store.Bound) bool { return b.Limit == store.NoLimit })
+		switch {
+		case len(bounds) == 0:
+			return true
+		case n == limit:
+			at := out[len(out)-1]
+			next = at.Kind + ":" + at.Name
+			return false
+		}
+		n++
+		out = append(out, bounds...)
+		return true
+	}
+	groups := map[string]*store.Budget{}
+	for _, i := range c.setup.byName() {
 		k := &c.setup.Keys[i]
 		if k.Name != c.key.accountName() && !c.key.isAdmin() {
 			continue
 		}
-		out = append(out, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
-		if k.Group != "" && !groups[k.Group] {
-			groups[k.Group] = true
-			out = append(out, boundsOf(store.AccountGroup, k.Group, day, k.GroupBudget)...)
+		if k.Group != "" && groups[k.Group] == nil {
+			groups[k.Group] = k.GroupBudget
+		}
+		if kind == store.AccountKey && k.Name > last && !add(store.AccountKey, k.Name, k.Budget) {
+			return out, next, true
 		}
 	}
-	return slices.DeleteFunc(out, func(b store.Bound) bool { return b.Limit == store.NoLimit })
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		if (kind == store.AccountKey || name > last) && !add(store.AccountGroup, name, groups[name]) {
+			break
+		}
+	}
+	return out, next, true
 }
 
 // accountName returns the name of the key that the caller's calls count for.
@@ -127,7 +158,8 @@ type usageBody struct {
 	Until   string      `json:"until"`
 	Total   usageTotal  `json:"total"`
 	Data    []usageRow  `json:"data"`
-	Budgets []budgetRow `json:"budgets"`
+	Budgets []budgetRow `json:"budgets"`        // a page
+	Next    string      `json:"next,omitempty"` // the page of budgets after it
 }
 
 type usageTotal struct {
@@ -138,16 +170,29 @@ type usageTotal struct {
 // maxUsageRows bounds the rows of an answer.
 const maxUsageRows = 100_000
 
-// showUsage answers with what the calls of the caller used, by day, key, group and model; those of all keys for an admin key.
+// budgetsPage is the number of keys and groups in a page of budgets if the request names none.
+const budgetsPage = 100
+
+// showUsage answers with what the calls of the caller used, by day, key, group and model, and with a page of the budgets; those of
+// all keys for an admin key.
 func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) {
 	if h.opts.Ledger == nil {
 		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server has no store that counts usage: see serve.store."})
 		return
 	}
 	now := h.opts.Now().UTC()
-	q := &store.RunFilter{}
-	if p := narrowTimes(q, r.URL.Query(), now); p != nil {
+	q, given := &store.RunFilter{}, r.URL.Query()
+	limit, p := pageLimit(given, budgetsPage)
+	if p == nil {
+		p = narrowTimes(q, given, now)
+	}
+	if p != nil {
 		c.fail(w, p)
+		return
+	}
+	bounds, next, ok := c.boundsPage(now.Format(time.DateOnly), given.Get("after"), limit)
+	if !ok {
+		c.fail(w, badRequest("after", "after wants the `next` of the page before."))
 		return
 	}
 	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly), Limit: maxUsageRows + 1}
@@ -162,9 +207,9 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 		c.fail(w, badRequest("since", "There are more than %d rows: ask for fewer days.", maxUsageRows))
 		return
 	}
-	body := &usageBody{Since: f.Since, Until: f.Until, Data: []usageRow{}}
+	body := &usageBody{Since: f.Since, Until: f.Until, Data: []usageRow{}, Next: next}
 	if err == nil {
-		body.Budgets, err = h.budgetRows(r.Context(), c.bounded(now.Format(time.DateOnly)))
+		body.Budgets, err = h.budgetRows(r.Context(), bounds)
 	}
 	if err != nil {
 		c.fail(w, h.storeFailed(c, err))

@@ -16,7 +16,7 @@ var queries = map[string][]string{
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
 	"GET /api/tools":            {"stats", "since"},
 	"GET /api/tools/{name}":     {"since"},
-	"GET /api/usage":            {"since", "until"},
+	"GET /api/usage":            {"since", "until", "limit", "after"},
 	"GET /api/keys":             {"limit", "after"},
 	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
