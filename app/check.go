@@ -51,8 +51,17 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkStore(cfg.Serve.Store.Reveal()); err != nil {
 		return err
 	}
-	if err := server.CheckAddr(cfg.Serve.Addr, len(cfg.Keys)); err != nil {
+	if err := CheckAddr(cfg, cfg.Serve.Addr); err != nil {
 		return invalidConfig(fmt.Errorf("serve.addr: %w", Cause(err)))
 	}
 	return nil
+}
+
+// CheckAddr returns an error if a server with the configuration must not listen on the address: unless it requires a key
+// ([config.Config.RequiresKey]), only loopback addresses are allowed.
+func CheckAddr(cfg *config.Config, addr string) error {
+	if cfg.RequiresKey() {
+		return nil
+	}
+	return server.CheckAddr(addr, 0)
 }

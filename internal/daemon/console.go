@@ -8,17 +8,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/httpname"
-	"github.com/lathe-run/lathe/server"
 )
 
 // listenConsole listens on serve.console.listen.
-func (d *daemon) listenConsole(ctx context.Context, addr string, keys int) (net.Listener, error) {
-	if err := server.CheckAddr(addr, keys); err != nil {
+func (d *daemon) listenConsole(ctx context.Context, cfg *config.Config) (net.Listener, error) {
+	if err := app.CheckAddr(cfg, cfg.Serve.Console.Listen); err != nil {
 		return nil, misconfigured(err)
 	}
-	return Listen(ctx, addr, "serve.console.listen")
+	return Listen(ctx, cfg.Serve.Console.Listen, "serve.console.listen")
 }
 
 // announceConsole prints the address of the page. On a terminal of the machine that the page is served to, it is a link

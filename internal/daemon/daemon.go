@@ -18,7 +18,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/server"
 )
 
 // StoreVariable is the environment variable that names the store where no flag does.
@@ -178,7 +177,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	if d.opts.Addr != "" {
 		addr = d.opts.Addr
 	}
-	if err := server.CheckAddr(addr, len(cfg.Keys)); err != nil {
+	if err := app.CheckAddr(cfg, addr); err != nil {
 		return misconfigured(err)
 	}
 	ln, err := Listen(ctx, addr, "--addr")
@@ -213,7 +212,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	}
 	page := ln.Addr()
 	if own := cfg.Serve.Console.Listen; own != "" {
-		cln, err := d.listenConsole(ctx, own, len(cfg.Keys))
+		cln, err := d.listenConsole(ctx, cfg)
 		if err != nil {
 			_ = srv.Close() // nothing was served yet
 			return join(err, ignoreClosed(<-broken))
@@ -314,7 +313,7 @@ func (d *daemon) readAgain() error {
 		return err
 	}
 	// The listener stays as it is: without keys it must be one that only this machine reaches, whatever serve.addr is now.
-	if err := server.CheckAddr(d.addr, len(cfg.Keys)); err != nil {
+	if err := app.CheckAddr(cfg, d.addr); err != nil {
 		return app.Cause(err)
 	}
 	if err := d.app.Reload(cfg); err != nil {
