@@ -104,30 +104,35 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 	}
 	var used []*lathe.ToolSpec
 	use := func(name string) {
-		if spec := full.find(name); spec != nil && !slices.Contains(base, spec) {
+		if _, always := slices.BinarySearchFunc(base, name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) }); always {
+			return
+		}
+		if spec := full.find(name); spec != nil {
 			used = append(used, spec)
 		}
 	}
 	open := map[string]string{} // the names of the calls without a result; a server may use an ID again
 	for _, m := range history {
 		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case lathe.ToolCall:
-				name := strings.TrimSpace(p.Name)
+			if c, ok := p.(lathe.ToolCall); ok {
+				name := strings.TrimSpace(c.Name)
 				if name != SearchName {
 					_, _, name = v.lookup(name)
 				}
-				open[cmp.Or(p.ID, p.Name)] = name
-			case lathe.ToolResult:
-				id := cmp.Or(p.CallID, p.Name)
-				name := open[id]
-				delete(open, id)
-				if name != SearchName {
-					use(name)
-				} else if !p.IsError {
-					for _, found := range foundNames([]byte(p.Content)) {
-						use(found)
-					}
+				open[cmp.Or(c.ID, c.Name)] = name
+			}
+			res, ok := p.(lathe.ToolResult)
+			if !ok {
+				continue
+			}
+			id := cmp.Or(res.CallID, res.Name)
+			name := open[id]
+			delete(open, id)
+			if name != SearchName {
+				use(name)
+			} else if !res.IsError {
+				for _, found := range foundNames([]byte(res.Content)) {
+					use(found)
 				}
 			}
 		}
