@@ -184,20 +184,8 @@ func appendFound(b []byte, spec *lathe.ToolSpec) []byte {
 // appendAbout appends a tool with the first sentence of its description.
 func appendAbout(b []byte, spec *lathe.ToolSpec) []byte {
 	b = appendString(append(b, `{"name":`...), spec.Name)
-	b = appendString(append(b, `,"about":`...), firstSentence(spec.Description))
+	b = appendString(append(b, `,"about":`...), shorten.Clip(shorten.FirstSentence(shorten.Cut(spec.Description, 4*maxAbout)), maxAbout))
 	return append(b, '}')
-}
-
-// firstSentence returns the first sentence of a text, or as much of it as maxAbout lets through.
-func firstSentence(text string) string {
-	text = strings.TrimSpace(shorten.Cut(text, 4*maxAbout))
-	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
-		text = text[:i]
-	}
-	if i := strings.Index(text, ". "); i >= 0 {
-		text = text[:i+1]
-	}
-	return shorten.Clip(text, maxAbout)
 }
 
 // foundNames returns the names of the tools that an answer loads.

@@ -20,6 +20,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/markdown"
 	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 type chatFlags struct {
@@ -315,7 +316,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
 	for i := range tools {
 		t := &tools[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(firstSentence(t.Description)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(shorten.FirstSentence(t.Description)))
 	}
 	return w.Flush()
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
@@ -42,22 +44,12 @@ func toolsListCommand() *cobra.Command {
 		Short: "List the tools, with what policy says of them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(configPath(cmd), nil)
-			if err != nil {
-				return err
-			}
-			starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
-			tools, err := app.StartTools(cmd.Context(), cfg, nil)
-			starting.Stop()
+			cfg, pol, tools, err := startTools(cmd, asJSON)
 			if err != nil {
 				return err
 			}
 			defer tools.Close()
 			set := tools.Set
-			pol, err := app.NewPolicy(cfg)
-			if err != nil {
-				return err
-			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
@@ -95,7 +87,7 @@ func toolsListCommand() *cobra.Command {
 				if states {
 					cells = append(cells, row.State)
 				}
-				text := firstSentence(row.Description)
+				text := shorten.FirstSentence(row.Description)
 				if reason != "" {
 					text = reason
 				}
@@ -118,11 +110,21 @@ func toolsListCommand() *cobra.Command {
 	return cmd
 }
 
-func firstSentence(s string) string {
-	if i := strings.Index(s, ". "); i >= 0 {
-		s = s[:i+1]
+// startTools reads the configuration of a command, makes its policy and starts its tools, which the caller closes. It writes notes on stderr
+// about servers that take long to start.
+func startTools(cmd *cobra.Command, asJSON bool) (*config.Config, lathe.Policy, *app.Tools, error) {
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return s
+	pol, err := app.NewPolicy(cfg)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
+	defer starting.Stop()
+	tools, err := app.StartTools(cmd.Context(), cfg, nil)
+	return cfg, pol, tools, err
 }
 
 // noteServers writes a note for each MCP server that is not ready, and for definitions that are not accepted.

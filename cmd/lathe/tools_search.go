@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/search"
 )
@@ -41,23 +42,13 @@ tools.search is on or off.`,
 			if limit < 1 || limit > search.MaxHits {
 				return usageError("--limit is %d, want 1 to %d", limit, search.MaxHits)
 			}
-			cfg, err := loadConfig(configPath(cmd), nil)
-			if err != nil {
-				return err
-			}
-			starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
-			tools, err := app.StartTools(cmd.Context(), cfg, nil)
-			starting.Stop()
+			cfg, pol, tools, err := startTools(cmd, asJSON)
 			if err != nil {
 				return err
 			}
 			defer tools.Close()
 			noteServers(cmd.ErrOrStderr(), tools.Servers)
 			noteSearch(cmd.ErrOrStderr(), cfg, tools.Set)
-			pol, err := app.NewPolicy(cfg)
-			if err != nil {
-				return err
-			}
 			var specs []*lathe.ToolSpec
 			for _, spec := range tools.Set.Specs() {
 				if !spec.Hidden && pol.Tool(&lathe.RunInfo{}, spec).Decision != lathe.Deny {
@@ -84,7 +75,7 @@ tools.search is on or off.`,
 			fmt.Fprintln(w, "SCORE\tNAME\tORIGIN\tDESCRIPTION")
 			for _, h := range hits {
 				s := specs[h.Position]
-				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(firstSentence(s.Description)))
+				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(shorten.FirstSentence(s.Description)))
 			}
 			return w.Flush()
 		},

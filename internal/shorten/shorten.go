@@ -1,7 +1,10 @@
 // Package shorten shortens text at character boundaries.
 package shorten
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Cut returns the longest prefix of s that is at most n bytes long and does not end within a character. A byte that is no
 // part of a character of UTF-8 counts as one; an incomplete character at the end of s is not cut. n is at least 0.
@@ -27,4 +30,16 @@ func Clip(s string, n int) string {
 		return s
 	}
 	return Cut(s, n) + "…"
+}
+
+// FirstSentence returns the first sentence of s, which ends with a period before a space or with the line. White space around s is left out.
+func FirstSentence(s string) string {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
+		s = s[:i]
+	}
+	if i := strings.Index(s, ". "); i >= 0 {
+		s = s[:i+1]
+	}
+	return s
 }

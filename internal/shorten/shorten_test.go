@@ -34,6 +34,17 @@ func TestCutEndsBetweenCharacters(t *testing.T) {
 	}
 }
 
+func TestFirstSentence(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"": "", "One": "One", "One.": "One.", "One. Two.": "One.", "v1.2 is one. Two.": "v1.2 is one.", "\n One\nTwo. Three.": "One", "One.\r\nTwo. Three.": "One.",
+	} {
+		if got := shorten.FirstSentence(s); got != want {
+			t.Errorf("FirstSentence(%q): got %q, want %q", s, got, want)
+		}
+	}
+}
+
 // cutReference decodes character by character. A byte that begins no character is one by itself; an incomplete character
 // at the end of s is one.
 func cutReference(s string, n int) string {
