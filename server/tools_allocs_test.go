@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -75,16 +73,7 @@ func TestRequestsWithManyToolsAllocateLittle(t *testing.T) {
 	for range 100 {
 		request()
 	}
-	least, allocs := uint64(math.MaxUint64), uint64(math.MaxUint64)
-	for range 20 { // the least of several batches: others of the process may allocate meanwhile
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range batch {
-			request()
-		}
-		runtime.ReadMemStats(&after)
-		least, allocs = min(least, (after.TotalAlloc-before.TotalAlloc)/batch), min(allocs, (after.Mallocs-before.Mallocs)/batch)
-	}
+	least, allocs := leastAllocated(20, batch, request)
 	if least > maxBytes || allocs > maxAllocs {
 		t.Errorf("%d bytes and %d allocations, at most %d and %d are allowed", least, allocs, maxBytes, maxAllocs)
 	}
