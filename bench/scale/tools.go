@@ -133,21 +133,16 @@ func unknownCall(n int) (func() error, func(), error) {
 }
 
 func requestLoop(n int) (func() error, func(), error) {
-	set, err := newSet(manyTools(n))
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := newLoop(set)
-	if err != nil {
-		return nil, nil, err
-	}
-	in := &loop.Input{Messages: []lathe.Message{lathe.User("Hello.")}}
-	return func() error { return runLoop(l, in) }, nil, nil
+	return requestWith(n, tool.Search{})
 }
 
 // requestSearch is a request of a run that sends the definition of the search alone.
 func requestSearch(n int) (func() error, func(), error) {
-	set, err := tool.NewSetWithSearch(manyLimits, tool.Search{Mode: tool.SearchOn}, manyTools(n)...)
+	return requestWith(n, tool.Search{Mode: tool.SearchOn})
+}
+
+func requestWith(n int, s tool.Search) (func() error, func(), error) {
+	set, err := tool.NewSetWithSearch(manyLimits, s, manyTools(n)...)
 	if err != nil {
 		return nil, nil, err
 	}
