@@ -50,6 +50,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	if relayed {
 		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
 	} else {
+		opts.Shared = &p.shared
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]

@@ -22,13 +22,23 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// What a request allocates does not grow with the tools that it offers: the list, its hash and its encoded form on chat completions are
-// those of the request before. A pointer for each of 2,000 tools would be 16 KB.
+// What a request allocates does not grow with the tools that it offers: the list, its hash and its encoded form on each wire are those of
+// the request before. A pointer for each of 2,000 tools would be 16 KB.
 func TestRequestsWithManyToolsAllocateLittle(t *testing.T) {
+	for w, message := range map[lathe.Wire]string{
+		lathe.WireOpenAIChat: wholeHead + `"content":"word"},"logprobs":null,"finish_reason":"stop"}` + wholeTail,
+		lathe.WireResponses:  `{"id":"r","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"i","status":"completed","role":"assistant","content":[{"type":"output_text","text":"word","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
+		lathe.WireMessages:   `{"id":"a","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"word"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`,
+		lathe.WireGemini:     `{"candidates":[{"content":{"role":"model","parts":[{"text":"word"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2},"modelVersion":"m"}`,
+	} {
+		t.Run(string(w), func(t *testing.T) { requestsWithManyTools(t, w, message) })
+	}
+}
+
+func requestsWithManyTools(t *testing.T, w lathe.Wire, message string) {
 	const many, batch = 2000, 20
 	const maxBytes, maxAllocs = 36_000, 190
-	const message = wholeHead + `"content":"word"},"logprobs":null,"finish_reason":"stop"}` + wholeTail
-	chat, err := provider.OpenAI("m", &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: answers(message)})
+	chat, err := provider.New(w, "m", &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: answers(message)})
 	if err != nil {
 		t.Fatal(err)
 	}

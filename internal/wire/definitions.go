@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -27,6 +26,18 @@ type Shared struct {
 	Text []byte
 }
 
+// Form is what encoded definitions depend on besides the tools.
+type Form struct {
+	Strict Strict
+	// Reduced says that the server has refused a feature of definitions, which are then encoded without it. Each wire has one such
+	// feature at most.
+	Reduced bool
+}
+
+// An EncodeDefinition appends the definition of a tool, and returns the paths below the tool of what the wire cannot express, such as
+// ".schema.minimum": at most [MaxDropped]. The result may depend on the tool and on the form only.
+type EncodeDefinition func(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string)
+
 // Definitions keeps the encoded definitions of the server's tools from request to request, so that each is encoded once and then
 // copied. A definition never changes, so that its address tells it. Tools that a client declares are not kept: each request has
 // definitions of its own. The zero value is usable, by several goroutines at once; nil keeps nothing.
@@ -37,24 +48,29 @@ type Definitions struct {
 
 // sharedList is the text of a list of tools in one form.
 type sharedList struct {
-	tools []*lathe.ToolSpec
-	form  Strict
-	text  []byte
+	tools   []*lathe.ToolSpec
+	form    Form
+	text    []byte
+	dropped []string // paths from the request
 }
 
 // encoded holds definitions of one form. It never changes.
 type encoded struct {
-	form  Strict
-	texts map[*lathe.ToolSpec][]byte
-	size  int // of the texts
+	form    Form
+	texts   map[*lathe.ToolSpec][]byte
+	dropped map[*lathe.ToolSpec][]string // paths below the tool; of tools that have any
+	size    int                          // of the texts and paths
 }
 
-// AppendShared is [Definitions.Append] for a request that can share its definitions with others. The first request with a list appends
-// them. If they are all of the server's own tools and have 16 KiB or more, it also keeps their text: later requests with the list and
-// form append nothing and set *shared to the text. shared may be nil.
-func (d *Definitions) AppendShared(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Strict, encode func(dst []byte, t *lathe.ToolSpec) []byte) []byte {
-	if d == nil || shared == nil || len(tools) < minDefinitions {
-		return d.Append(dst, tools, form, encode)
+// Append appends the definitions of the tools with commas between them: what encode appends for each, or a copy of it. It returns the
+// paths of what the wire cannot express, such as "tools[0].schema.minimum": at most [MaxDropped], in the order of the tools. The paths
+// may be shared and must not be changed.
+//
+// If the definitions are all of the server's own tools and have 16 KiB or more, Append also keeps the text of the list: later requests
+// with the list and form get a copy, or, if shared is not nil, append nothing and set *shared to the text.
+func (d *Definitions) Append(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {
+	if d == nil || len(tools) < minDefinitions {
+		return d.appendEach(dst, tools, form, encode)
 	}
 	var kept []sharedList
 	if p := d.lists.Load(); p != nil {
@@ -62,17 +78,20 @@ func (d *Definitions) AppendShared(dst []byte, shared *Shared, tools []*lathe.To
 	}
 	for i := range kept {
 		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
+			if shared == nil {
+				return append(dst, l.text...), l.dropped
+			}
 			*shared = Shared{len(dst), l.text}
-			return dst
+			return dst, l.dropped
 		}
 	}
 	start := len(dst)
-	dst = d.Append(dst, tools, form, encode)
+	dst, dropped = d.appendEach(dst, tools, form, encode)
 	size := len(dst) - start
 	if size < minShared || size > MaxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
-		return dst
+		return dst, dropped
 	}
-	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:])}}
+	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:]), slices.Clip(dropped)}}
 	for _, l := range kept {
 		if size += len(l.text); size > MaxDefinitionsBytes || len(next) == maxShared {
 			break
@@ -80,15 +99,14 @@ func (d *Definitions) AppendShared(dst []byte, shared *Shared, tools []*lathe.To
 		next = append(next, l)
 	}
 	d.lists.Store(&next) // a list that another goroutine stores at the same time may be lost: it is made again
-	return dst
+	return dst, dropped
 }
 
 // keeps reports whether the definition of a tool is kept: it is one of the server's own.
 func keeps(t *lathe.ToolSpec) bool { return t.Owner == lathe.OwnerServer && t.Wire == "" }
 
-// Append appends the definitions of the tools with commas between them: what encode appends for each, or a copy of it. encode may
-// depend on the tool and on form only.
-func (d *Definitions) Append(dst []byte, tools []*lathe.ToolSpec, form Strict, encode func(dst []byte, t *lathe.ToolSpec) []byte) []byte {
+// appendEach is Append without a list: it looks for the text of each tool.
+func (d *Definitions) appendEach(dst []byte, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {
 	var kept *encoded
 	if d != nil && len(tools) >= minDefinitions {
 		if kept = d.kept.Load(); kept == nil || kept.form != form {
@@ -102,51 +120,76 @@ func (d *Definitions) Append(dst []byte, tools []*lathe.ToolSpec, form Strict, e
 		}
 		dst = slices.Grow(dst, size)
 	}
-	var added map[*lathe.ToolSpec][]byte
+	added := encoded{}
 	for i, t := range tools {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if kept != nil {
-			if text, ok := kept.texts[t]; ok {
-				dst = append(dst, text...)
-				continue
+		var paths []string
+		if text, ok := kept.text(t); ok {
+			dst, paths = append(dst, text...), kept.dropped[t]
+		} else {
+			start := len(dst)
+			if dst, paths = encode(dst, t); kept != nil && keeps(t) {
+				if added.texts == nil {
+					added.texts = make(map[*lathe.ToolSpec][]byte, len(tools)-i)
+				}
+				added.add(t, slices.Clone(dst[start:]), paths)
 			}
 		}
-		start := len(dst)
-		dst = encode(dst, t)
-		if kept != nil && keeps(t) {
-			if added == nil {
-				added = make(map[*lathe.ToolSpec][]byte, len(tools)-i)
+		for _, path := range paths {
+			if len(dropped) == MaxDropped {
+				break
 			}
-			added[t] = slices.Clone(dst[start:])
+			dropped = append(dropped, Element("tools", i)+path)
 		}
 	}
-	if len(added) > 0 {
-		d.kept.Store(kept.with(tools, added))
+	if len(added.texts) > 0 {
+		d.kept.Store(kept.with(tools, &added))
 	}
-	return dst
+	return dst, dropped
 }
 
-// with returns e with the texts added, or, if all would be too much, those of the tools only.
-func (e *encoded) with(tools []*lathe.ToolSpec, added map[*lathe.ToolSpec][]byte) *encoded {
-	next := &encoded{form: e.form, texts: added}
-	total := e.size
-	for _, text := range added {
-		total += len(text)
+// text returns the text of a tool. e may be nil.
+func (e *encoded) text(t *lathe.ToolSpec) (text []byte, ok bool) {
+	if e == nil {
+		return nil, false
 	}
-	if total <= MaxDefinitionsBytes {
-		maps.Copy(next.texts, e.texts)
-		next.size = total
+	text, ok = e.texts[t]
+	return text, ok
+}
+
+// add adds the definition of a tool that e does not have.
+func (e *encoded) add(t *lathe.ToolSpec, text []byte, dropped []string) {
+	e.texts[t] = text
+	e.size += len(text)
+	if len(dropped) == 0 {
+		return
+	}
+	if e.dropped == nil {
+		e.dropped = map[*lathe.ToolSpec][]string{}
+	}
+	e.dropped[t] = dropped
+	for _, path := range dropped {
+		e.size += len(path)
+	}
+}
+
+// with returns the definitions of e and those of added, or, if all would be too much, those of the tools only.
+func (e *encoded) with(tools []*lathe.ToolSpec, added *encoded) *encoded {
+	next := &encoded{form: e.form, texts: added.texts, dropped: added.dropped, size: added.size}
+	if e.size+added.size <= MaxDefinitionsBytes {
+		for t, text := range e.texts {
+			next.add(t, text, e.dropped[t])
+		}
 		return next
 	}
 	for _, t := range tools {
-		if text, ok := e.texts[t]; ok {
-			next.texts[t] = text
+		if _, both := next.texts[t]; !both {
+			if text, ok := e.texts[t]; ok {
+				next.add(t, text, e.dropped[t])
+			}
 		}
-	}
-	for _, text := range next.texts {
-		next.size += len(text)
 	}
 	return next
 }

@@ -10,9 +10,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
+// appendPlain is Append on a wire that can express all of a definition.
+func (d *Definitions) appendPlain(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Strict, encode func(dst []byte, t *lathe.ToolSpec) []byte) []byte {
+	dst, _ = d.Append(dst, shared, tools, Form{Strict: form}, func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return encode(dst, t), nil })
+	return dst
+}
+
 // definitionsOf encodes the tools through d, and returns the text and the number of tools that were encoded for it.
 func definitionsOf(d *Definitions, form Strict, tools []*lathe.ToolSpec) (text string, encoded int) {
-	b := d.Append([]byte("["), tools, form, func(dst []byte, t *lathe.ToolSpec) []byte {
+	b := d.appendPlain([]byte("["), nil, tools, form, func(dst []byte, t *lathe.ToolSpec) []byte {
 		encoded++
 		return fmt.Appendf(dst, "%s/%d", t.Name, form)
 	})
@@ -70,7 +76,7 @@ func TestDefinitionsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", MaxDefinitionsBytes/20)
 	for round := range 4 {
 		tools, _ := someTools(10, fmt.Sprintf("%d-", round))
-		d.Append(nil, tools, StrictOff, func(dst []byte, t *lathe.ToolSpec) []byte { return append(append(dst, t.Name...), long...) })
+		d.appendPlain(nil, nil, tools, StrictOff, func(dst []byte, t *lathe.ToolSpec) []byte { return append(append(dst, t.Name...), long...) })
 		if kept := d.kept.Load(); kept.size > MaxDefinitionsBytes || len(kept.texts) < 10 {
 			t.Errorf("round %d: %d definitions of %d bytes", round, len(kept.texts), kept.size)
 		}
@@ -112,10 +118,10 @@ func TestDefinitionsGrowOnce(t *testing.T) {
 	}
 	text := bytes.Repeat([]byte("x"), 400)
 	encode := func(dst []byte, _ *lathe.ToolSpec) []byte { return append(dst, text...) }
-	want := d.Append(nil, tools, StrictOff, encode)
+	want := d.appendPlain(nil, nil, tools, StrictOff, encode)
 	var got []byte
 	const most = 4 // 1, or 2 with the race detector; memory that grows takes 25
-	if n := testing.AllocsPerRun(20, func() { got = d.Append(nil, tools, StrictOff, encode) }); n > most {
+	if n := testing.AllocsPerRun(20, func() { got = d.appendPlain(nil, nil, tools, StrictOff, encode) }); n > most {
 		t.Errorf("%v allocations, want at most %d", n, most)
 	}
 	if !bytes.Equal(got, want) {
@@ -126,7 +132,7 @@ func TestDefinitionsGrowOnce(t *testing.T) {
 // sharedOf encodes the tools through d, and returns the definitions with those that are shared, and whether they are.
 func sharedOf(d *Definitions, form Strict, tools []*lathe.ToolSpec, encode func(dst []byte, t *lathe.ToolSpec) []byte) (text string, shared bool) {
 	var s Shared
-	b := d.AppendShared([]byte("["), &s, tools, form, encode)
+	b := d.appendPlain([]byte("["), &s, tools, form, encode)
 	return string(b[:s.At]) + string(s.Text) + string(b[s.At:]), s.Text != nil
 }
 
@@ -139,7 +145,7 @@ func TestLongDefinitionsAreShared(t *testing.T) {
 	var d Definitions
 	tools, _ := someTools(20, "t")
 	for name, list := range map[string][]*lathe.ToolSpec{"all": tools, "some": tools[:15]} {
-		want := string((*Definitions)(nil).Append([]byte("["), list, StrictOff, encode))
+		want := string((*Definitions)(nil).appendPlain([]byte("["), nil, list, StrictOff, encode))
 		for round := range 3 {
 			if got, shared := sharedOf(&d, StrictOff, list, encode); got != want || shared != (round > 0) {
 				t.Errorf("%s, request %d: shared %t, %d bytes, want %d", name, round, shared, len(got), len(want))
@@ -150,9 +156,9 @@ func TestLongDefinitionsAreShared(t *testing.T) {
 		}
 	}
 	var first Shared
-	d.AppendShared(nil, &first, tools, StrictOff, encode)
+	d.appendPlain(nil, &first, tools, StrictOff, encode)
 	var again Shared
-	d.AppendShared(nil, &again, tools, StrictOff, encode)
+	d.appendPlain(nil, &again, tools, StrictOff, encode)
 	if &first.Text[0] != &again.Text[0] {
 		t.Error("two requests have copies of the same text")
 	}
@@ -165,7 +171,7 @@ func TestLongDefinitionsAreShared(t *testing.T) {
 		if _, shared := sharedOf(&d, StrictOff, short, func(dst []byte, t *lathe.ToolSpec) []byte { return append(dst, t.Name...) }); shared {
 			t.Error("short definitions are shared")
 		}
-		if got := d.AppendShared(nil, nil, tools, StrictOff, encode); len(got) < minShared {
+		if got := d.appendPlain(nil, nil, tools, StrictOff, encode); len(got) < minShared {
 			t.Error("definitions are missing where none may be shared")
 		}
 	}
@@ -180,7 +186,7 @@ func TestSharedDefinitionsAreBounded(t *testing.T) {
 		encode := func(dst []byte, _ *lathe.ToolSpec) []byte { return append(dst, text...) }
 		for range tt.rounds {
 			tools, _ := someTools(10, "t")
-			d.AppendShared(nil, &Shared{}, tools, StrictOff, encode)
+			d.appendPlain(nil, &Shared{}, tools, StrictOff, encode)
 			kept, size := d.lists.Load(), 0
 			if kept == nil {
 				kept = new([]sharedList)

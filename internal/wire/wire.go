@@ -223,11 +223,10 @@ type EncodeOptions struct {
 	Entry string
 	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
 	Strict Strict
-	// Definitions keeps the encoded definitions of tools from request to request; nil: they are encoded for each. Only chat
-	// completions reads it.
+	// Definitions keeps the encoded definitions of tools from request to request; nil: they are encoded for each.
 	Definitions *Definitions
 	// Shared, if not nil, lets the encoder leave out definitions of tools that other requests have, too: it sets *Shared to their
-	// text and to their place in the head. Only the encoder of the head of a request on chat completions reads it.
+	// text and to their place in the head, or in the body of wires without a head.
 	Shared *Shared
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -119,8 +120,10 @@ func (e *encoder) appendTools(dst []byte) []byte {
 	dst = append(wire.AppendKey(dst, "tools"), '[')
 	if len(e.req.Tools) > 0 {
 		dst = append(dst, `{"functionDeclarations":[`...)
-		for i, t := range e.req.Tools {
-			dst = e.appendTool(appendComma(dst, '['), t, wire.Element("tools", i))
+		var dropped []string
+		dst, dropped = e.opts.Definitions.Append(dst, e.opts.Shared, e.req.Tools, wire.Form{Reduced: has(e.opts.Without, featureJSONSchema)}, e.definition)
+		for _, path := range dropped {
+			e.d.add(path)
 		}
 		dst = append(dst, "]}"...)
 	}
@@ -128,6 +131,19 @@ func (e *encoder) appendTools(dst []byte) []byte {
 		dst = append(appendComma(dst, '['), t...)
 	}
 	return append(dst, ']')
+}
+
+// definition is a [wire.EncodeDefinition].
+func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
+	all := e.d.paths
+	e.d.paths = nil
+	const at = "tool"
+	dst = e.appendTool(dst, t, at)
+	dropped, e.d.paths = e.d.paths, all
+	for i, path := range dropped {
+		dropped[i] = strings.TrimPrefix(path, at)
+	}
+	return dst, dropped
 }
 
 func (e *encoder) appendTool(dst []byte, t *lathe.ToolSpec, at string) []byte {

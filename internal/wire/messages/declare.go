@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -51,18 +50,27 @@ func (e *encoder) tools(dst []byte) []byte {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	for i, t := range e.req.Tools {
-		dst = e.tool(appendComma(dst), i, t)
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, e.req.Tools, wire.Form{Strict: e.opts.Strict, Reduced: e.without(featureStrict)}, e.definition)
+	for _, path := range dropped {
+		e.drop(path)
+	}
+	begun := len(e.req.Tools) > 0 // the definitions may be shared: then they are not in dst
+	next := func(dst []byte) []byte {
+		if begun {
+			return append(dst, ',')
+		}
+		begun = true
+		return dst
 	}
 	for _, raw := range e.req.HostedTools {
-		dst = append(appendComma(dst), raw...)
+		dst = append(next(dst), raw...)
 	}
 	for _, name := range e.stubs {
-		dst = appendTool(appendComma(dst), name, "", []byte(anyObject))
+		dst = appendTool(next(dst), name, "", []byte(anyObject))
 		dst = append(dst, '}')
 	}
 	if e.helper != nil {
-		dst = appendTool(appendComma(dst), HelperTool, helperDescription, e.helper)
+		dst = appendTool(next(dst), HelperTool, helperDescription, e.helper)
 		dst = append(dst, '}')
 	}
 	dst = append(dst, ']')
@@ -79,8 +87,17 @@ func appendTool(dst []byte, name, description string, schema []byte) []byte {
 	return append(wire.AppendKey(dst, "input_schema"), schema...)
 }
 
-func (e *encoder) tool(dst []byte, i int, t *lathe.ToolSpec) []byte {
-	at := "tools[" + strconv.Itoa(i) + "]"
+// definition is a [wire.EncodeDefinition].
+func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
+	all := e.dropped
+	e.dropped = nil
+	dst = e.tool(dst, t)
+	dropped, e.dropped = e.dropped, all
+	return dst, dropped
+}
+
+// tool appends a definition and records the paths below it that the wire cannot express.
+func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
 	schema := bytes.TrimSpace(t.Schema)
 	if len(schema) == 0 {
 		schema = []byte(anyObject)
@@ -89,23 +106,23 @@ func (e *encoder) tool(dst []byte, i int, t *lathe.ToolSpec) []byte {
 		var changes []string
 		schema, changes = plainSchema(rawjson.AppendCompact(nil, schema))
 		for _, path := range changes {
-			e.drop(at + ".schema" + path)
+			e.drop(".schema" + path)
 		}
 	}
 	if e.opts.Strict.SetsStrict(t) && !e.without(featureStrict) {
 		if strict, ok := strictRules.StrictArguments(schema); ok {
 			for _, path := range strict.Changes {
-				e.drop(at + ".schema" + path)
+				e.drop(".schema" + path)
 			}
 			dst = appendTool(dst, shortName(t.Name), t.Description, strict.Schema)
 			return append(dst, `,"strict":true}`...)
 		}
-		e.drop(at + ".strict")
+		e.drop(".strict")
 	}
 	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
 	if t.Wire == lathe.WireMessages {
 		if e.without(featureStrict) && member(t.Extra, "strict") != nil {
-			e.drop(at + ".strict")
+			e.drop(".strict")
 			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema", "strict")
 		} else {
 			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema")
@@ -118,24 +135,24 @@ func (e *encoder) tool(dst []byte, i int, t *lathe.ToolSpec) []byte {
 			dst = append(wire.AppendKey(dst, x.Name), x.Value...)
 		case x.Name == "function": // of chat completions: the members of the inner object
 			for _, y := range members(x.Value) {
-				dst = e.foreign(dst, at, y, schema)
+				dst = e.foreign(dst, y, schema)
 			}
 		default:
-			dst = e.foreign(dst, at, x, schema)
+			dst = e.foreign(dst, x, schema)
 		}
 	}
 	return append(dst, '}')
 }
 
 // foreign appends a member of a tool of another wire if it has the same meaning on this wire.
-func (e *encoder) foreign(dst []byte, at string, x lathe.Member, schema []byte) []byte {
+func (e *encoder) foreign(dst []byte, x lathe.Member, schema []byte) []byte {
 	switch {
 	case x.Name == "strict" && string(x.Value) == "false": // as without it
 	case x.Name == "strict" && string(x.Value) == "true" && !e.without(featureStrict) && isStrict(schema),
 		x.Name == "defer_loading" && string(x.Value) == "true":
 		return append(wire.AppendKey(dst, x.Name), x.Value...)
 	default:
-		e.drop(at + "." + x.Name)
+		e.drop("." + x.Name)
 	}
 	return dst
 }

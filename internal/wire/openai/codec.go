@@ -34,7 +34,8 @@ func (u Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOpti
 
 // AppendHead appends a request up to its messages, and returns the paths of what is not sent.
 func (Upstream) AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (head []byte, dropped []string) {
-	return AppendHead(dst, req, opts), droppedOfHead(req, opts)
+	head, dropped = appendHead(dst, req, opts)
+	return head, droppedOfHead(req, opts, dropped)
 }
 
 // AppendMessages appends the messages of a request from index at on, and to dropped the paths of what is not sent.

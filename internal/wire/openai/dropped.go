@@ -36,8 +36,8 @@ func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string
 	}
 }
 
-// droppedOfHead returns the paths of what [AppendHead] does not send.
-func droppedOfHead(req *lathe.Request, opts *EncodeOptions) []string {
+// droppedOfHead returns the paths of what [AppendHead] does not send; ofTools are those of its tools.
+func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []string {
 	var d dropped
 	if opts == nil {
 		opts = &EncodeOptions{}
@@ -52,22 +52,7 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions) []string {
 	if s.TopK != nil && !opts.TopK {
 		d.add("sampling.top_k")
 	}
-	for i, t := range req.Tools {
-		if opts.Strict.SetsStrict(t) {
-			s, ok := strictTool(t, opts.Strict)
-			if !ok {
-				d.add(index("tools", i), ".strict")
-				continue
-			}
-			for _, path := range s.Changes {
-				d.add(index("tools", i), ".schema", path)
-			}
-		}
-		if foreign(t.Wire) {
-			d.addMembers(index("tools", i), t.Extra, func(name string) bool { return name == "strict" })
-		}
-	}
-	return d
+	return append(d, ofTools[:min(len(ofTools), wire.MaxDropped-len(d))]...)
 }
 
 // appendDropped appends the paths of what [AppendMessages] does not send of messages that begin at index at.

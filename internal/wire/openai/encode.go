@@ -29,6 +29,12 @@ func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 // AppendHead appends a request up to and with the bracket that opens messages, which come last: a
 // conversation grows by appending. An override replaces the member that Sampling would send.
 func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+	dst, _ = appendHead(dst, req, opts)
+	return dst
+}
+
+// appendHead is AppendHead. It also returns the paths of what is not sent of the tools.
+func appendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, dropped []string) {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
@@ -45,7 +51,7 @@ func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	}
 	dst = appendSampling(dst, &req.Sampling, opts, free)
 	if len(req.Tools)+len(req.HostedTools) > 0 {
-		dst = appendTools(wire.AppendKey(dst, "tools"), req, opts)
+		dst, dropped = appendTools(wire.AppendKey(dst, "tools"), req, opts)
 		if req.ToolChoice.Mode != "" {
 			dst = appendToolChoice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
 		}
@@ -57,7 +63,7 @@ func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 		dst = wire.AppendText(dst, "user", req.User)
 	}
 	dst = appendMembers(dst, req.Overrides, reserved)
-	return append(wire.AppendKey(dst, "messages"), '[')
+	return append(wire.AppendKey(dst, "messages"), '['), dropped
 }
 
 func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) []byte {

@@ -9,21 +9,23 @@ import (
 // noArguments is the schema sent for a tool that has none.
 const noArguments = `{"type":"object","properties":{}}`
 
-// appendTools appends the tools that are functions, and those that the server executes itself as they are.
-func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
-	dst = opts.Definitions.AppendShared(append(dst, '['), opts.Shared, req.Tools, opts.Strict,
-		func(dst []byte, t *lathe.ToolSpec) []byte { return appendDefinition(dst, t, opts.Strict) })
+// appendTools appends the tools that are functions, and those that the server executes itself as they are. It returns the paths of
+// what is not sent of the functions.
+func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, dropped []string) {
+	dst, dropped = opts.Definitions.Append(append(dst, '['), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict},
+		func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return appendDefinition(dst, t, opts.Strict) })
 	for i, t := range req.HostedTools {
 		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
 			dst = append(dst, ',')
 		}
 		dst = rawjson.AppendCompact(dst, t)
 	}
-	return append(dst, ']')
+	return append(dst, ']'), dropped
 }
 
-// appendDefinition appends the definition of a function.
-func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) []byte {
+// appendDefinition appends the definition of a function. It returns the paths below the tool of what is not sent.
+func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) (_ []byte, notSent []string) {
+	var d dropped
 	dst = append(dst, `{"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, t.Name)
 	if t.Description != "" {
@@ -31,9 +33,14 @@ func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) []byte 
 	}
 	dst = append(dst, `,"parameters":`...)
 	if strict.SetsStrict(t) {
-		if s, ok := strictTool(t, strict); ok {
-			return append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...)
+		s, ok := strictTool(t, strict)
+		if ok {
+			for _, path := range s.Changes {
+				d.add(".schema", path)
+			}
+			return append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...), d
 		}
+		d.add(".strict")
 	}
 	if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
 		dst = append(dst, noArguments...)
@@ -41,10 +48,11 @@ func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) []byte 
 		dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
 	}
 	if foreign(t.Wire) {
-		return append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...)
+		d.addMembers("", t.Extra, func(name string) bool { return name == "strict" })
+		return append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...), d
 	}
 	dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
-	return append(wire.AppendMembers(dst, t.Extra, knownInCall), '}')
+	return append(wire.AppendMembers(dst, t.Extra, knownInCall), '}'), d
 }
 
 // strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.

@@ -200,11 +200,15 @@ func (e *encoder) tools(dst []byte) []byte {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	for i, t := range req.Tools {
-		dst = e.tool(appendComma(dst), t, "tools["+strconv.Itoa(i)+"]")
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, req.Tools, wire.Form{Strict: e.opts.Strict}, e.definition)
+	for _, path := range dropped {
+		e.drop(path)
 	}
-	for _, t := range req.HostedTools {
-		dst = append(appendComma(dst), t...)
+	for i, t := range req.HostedTools {
+		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
+			dst = append(dst, ',')
+		}
+		dst = append(dst, t...)
 	}
 	dst = append(dst, ']')
 	if req.ToolChoice.Mode != "" {
@@ -227,7 +231,16 @@ func (e *encoder) choice(dst []byte, c lathe.ToolChoice) []byte {
 	return append(wire.AppendText(wire.AppendText(append(dst, '{'), "type", typ), "name", c.Name), '}')
 }
 
-// tool appends a tool. For a tool of another wire it always writes `strict`, since the default is true on this wire only.
+// definition is a [wire.EncodeDefinition]. Only the tools of clients depend on FeatureCustom, and they are not kept.
+func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
+	all := e.dropped
+	e.dropped = nil
+	dst = e.tool(dst, t, "")
+	dropped, e.dropped = e.dropped, all
+	return dst, dropped
+}
+
+// tool appends a tool, and records what the wire cannot express below the path at. For a tool of another wire it always writes `strict`, since the default is true on this wire only.
 func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
