@@ -211,7 +211,7 @@ func failure(res *event.Result) *problem {
 
 // tooManyTools returns the problem of a run whose definitions of tools exceed a limit.
 func tooManyTools(err error) *problem {
-	p := &problem{Status: http.StatusBadRequest, Code: string(lathe.CodeTooManyTools),
+	p := &problem{Status: http.StatusBadRequest, Code: "too_many_tools",
 		Message: "The run would send its model more definitions of tools than a limit allows."}
 	var exceeded interface {
 		error

@@ -332,6 +332,7 @@ func TestEqualRequestAfterARestart(t *testing.T) {
 		t.Errorf("%+v, want the run %s", again, got.runID)
 	}
 	second.answerOnly("approve")
+	second.watchUntil(got.runID, 0, func(e *told) bool { return e.Type == "RunFinished" })
 	second.rest(got.runID)
 	if done := second.complete(true, ask); done.runID != got.runID || done.reason != "answered" || second.shop.wrote.Load() != 1 {
 		t.Errorf("%+v", done)
