@@ -470,6 +470,54 @@ func TestDefinitionsStayWhenTheSetChanges(t *testing.T) {
 	}
 }
 
+// A loaded tool whose schema changes during a run keeps its place among the definitions. Its calls are checked against the new
+// schema, which a search shows, too.
+func TestTheSchemaOfALoadedToolChanges(t *testing.T) {
+	t.Parallel()
+	set, err := tool.NewSetWithSearch(lathe.Limits{}, tool.Search{Mode: tool.SearchOn}, town()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := deferring(r, nil, tool.RunOptions{})
+	searchFor(t, w, `{"names":["weather_week","train_times"]}`)
+	if res, _, _ := one(t, w, call("weather_week", `{"city":"Oslo"}`)); res.IsError {
+		t.Fatalf("before the change: %s", res.Content)
+	}
+	before, hash := specNames(w), w.SpecsHash()
+	tools := town()
+	tools[1].Spec().Schema = json.RawMessage(`{"type":"object","properties":{"place":{"type":"string"}},"required":["place"],"additionalProperties":false}`)
+	if err := set.Replace("test", tools); err != nil {
+		t.Fatal(err)
+	}
+	if !w.Refresh() || specNames(w) != before || w.SpecsHash() == hash {
+		t.Fatalf("sent %q after %q, the same definitions: %v", specNames(w), before, w.SpecsHash() == hash)
+	}
+	if res, _, _ := one(t, w, call("weather_week", `{"city":"Oslo"}`)); res.Code != lathe.CodeInvalidArguments {
+		t.Errorf("arguments of the former schema: %s", res.Content)
+	}
+	if res, _, _ := one(t, w, call("weather_week", `{"place":"Oslo"}`)); res.IsError {
+		t.Errorf("arguments of the new schema: %s", res.Content)
+	}
+	a, _, rec := searchFor(t, w, `{"names":["weather_week"]}`)
+	if len(a.Tools) != 1 || !strings.Contains(string(a.Tools[0].Parameters), `"place"`) || strings.Contains(rec.types(), "ToolsLoaded") {
+		t.Errorf("%+v; events %s", a, rec.types())
+	}
+}
+
+// The names of a search are names, and no patterns, as those of the setting always are.
+func TestASearchTakesNoPatternsForNames(t *testing.T) {
+	t.Parallel()
+	w := deferring(searching(t, tool.Search{Mode: tool.SearchOn}, nil, town()...), nil, tool.RunOptions{})
+	a, text, rec := searchFor(t, w, `{"names":["*","weather_*","weather_???","[a-z]*"]}`)
+	if len(a.Tools) != 0 || len(a.More) != 0 || a.NotFound != 4 || strings.Contains(rec.types(), "ToolsLoaded") || specNames(w) != tool.SearchName {
+		t.Errorf("%s; events %s; sent %q", text, rec.types(), specNames(w))
+	}
+}
+
 // Runs of different principals at once share the index of equal lists, and nothing else.
 func TestSearchesOfRunsAtOnce(t *testing.T) {
 	t.Parallel()
