@@ -23,7 +23,7 @@ var codeLabels = []lathe.Code{
 	lathe.CodeUnknownTool, lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired, lathe.CodeExecutionFailed,
 	lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited, lathe.CodeOutputTooLarge,
 	lathe.CodeInvalidOutput, lathe.CodeRedactionFailed, lathe.CodeToolCallLimit, lathe.CodeMaxDepth, lathe.CodeTooManyCalls, lathe.CodeIncompleteCall,
-	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeContentRemoved, lathe.CodeBudgetExhausted, lathe.CodePriceUnknown, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
+	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeContentRemoved, lathe.CodeBudgetExhausted, lathe.CodePriceUnknown, lathe.CodeTooManyTools, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
 }
 
 // limitLabels are the keys of limits that calls and runs may meet.
