@@ -82,7 +82,7 @@ func (r *revision) build(a *App) (err error) {
 		return err
 	}
 	for _, text := range RefusedKeys(cfg, set) {
-		a.log.Warn("requests of a key are refused: the definitions of its tools exceed a limit", "problem", text)
+		a.log.Warn(text)
 	}
 	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
 	if err != nil {

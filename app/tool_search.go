@@ -42,9 +42,9 @@ func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
 	return nil
 }
 
-// RefusedKeys returns a line for each entry of keys whose runs would be refused, because the definitions of their tools in the
-// set exceed a limit and policy, for example, does not let them search. Keys of serve.keys_file are judged by their entry. Rules
-// by other labels may decide otherwise for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
+// RefusedKeys returns a line for each entry of keys whose runs are refused because the definitions of their tools in the set exceed
+// a limit, for example since policy does not let them search. It judges keys of serve.keys_file by their entry. A rule by labels may
+// decide otherwise for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
 func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	if cfg.Tools.Search.Mode == string(tool.SearchOff) || len(cfg.Keys) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 		settings := cfg.Settings()
 		run := &lathe.RunInfo{Principal: name, Profile: name}
 		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
-			out = append(out, "keys."+name+": "+Cause(err).Error())
+			out = append(out, "requests of keys."+name+" are refused: "+Cause(err).Error())
 		}
 	}
 	return out

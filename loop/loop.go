@@ -95,7 +95,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: cause(err)}
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.Unwrap(err)} // of a *lathe.Error
 	}
 	l.ownClock = l.opts.Now != nil
 	if !l.ownClock {

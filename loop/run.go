@@ -364,18 +364,9 @@ func (r *run) refuse() {
 			if errors.As(err, &exceeded) {
 				r.limit = exceeded.Limit
 			}
-			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), cause(err))
+			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), errors.Unwrap(err)) // of the *lathe.Error: fail wraps it again
 		}
 	}
-}
-
-// cause returns what a [lathe.Error] wraps, and any other error as it is.
-func cause(err error) error {
-	var e *lathe.Error
-	if errors.As(err, &e) && e.Err != nil {
-		return e.Err
-	}
-	return err
 }
 
 // step takes one turn: asks the model, then answers its calls, or ends the run.

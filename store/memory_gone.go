@@ -58,7 +58,7 @@ func (g *goneRuns) add(runID, principal string, t time.Time) {
 	g.byID[g.key(runID)] = goneRun{seconds: t.Unix(), nanoseconds: int32(t.Nanosecond()), owner: n} //nolint:gosec // below 1e9
 }
 
-// find returns the record of a run, nil if there is none.
+// find returns the error that says that the run was removed, or nil if goneRuns has no record of it.
 func (g *goneRuns) find(runID string) *GoneError {
 	r, ok := g.byID[g.key(runID)]
 	if !ok {

@@ -32,8 +32,8 @@ func (e *DefinitionsError) Error() string {
 	return text
 }
 
-// ClientText returns the error for a client, who reads neither the origins of tools nor settings to change: what exceeds which
-// limit, and why the run cannot search.
+// ClientText returns the text for a client: what exceeds which limit, and why the run cannot search. It has neither the origins of
+// tools nor settings that the operator can change.
 func (e *DefinitionsError) ClientText() string {
 	if e.Unsearched == "" {
 		return e.exceeds()
@@ -92,8 +92,7 @@ func (v *view) explain(e *DefinitionsError) {
 		if held.Reason == event.WithheldApproval {
 			decides = "asks for an approval of"
 		}
-		e.Unsearched = fmt.Sprintf("policy %s %s", decides, SearchName)
-		e.Unsearched += ", so that the run cannot search for tools"
+		e.Unsearched = fmt.Sprintf("policy %s %s, so that the run cannot search for tools", decides, SearchName)
 		e.remedy = "policy.tools." + SearchName + ": allow lets it, if no rule denies it"
 		if held.Rule != "" {
 			e.remedy += fmt.Sprintf(" (rule %s decided)", held.Rule)

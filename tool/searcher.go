@@ -108,8 +108,8 @@ func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 // maxTail bounds the bytes of an answer behind its lists.
 const maxTail = 128
 
-// answer returns the answer of a search; searched says that it had a query. Tools for which the limits on definitions have no room are named in more. The answer
-// stays below the limit on outputs: definitions that do not fit into it are left out, then further tools. The model gets the
+// answer returns the answer of a search; searched says that it had a query. Tools for which the limits on definitions have no
+// room are named in more. The answer stays below the limit on outputs: definitions that do not fit into it are left out, then further tools. The model gets the
 // definition of a tool in tools with its next request, in any case.
 func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int, searched bool) []byte {
 	capacity, limited := s.capacity, false

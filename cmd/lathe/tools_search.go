@@ -85,13 +85,14 @@ tools.search is on or off.`,
 	return cmd
 }
 
-// noteSearch writes a note for each name in tools.search.always that no tool has, and one if policy withholds the search.
+// noteSearch writes a note for each name in tools.search.always that no tool has, a warning for each key whose requests are refused,
+// and a note if policy withholds the search.
 func noteSearch(w io.Writer, cfg *config.Config, set *tool.Set) {
 	for _, name := range app.UnknownSearchTools(cfg, set) {
 		fmt.Fprintf(w, "note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 	}
 	for _, text := range app.RefusedKeys(cfg, set) {
-		fmt.Fprintf(w, "warning: requests are refused of %s\n", text)
+		fmt.Fprintf(w, "warning: %s\n", text)
 	}
 	if decision, withheld := app.SearchWithheld(cfg); withheld {
 		fmt.Fprintf(w, "note: policy decides %s about tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search\n", decision)
