@@ -82,7 +82,7 @@ func (r *revision) build(a *App) (err error) {
 		return err
 	}
 	for _, text := range RefusedKeys(cfg, set) {
-		a.log.Warn(text)
+		a.log.Warn("the tools of a key exceed a limit", "problem", text)
 	}
 	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
 	if err != nil {

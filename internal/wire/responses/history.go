@@ -240,7 +240,8 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 	return dst, dropped
 }
 
-// tool appends a tool, and records what the wire cannot express below the path at. For a tool of another wire it always writes `strict`, since the default is true on this wire only.
+// tool appends a tool, and records what the wire cannot express below the path at. For a tool of another wire it always writes
+// `strict`, since the default is true on this wire only.
 func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
