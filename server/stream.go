@@ -268,8 +268,8 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 		p.late.Store(true)
 		p.nudge()
 	})
-	// It is one deferred call: each takes 48 bytes of the stack, and with some hundred more than now the stack of each open stream
-	// grows from 8 to 16 KiB when net/http writes the head of the answer.
+	// It is one deferred call: each takes 48 bytes of the stack, and a few hundred bytes more would make the stack of each open
+	// stream grow from 8 to 16 KiB when net/http writes the head of the answer.
 	defer func() {
 		quiet.Stop()
 		if unwatch != nil {
