@@ -81,7 +81,7 @@ func Cache() (string, error) {
 	return filepath.Join(dir, "lathe", "testdata"), nil
 }
 
-// module returns the module's folder, the one of layout_test.go, above the test's working folder. A
+// module returns the module's folder, the one of ARCHITECTURE.md, above the test's working folder. A
 // path compiled into the binary would not do: with -trimpath the binary has none.
 func module(t testing.TB) string {
 	t.Helper()
@@ -90,12 +90,12 @@ func module(t testing.TB) string {
 		t.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "layout_test.go")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "ARCHITECTURE.md")); err == nil {
 			return dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("testdata: no layout_test.go above the test's folder")
+			t.Fatal("testdata: no ARCHITECTURE.md above the test's folder")
 		}
 		dir = parent
 	}

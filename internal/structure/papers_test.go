@@ -1,4 +1,4 @@
-package lathe_test
+package structure
 
 import (
 	"os"
@@ -68,7 +68,11 @@ func TestPapersNameFilesThatExist(t *testing.T) {
 		for _, m := range inCode.FindAllStringSubmatch(paperText(t, paper), -1) {
 			if name := m[1]; fileName.MatchString(name) && !strings.Contains(name, "NAME") {
 				n++
-				if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+				_, err := os.Stat(filepath.FromSlash(name))
+				if err != nil && !strings.Contains(name, "/") {
+					_, err = os.Stat(filepath.Join("internal", "structure", name))
+				}
+				if err != nil {
 					t.Errorf("%s names %s, which does not exist", paper, name)
 				}
 			}

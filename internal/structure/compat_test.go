@@ -1,4 +1,4 @@
-package lathe_test
+package structure
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 )
 
 // The files of testdata/compat list what programs, clients, configurations and dashboards may depend on, as of the last
-// release: `go test . -run TestWhatBreaksIsAnnounced -update` writes them when a release is made. docs/compatibility.md is
+// release: `go test ./internal/structure -run TestWhatBreaksIsAnnounced -update` writes them when a release is made. docs/compatibility.md is
 // the promise.
 var update = flag.Bool("update", false, "write testdata/compat as of a release")
 

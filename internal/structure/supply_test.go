@@ -1,4 +1,4 @@
-package lathe_test
+package structure
 
 import (
 	"encoding/json"
