@@ -1,7 +1,6 @@
 package structure
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +10,6 @@ import (
 )
 
 var (
-	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 	answerRow = regexp.MustCompile(`^\| ([AB])(\d+) \| (.*) \| (.*) \| (.*) \|$`)
 	countRow  = regexp.MustCompile(`(?m)^\| (\d+) (?:requests|conventions) \| (\d+) \| (\d+) \| (\d+) \|$`)
 )
@@ -19,25 +17,7 @@ var (
 // Each test and file that docs/answers.md names as proof exists, each answer yes has a proof, and the counts are those of the rows.
 func TestAnswersNameTheirProof(t *testing.T) {
 	t.Parallel()
-	tests := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllSubmatch(b, -1) {
-			tests[string(m[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := testNames(t)
 	text := paperText(t, "docs/answers.md")
 	counts := map[string][4]int{}
 	for line := range strings.Lines(text) {

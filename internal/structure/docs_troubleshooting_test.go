@@ -1,9 +1,6 @@
 package structure
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,22 +12,11 @@ var onlyCode = regexp.MustCompile("^`([^`]+)`$")
 // are in one source file. Each row has a command.
 func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 	t.Parallel()
-	sources := map[string]string{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "examples" || strings.HasPrefix(d.Name(), ".") && path != "."):
-			return fs.SkipDir
-		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
-			return nil
+	var sources []string
+	for _, f := range goFiles(t) {
+		if !f.isTest && !strings.HasPrefix(f.name, "examples/") {
+			sources = append(sources, string(f.src))
 		}
-		b, err := os.ReadFile(path)
-		sources[path] = string(b)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	rows, messages := 0, 0
 	for line := range strings.Lines(paperText(t, "docs/troubleshooting.md")) {
@@ -72,22 +58,12 @@ func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 func TestCrosswalkNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
-			return fs.SkipDir
-		case d.IsDir() || strings.HasSuffix(path, "_test.go") || filepath.Ext(path) != ".go" && path != filepath.Join("docs", "config.md"):
-			return nil
+	for _, f := range goFiles(t) {
+		if !f.isTest {
+			all.Write(f.src)
 		}
-		b, err := os.ReadFile(path)
-		all.Write(b)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	all.WriteString(paperText(t, "docs/config.md"))
 	text, column, names := all.String(), -1, 0
 	for line := range strings.Lines(paperText(t, "docs/crosswalk.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")

@@ -1,10 +1,7 @@
 package structure
 
 import (
-	"encoding/json"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -12,23 +9,13 @@ import (
 // decision and not an accident.
 func TestEmbeddingPullsInFewModules(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("go", "list", "-deps", "-json=Module", ".", "./provider", "./tool", "./loop")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
 	want := []string{
 		"github.com/go-json-experiment/json",
 		"github.com/google/jsonschema-go",
 	}
 	var got []string
-	dec := json.NewDecoder(strings.NewReader(string(out)))
-	for dec.More() {
-		var p struct{ Module *struct{ Path string } }
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
-		if p.Module != nil && p.Module.Path != module && !slices.Contains(got, p.Module.Path) {
+	for _, p := range needed(t, "", "provider", "tool", "loop") {
+		if p.Module != nil && !p.own() && !slices.Contains(got, p.Module.Path) {
 			got = append(got, p.Module.Path)
 		}
 	}

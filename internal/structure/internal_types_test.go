@@ -2,14 +2,9 @@ package structure
 
 import (
 	"fmt"
-	"go/importer"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -57,43 +52,6 @@ func TestInternalTypesAreFound(t *testing.T) {
 		t.Errorf("found %q in a package that exports none", got)
 	}
 }
-
-// publicPackages returns the types of the packages that other modules can import, from the compiler's export data.
-func publicPackages(t *testing.T) []*types.Package {
-	t.Helper()
-	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Name}} {{.Export}}", "./...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	exports, public := map[string]string{}, []string(nil)
-	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		if len(f) != 3 {
-			continue // unsafe, and packages of tests alone
-		}
-		exports[f[0]] = f[2]
-		if (f[0] == module || strings.HasPrefix(f[0], module+"/")) && f[1] != "main" && !isInternal(f[0]) {
-			public = append(public, f[0])
-		}
-	}
-	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
-		return os.Open(exports[path])
-	})
-	packages := make([]*types.Package, 0, len(public))
-	for _, path := range public {
-		p, err := imp.Import(path)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		packages = append(packages, p)
-	}
-	if len(packages) < 30 {
-		t.Fatalf("%d public packages were found", len(packages))
-	}
-	return packages
-}
-
-func isInternal(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
 
 // internalTypesOf returns the exported declarations of p that name a type of an internal package.
 func internalTypesOf(p *types.Package) []string {

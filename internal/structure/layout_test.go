@@ -1,13 +1,10 @@
 package structure
 
 import (
+	"bytes"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +13,7 @@ import (
 
 const module = "github.com/lathe-run/lathe"
 
-// A rule is one row of the table of allowed imports. The test parses the files with
-// go/parser instead of calling `go list`, so that a cached test result is never out of date.
+// A rule is one row of the table of allowed imports.
 type rule struct {
 	path    string   // folder under the module; "" is the root, "x/*" every folder below x
 	imports []string // packages of this module that it may import; "*" all
@@ -146,12 +142,6 @@ var rules = []rule{
 	{path: "examples/*", imports: []string{"*"}, std: guarded},
 }
 
-// apart reports whether a folder has its own go.mod: the rules of this module do not apply to it.
-func apart(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return dir != "." && err == nil
-}
-
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -254,57 +244,12 @@ func findRule(dir string) *rule {
 	return nil
 }
 
-type parsed struct {
-	name string
-	file *ast.File
-}
-
-// packages returns the non-test files of each folder of the module.
-func packages(t *testing.T) map[string][]parsed {
-	t.Helper()
-	fset := token.NewFileSet()
-	out := map[string][]parsed{}
-	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			name := d.Name()
-			if p != "." && (name == "testdata" && p != filepath.Join("internal", "testdata") || strings.HasPrefix(name, ".") || name == "node_modules" || apart(p)) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
-			return nil
-		}
-		f, err := parser.ParseFile(fset, p, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		dir := filepath.ToSlash(filepath.Dir(p))
-		if dir == "." {
-			dir = ""
-		}
-		out[dir] = append(out[dir], parsed{p, f})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // No file may grow past 800 lines: by then it holds a second noun.
 func TestFilesStaySmall(t *testing.T) {
 	t.Parallel()
 	for _, files := range packages(t) {
 		for _, f := range files {
-			b, err := os.ReadFile(f.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := strings.Count(string(b), "\n"); n > 800 {
+			if n := bytes.Count(f.src, []byte("\n")); n > 800 {
 				t.Errorf("%s has %d lines, want at most 800", f.name, n)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // public reports whether programs outside of the module can import the package in dir.
-func public(dir string, files []parsed) bool {
+func public(dir string, files []*goFile) bool {
 	return !strings.HasPrefix(dir, "internal/") && !strings.Contains(dir, "/internal/") && files[0].file.Name.Name != "main"
 }
 

@@ -1,10 +1,8 @@
 package structure
 
 import (
-	"go/parser"
-	"go/token"
+	"go/ast"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,29 +20,20 @@ const maxPhrases = 7
 func TestPhrasesNameTheActor(t *testing.T) {
 	t.Parallel()
 	var found []string
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
-			return fs.SkipDir
-		case d.IsDir() || path == "CHANGELOG.md" || path == filepath.Join("internal", "structure", "phrases_test.go"):
-			return nil
+	count := func(name, text string) {
+		for _, phrase := range phrases.FindAllString(text, -1) {
+			found = append(found, name+": "+phrase)
 		}
-		var text []byte
-		switch filepath.Ext(path) {
-		case ".md":
-			text, err = os.ReadFile(path)
-		case ".go":
-			text, err = comments(path)
+	}
+	for _, f := range goFiles(t) {
+		if f.name != "internal/structure/phrases_test.go" {
+			count(f.name, comments(f.file))
 		}
-		for _, phrase := range phrases.FindAll(text, -1) {
-			found = append(found, path+": "+string(phrase))
+	}
+	for _, page := range documents(t) {
+		if page != "CHANGELOG.md" {
+			count(page, paperText(t, page))
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if len(found) > maxPhrases {
 		t.Errorf("%d phrases without an actor, want %d at most:\n%s", len(found), maxPhrases, strings.Join(found, "\n"))
@@ -53,15 +42,30 @@ func TestPhrasesNameTheActor(t *testing.T) {
 }
 
 // comments returns the text of a Go file's comments. Line breaks within one comment are blanks.
-func comments(path string) ([]byte, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var text []byte
+func comments(file *ast.File) string {
+	var text strings.Builder
 	for _, group := range file.Comments {
-		text = append(text, strings.Join(strings.Fields(group.Text()), " ")...)
-		text = append(text, '\n')
+		text.WriteString(strings.Join(strings.Fields(group.Text()), " ") + "\n")
 	}
-	return text, nil
+	return text.String()
+}
+
+// documents returns the Markdown files of the repository.
+func documents(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
+			return fs.SkipDir
+		case filepath.Ext(path) == ".md":
+			names = append(names, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
