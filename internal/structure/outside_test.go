@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// public reports whether programs outside of the module can import the package in dir.
-func public(dir string, files []*goFile) bool {
+// isPublic reports whether programs outside of the module can import the package in dir.
+func isPublic(dir string, files []*goFile) bool {
 	return !strings.HasPrefix(dir, "internal/") && !strings.Contains(dir, "/internal/") && files[0].file.Name.Name != "main"
 }
 
@@ -37,7 +37,7 @@ func TestOutsideModuleImportsEveryPublicPackage(t *testing.T) {
 		}
 	}
 	for dir, files := range packages(t) {
-		if public(dir, files) && !imported[path.Join(module, dir)] {
+		if isPublic(dir, files) && !imported[path.Join(module, dir)] {
 			t.Errorf("internal/outside does not import %s: use it there, so that a signature that needs an internal type does not compile", path.Join(module, dir))
 		}
 	}
