@@ -99,3 +99,20 @@ func TestPapersLinkToFilesThatExist(t *testing.T) {
 		}
 	}
 }
+
+// The changelog says what users of the last release need to know, and docs/ the rest.
+func TestChangelogEntriesAreShort(t *testing.T) {
+	t.Parallel()
+	entries := 0
+	for line := range strings.Lines(paperText(t, "CHANGELOG.md")) {
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		if entries++; len(line) > 300 {
+			t.Errorf("CHANGELOG.md: an entry of %d bytes, want at most 300: one line of what users notice, and docs/ has the rest: %s", len(line), line)
+		}
+	}
+	if entries < 20 {
+		t.Errorf("CHANGELOG.md has %d entries: the search is broken", entries)
+	}
+}
