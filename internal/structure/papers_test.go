@@ -60,10 +60,10 @@ func TestArchitectureListsEveryPackage(t *testing.T) {
 
 var fileName = regexp.MustCompile(`^[\w./-]+\.(go|md|txt|yaml|svg)$`)
 
-// The files that ARCHITECTURE.md and CONTRIBUTING.md name are there. NAME stands for a file that a reader makes.
+// The files that the papers for developers name are there. NAME stands for a file that a reader makes.
 func TestPapersNameFilesThatExist(t *testing.T) {
 	t.Parallel()
-	for _, paper := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+	for _, paper := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
 		n := 0
 		for _, m := range inCode.FindAllStringSubmatch(paperText(t, paper), -1) {
 			if name := m[1]; fileName.MatchString(name) && !strings.Contains(name, "NAME") {
