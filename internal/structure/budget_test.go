@@ -75,7 +75,7 @@ func TestBudget(t *testing.T) {
 // exceeded compares the rows with what is measured, and their reasons with a section of RATIONALE.md.
 func exceeded(rows []budgetRow, now measure, reasons string) (faults []string) {
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	listed, unpaid, total := map[budgetKey]bool{}, map[string][]int{}, map[string][]int{}
+	listed, sums, total := map[budgetKey]bool{}, map[string][]int{}, map[string][]int{}
 	for _, r := range rows {
 		n, ok := now[r.budgetKey]
 		listed[r.budgetKey] = true
@@ -91,7 +91,7 @@ func exceeded(rows []budgetRow, now measure, reasons string) (faults []string) {
 			add("%s: it is %d now: -update lowers the row", r, n)
 		}
 		if r.reason == "" {
-			unpaid[r.kind] = plus(unpaid[r.kind], r.n)
+			sums[r.kind] = plus(sums[r.kind], r.n)
 		} else if !strings.Contains("\n"+reasons, "\n- `"+r.reason+"`: ") {
 			add("%s: RATIONALE.md has no line that starts with \"- `%s`: \" under Budgets", r, r.reason)
 		}
@@ -101,7 +101,7 @@ func exceeded(rows []budgetRow, now measure, reasons string) (faults []string) {
 			add("%s has no row: %s", key.name, budgetRow{key, n, ""})
 		}
 	}
-	for kind, n := range unpaid {
+	for kind, n := range sums {
 		if above(n, total[kind]) {
 			add("the rows %q add up to %d, and the total is %d: lower another row, or give what is raised a reason", kind, n, total[kind])
 		}
@@ -112,18 +112,18 @@ func exceeded(rows []budgetRow, now measure, reasons string) (faults []string) {
 
 // lowered returns the rows with numbers that are at most those that are measured, without rows that bound nothing.
 func lowered(rows []budgetRow, now measure) (out []budgetRow) {
-	unpaid := totals(now)
+	sums := totals(now)
 	for _, r := range rows {
 		if n := now[r.budgetKey]; n != nil && r.reason != "" {
 			for i := range n {
-				unpaid[r.kind][i] -= n[i]
+				sums[r.kind][i] -= n[i]
 			}
 		}
 	}
 	for _, r := range rows {
 		n := now[r.budgetKey]
 		if r.kind == "total" {
-			n = unpaid[r.name]
+			n = sums[r.name]
 		}
 		if n != nil {
 			r.n = slices.Clone(r.n)

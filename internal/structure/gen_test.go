@@ -12,7 +12,7 @@ import (
 // needs a compiler of another language.
 var byHand = map[string]string{
 	"app":                "who may do what in earlier versions is what later ones are compared with",
-	"internal/structure": "the lists of what others depend on are those of the last release, and a budget is lowered by who made something smaller",
+	"internal/structure": "the lists of what others depend on are those of the last release, and the budget is that of the code",
 	"dialect":            "the expected deltas of a case are the specification of a parser",
 	"provider":           "the expected requests are the wire",
 	"loop":               "journals of earlier versions must stay readable as they are",

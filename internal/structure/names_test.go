@@ -27,8 +27,7 @@ var (
 	stands     = regexp.MustCompile(`NAME|PACKAGE`)
 )
 
-// The names, folders and tests that the papers for developers write in code are those of the tree: a recipe that sends a
-// reader to a function that is gone is worse than none.
+// The names, folders and tests that the papers for developers write in code exist.
 func TestPapersNameWhatExists(t *testing.T) {
 	t.Parallel()
 	tree, checked := namesOf(t), 0
@@ -49,7 +48,7 @@ func TestPapersNameWhatExists(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreGoneAreFound(t *testing.T) {
+func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	tree := namesOf(t)
 	for _, name := range []string{"codecOf", "lathe.Gone", "tool.Runner.Gone", "internal/gone", "vanished", "serve.gone",
