@@ -24,7 +24,7 @@ type storedAnswer struct {
 	Shown *string `json:"shown,omitempty"` // the arguments of the call
 }
 
-func text(raw json.RawMessage) *string {
+func stringOf(raw json.RawMessage) *string {
 	if raw == nil {
 		return nil
 	}
@@ -62,9 +62,9 @@ func (q *Queue) signals() store.SignalStore {
 // store stores an answer as a signal of its run. It returns an error of code conflict if another answer is stored.
 func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
-	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, Arguments: text(a.Arguments), Result: text(a.Result)}
+	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
 	if a.Scope != ScopeOnce {
-		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, text(r.Arguments)
+		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, stringOf(r.Arguments)
 	}
 	body, err := json.Marshal(form)
 	if err != nil {

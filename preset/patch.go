@@ -204,7 +204,7 @@ func (p *Patch) Entries() []Entry {
 		if f.IsNil() {
 			continue
 		}
-		out = append(out, Entry{Key: key, Value: text(f), Run: v.Type().Field(i).Tag.Get("run") != ""})
+		out = append(out, Entry{Key: key, Value: valueText(f), Run: v.Type().Field(i).Tag.Get("run") != ""})
 	}
 	return out
 }
@@ -215,7 +215,7 @@ func (p *Patch) Sets(key string) bool {
 	return i >= 0 && !reflect.ValueOf(p).Elem().Field(i).IsNil()
 }
 
-func text(f reflect.Value) string {
+func valueText(f reflect.Value) string {
 	switch v := f.Interface().(type) {
 	case []string:
 		return strings.Join(v, ",")

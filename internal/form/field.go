@@ -36,7 +36,7 @@ func readField(name string, raw []byte) (*Field, error) {
 	if raw[0] != '{' {
 		return nil, ErrForm
 	}
-	f := &Field{Name: name, Title: text(raw, "title"), Description: text(raw, "description"), Type: text(raw, "type"), Format: text(raw, "format")}
+	f := &Field{Name: name, Title: memberText(raw, "title"), Description: memberText(raw, "description"), Type: memberText(raw, "type"), Format: memberText(raw, "format")}
 	from, low, high := raw, "minimum", "maximum"
 	switch f.Type {
 	case "string":

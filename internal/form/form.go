@@ -119,8 +119,8 @@ func unquote(raw []byte) (string, bool) {
 	return string(b), err == nil
 }
 
-// text returns a member that is a string, "" for any other, cut to the limit.
-func text(obj []byte, name string) string {
+// memberText returns a member that is a string, "" for any other, cut to the limit.
+func memberText(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
 	s, _ := unquote(v)
 	return shorten.Clip(s, maxTextBytes)

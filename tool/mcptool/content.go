@@ -30,7 +30,7 @@ func output(result []byte) (*lathe.Output, error) {
 		return nil, errNoResult
 	}
 	out := &lathe.Output{}
-	if kind, ok := text(result, "resultType"); ok && kind != "complete" {
+	if kind, ok := memberText(result, "resultType"); ok && kind != "complete" {
 		return nil, errNoResult
 	}
 	if v, ok := rawjson.Get(result, "isError"); ok {
@@ -79,9 +79,9 @@ func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []strin
 		if n > 1 {
 			all = append(all, ',')
 		}
-		kind, _ := text(raw, "type")
+		kind, _ := memberText(raw, "type")
 		if kind == "text" {
-			s, ok := text(raw, "text")
+			s, ok := memberText(raw, "text")
 			if !ok {
 				return nil, nil, errNoResult
 			}
@@ -105,18 +105,18 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 	dst = appendMember(append(dst, '{'), "type", kind)
 	copyText := func(from []byte, names ...string) {
 		for _, name := range names {
-			if s, ok := text(from, name); ok && s != "" {
+			if s, ok := memberText(from, name); ok && s != "" {
 				dst = appendMember(dst, name, s)
 			}
 		}
 	}
 	blob := func(from []byte, member, name string) error {
-		encoded, _ := text(from, member)
+		encoded, _ := memberText(from, member)
 		data, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(out.Blobs) >= maxBlobs {
 			return errNoResult
 		}
-		mediaType, _ := text(from, "mimeType")
+		mediaType, _ := memberText(from, "mimeType")
 		mediaType = mediaTypeOf(mediaType, data)
 		out.Blobs = append(out.Blobs, lathe.Blob{MediaType: mediaType, Data: data, Name: name})
 		dst = append(dst, `,"bytes":`...)
@@ -137,7 +137,7 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 		}
 		copyText(res, "uri", "mimeType", "text")
 		if _, binary := rawjson.Get(res, "blob"); binary {
-			uri, _ := text(res, "uri")
+			uri, _ := memberText(res, "uri")
 			err = blob(res, "blob", uri)
 		}
 	default: // a kind of a later protocol: only its name is shown

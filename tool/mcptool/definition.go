@@ -48,7 +48,7 @@ func readDefinition(raw []byte) (*definition, error) {
 	}
 	d := &definition{parts: parts{}}
 	var ok bool
-	if d.name, ok = text(raw, "name"); !ok || d.name == "" {
+	if d.name, ok = memberText(raw, "name"); !ok || d.name == "" {
 		return nil, errors.New("a definition without a name")
 	}
 	if len(d.name) > maxRemoteName {
@@ -98,7 +98,7 @@ func (d *definition) read(raw []byte) error {
 		if len(v) > maxDescriptionBytes {
 			return fmt.Errorf("a description of %d bytes, and at most %d are taken", len(v), maxDescriptionBytes)
 		}
-		description, ok := text(raw, "description")
+		description, ok := memberText(raw, "description")
 		if !ok {
 			return errors.New("a description that is not text")
 		}
@@ -160,8 +160,8 @@ func readList(result []byte) (defs []*definition, refused map[string]error) {
 	return defs, refused
 }
 
-// text returns a member that is a string.
-func text(obj []byte, key string) (string, bool) {
+// memberText returns a member that is a string.
+func memberText(obj []byte, key string) (string, bool) {
 	v, ok := rawjson.Get(obj, key)
 	if !ok || v[0] != '"' {
 		return "", false

@@ -48,13 +48,13 @@ func (s *supervisor) readQuestion(params []byte) (*question, error) {
 		return nil, form.ErrForm
 	}
 	server := s.conf.Name
-	switch mode, ok := text(params, "mode"); {
+	switch mode, ok := memberText(params, "mode"); {
 	case mode == "url" && s.conf.Elicitation == ElicitAskURLs:
 		return readLink(server, params)
 	case ok && mode != "form" && mode != "":
 		return nil, errors.New("a question that is not a form")
 	}
-	message, _ := text(params, "message")
+	message, _ := memberText(params, "message")
 	message, _ = clean(message)
 	schema, ok := rawjson.Get(params, "requestedSchema")
 	if !ok || len(schema) > maxSchemaBytes {
@@ -157,7 +157,7 @@ func wantsInput(result []byte) bool {
 	if len(result) == 0 || result[0] != '{' {
 		return false
 	}
-	kind, ok := text(result, "resultType")
+	kind, ok := memberText(result, "resultType")
 	return ok && kind == "input_required"
 }
 
@@ -238,7 +238,7 @@ func (s *supervisor) questions(result []byte) (map[string]*question, error) {
 		if len(out) == maxInputs {
 			return nil, &inputError{fmt.Sprintf("the server asked more than %d questions in the middle of the call", maxInputs)}
 		}
-		if method, _ := text(raw, "method"); method != "elicitation/create" || s.conf.Elicitation == ElicitRefuse {
+		if method, _ := memberText(raw, "method"); method != "elicitation/create" || s.conf.Elicitation == ElicitRefuse {
 			s.refusedRequest()
 			return nil, &inputError{"the server asked for input in the middle of the call, and is given none"}
 		}

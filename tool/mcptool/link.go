@@ -30,13 +30,13 @@ var errLink = errors.New("an address that is not written in plain form, or is no
 
 // readLink reads a question in URL mode. The address is shown to a person and never reached from here.
 func readLink(server string, params []byte) (*question, error) {
-	message, _ := text(params, "message")
+	message, _ := memberText(params, "message")
 	message, _ = clean(message)
-	address, _ := text(params, "url")
+	address, _ := memberText(params, "url")
 	if err := checkLink(address); err != nil {
 		return nil, err
 	}
-	id, _ := text(params, "elicitationId")
+	id, _ := memberText(params, "elicitationId")
 	if len(id) > maxLinkID {
 		return nil, errLink
 	}
@@ -79,7 +79,7 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	var hosts []string
 	for raw := range rawjson.Elements(elicitations(fault)) {
 		q, err := (*question)(nil), errLink
-		if mode, _ := text(orEmpty(raw), "mode"); raw[0] == '{' && mode == "url" && len(questions) < maxInputs {
+		if mode, _ := memberText(orEmpty(raw), "mode"); raw[0] == '{' && mode == "url" && len(questions) < maxInputs {
 			q, err = readLink(s.conf.Name, raw)
 		}
 		if err != nil {

@@ -178,7 +178,7 @@ func refusal(fault []byte) *lathe.Output {
 		if code, _ := rawjson.Get(fault, "code"); string(code) == "-32602" { // invalid params
 			out.Code = lathe.CodeInvalidArguments
 		}
-		message, _ = text(fault, "message")
+		message, _ = memberText(fault, "message")
 		message, _ = clean(message)
 	}
 	out.Data = append(appendMember([]byte{'{'}, "error", shorten.Clip(message, maxMessage)), '}')

@@ -204,7 +204,7 @@ func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refu
 		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
 			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
 		}
-		if cursor, _ = text(got.result, "nextCursor"); cursor == "" {
+		if cursor, _ = memberText(got.result, "nextCursor"); cursor == "" {
 			x.fresh = fresh
 			return defs, refused, nil
 		}

@@ -87,7 +87,7 @@ func (t *tap) sent(ctx context.Context, msg []byte) {
 	if r == nil {
 		return
 	}
-	method, isCall := text(msg, "method")
+	method, isCall := memberText(msg, "method")
 	id, hasID := rawjson.Get(msg, "id")
 	if !isCall || !hasID || method != "tools/call" && method != "tools/list" {
 		return
@@ -189,13 +189,13 @@ func (t *tap) received(msg []byte) []byte {
 		return t.refuse("", errUnreadable)
 	}
 	id, ok := rawjson.Get(msg, "id")
-	if method, isRequest := text(msg, "method"); isRequest {
+	if method, isRequest := memberText(msg, "method"); isRequest {
 		switch {
 		case method == "notifications/progress":
 			t.progressed(msg)
 		case method == "notifications/elicitation/complete":
 			if params, has := rawjson.Get(msg, "params"); has && params[0] == '{' {
-				id, _ := text(params, "elicitationId")
+				id, _ := memberText(params, "elicitationId")
 				t.visited(id)
 			}
 		case ok && method != "ping" && method != "elicitation/create":
@@ -301,7 +301,7 @@ func (t *tap) progressed(msg []byte) {
 	if !ok || params[0] != '{' {
 		return
 	}
-	token, _ := text(params, "progressToken")
+	token, _ := memberText(params, "progressToken")
 	t.mu.Lock()
 	r := t.tokens[token]
 	t.mu.Unlock()
