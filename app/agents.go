@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/agenttool"
@@ -97,7 +97,7 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 				continue
 			}
 			problems = append(problems, config.Problem{Key: "tools.run." + name + ".tools",
-				Message: fmt.Sprintf("no tool %q: %s", t, nearest.Suggest(t, known, "`lathe tools list` names them"))})
+				Message: fmt.Sprintf("no tool %q: %s", t, text.Suggest(t, known, "`lathe tools list` names them"))})
 		}
 	}
 	return problems

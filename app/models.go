@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/secret"
@@ -185,7 +185,7 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 func LookupDialect(name string) (*dialect.Dialect, error) {
 	d, ok := dialect.Lookup(name)
 	if !ok {
-		return nil, fmt.Errorf("no dialect %q: %s", name, nearest.Suggest(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
+		return nil, fmt.Errorf("no dialect %q: %s", name, text.Suggest(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
 	}
 	return d, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy/rules"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
@@ -45,7 +45,7 @@ func checkLabels(cfg *config.Config) (out []config.Problem) {
 	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
 	for _, pattern := range slices.Sorted(maps.Keys(cfg.Policy.Labels)) {
 		for _, label := range cfg.Policy.Labels[pattern] {
-			if near := nearest.Word(label, known); near != "" && !slices.Contains(known, label) {
+			if near := text.Nearest(label, known); near != "" && !slices.Contains(known, label) {
 				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
 			}
 		}
@@ -62,7 +62,7 @@ func checkGrants(cfg *config.Config) (out []config.Problem) {
 				continue
 			}
 			advice := ""
-			if near := nearest.Word(name, known); near != "" {
+			if near := text.Nearest(name, known); near != "" {
 				advice = fmt.Sprintf(", did you mean %s?", near)
 			}
 			out = append(out, config.Problem{Key: "secrets.grants", Message: fmt.Sprintf("%s: there is no secret %q%s", pattern, name, advice)})
@@ -92,12 +92,12 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 		}
 		if of {
 			servers := append(slices.Sorted(maps.Keys(cfg.Tools.MCP)), "resource", "prompt")
-			if near := nearest.Word(server, servers); near != "" && near != server {
+			if near := text.Nearest(server, servers); near != "" && near != server {
 				out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no server %q, did you mean %s?", server, near)})
 				continue
 			}
 		}
-		if near := nearest.Word(name, known); near != "" {
+		if near := text.Nearest(name, known); near != "" {
 			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no tool %q, did you mean %s?", name, near)})
 		}
 	}

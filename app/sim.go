@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -72,5 +72,5 @@ func checkSimulated(server *sim.Sim, name string) error {
 	case base == "sim/script":
 		return invalidRequest("the model sim/script needs the turns to play: --script FILE or --replay FILE")
 	}
-	return invalidRequest("no simulated model %q: %s", name, nearest.Suggest(name, names, "`lathe sim list` names them"))
+	return invalidRequest("no simulated model %q: %s", name, text.Suggest(name, names, "`lathe sim list` names them"))
 }

@@ -8,8 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
-	"github.com/lathe-run/lathe/internal/unseen"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Detail is one line of the description of a call that an approver sees. Its value is one line of visible characters.
@@ -70,7 +69,7 @@ func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 func show(s string, limit int) string {
 	more := ""
 	if len(s) > limit {
-		head := shorten.Cut(s, limit)
+		head := text.Cut(s, limit)
 		more = fmt.Sprintf(" … %d bytes more", len(s)-len(head))
 		s = head
 	}
@@ -80,5 +79,5 @@ func show(s string, limit int) string {
 // Visible returns s with what cannot be seen, or changes how the rest is seen, as escapes: control,
 // direction, tag and other invisible characters, line ends, and bytes that are no UTF-8.
 func Visible(s string) string {
-	return unseen.Escape(s, func(r rune) bool { return !unicode.IsPrint(r) || unseen.Blank(r) })
+	return text.Escape(s, func(r rune) bool { return !unicode.IsPrint(r) || text.IsBlank(r) })
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // maxConfigBytes bounds the configuration file, maxProblems what is said about it.
@@ -223,7 +223,7 @@ func (l *loader) readEnvironment() {
 	for _, name := range ours {
 		r := rows[name]
 		if r == nil {
-			if i := slices.IndexFunc(names, func(right string) bool { return nearest.Distance(name, right) <= 2 }); i >= 0 {
+			if i := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 }); i >= 0 {
 				problem(name, "unknown variable, did you mean "+names[i]+"?")
 			}
 			continue
@@ -317,7 +317,7 @@ func (l *loader) known(key, what, name string, known []string) {
 		return
 	}
 	msg := fmt.Sprintf("unknown %s %s", what, quote(name))
-	if near := nearest.Word(name, known); near != "" {
+	if near := text.Nearest(name, known); near != "" {
 		msg += ", did you mean " + quote(near) + "?"
 	} else {
 		msg += " (" + strings.Join(slices.Sorted(slices.Values(known)), ", ") + ")"

@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/nearest"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A vocabulary is a closed list of words, and what people write instead of them.
@@ -47,14 +46,14 @@ func (v *vocabulary) check(s string) error {
 			return fmt.Errorf("%s is called %s here (%s)", quote(s), quote(o[1]), all)
 		}
 	}
-	if near := nearest.Word(s, v.words); near != "" {
+	if near := text.Nearest(s, v.words); near != "" {
 		return fmt.Errorf("unknown value %s, did you mean %s? (%s)", quote(s), quote(near), all)
 	}
 	return fmt.Errorf("unknown value %s (%s)", quote(s), all)
 }
 
 func unknownModel(name string, names []string) error {
-	switch near := nearest.Word(name, names); {
+	switch near := text.Nearest(name, names); {
 	case name == "":
 		return fmt.Errorf("default_model is not set, and there are several models (%s)", strings.Join(names, ", "))
 	case near != "":
@@ -70,7 +69,7 @@ func unknownModel(name string, names []string) error {
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {
-		return strconv.Quote(shorten.Cut(s, most)) + "…"
+		return strconv.Quote(text.Cut(s, most)) + "…"
 	}
 	return strconv.Quote(s)
 }
@@ -95,7 +94,7 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 			here = append(here, word)
 		}
 	}
-	if near := nearest.Word(name, here); near != "" {
+	if near := text.Nearest(name, here); near != "" {
 		return "unknown key, did you mean " + near + "?"
 	}
 	all := settingsOf(reflect.TypeFor[Config]())

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -193,7 +193,7 @@ func (c *modelCall) failAttempt(err error) {
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) {
 		f.UpstreamRequestID, f.UpstreamStatus, f.ProviderCode = token(up.RequestID), max(up.Status, 0), providerCode(up.ProviderCode)
-		f.ErrorMessage = strings.ToValidUTF8(shorten.Cut(up.Detail, maxErrorMessage), "")
+		f.ErrorMessage = strings.ToValidUTF8(text.Cut(up.Detail, maxErrorMessage), "")
 	}
 	r.emit(f)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // RetentionMode says what a session keeps of commentary: the model's text between its calls, which is not part of the
@@ -139,7 +139,7 @@ func (o *Retention) cut(s string) string {
 	}
 	const marker = "\n[%d of %d bytes left out]"
 	n := o.MaxOutputBytes - len(fmt.Sprintf(marker, len(s), len(s)))
-	head := shorten.Cut(s, n)
+	head := text.Cut(s, n)
 	return head + fmt.Sprintf(marker, len(s)-len(head), len(s))
 }
 

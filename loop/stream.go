@@ -6,7 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // unknown stands for every name that is not registered: events never carry names that a model made up.
@@ -218,5 +218,5 @@ const maxExcerpt = 200
 
 func (s *stream) emitParseError(code lathe.Code, dialect, body string, size int) {
 	dialect = dialectName(dialect, s.run.loop.info.Dialect)
-	s.run.emit(&event.ToolCallParseError{Dialect: dialect, Error: parseErrorCode(code), ExcerptBytes: size, RawExcerpt: shorten.Cut(body, maxExcerpt)})
+	s.run.emit(&event.ToolCallParseError{Dialect: dialect, Error: parseErrorCode(code), ExcerptBytes: size, RawExcerpt: text.Cut(body, maxExcerpt)})
 }

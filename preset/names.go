@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // notFound is the error for an unknown name.
@@ -25,7 +25,7 @@ func unknown(what, name string, names []string, others map[string]string) error 
 			return fmt.Errorf("%s %.64q is called %s here", what, name, right)
 		}
 	}
-	if best := nearest.Word(folded, names); best != "" {
+	if best := text.Nearest(folded, names); best != "" {
 		return fmt.Errorf("unknown %s %.64q, did you mean %s?", what, name, best)
 	}
 	return fmt.Errorf("unknown %s %.64q (%s)", what, name, strings.Join(slices.Sorted(slices.Values(names)), ", "))

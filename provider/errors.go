@@ -12,7 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/plain"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/secret"
@@ -250,15 +250,15 @@ func (c *Chat) cleanID(id string) string {
 }
 
 // clean makes text from outside fit for UpstreamError.Message.
-func (c *Chat) clean(text string) string {
-	text = secret.Scrub(text, c.secrets...) // before anything is cut: half a key is no longer known
-	text = strings.Map(func(r rune) rune {
+func (c *Chat) clean(message string) string {
+	message = secret.Scrub(message, c.secrets...) // before anything is cut: half a key is no longer known
+	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return ' '
 		}
 		return r
-	}, text)
-	return shorten.Cut(strings.TrimSpace(text), maxMessage)
+	}, message)
+	return text.Cut(strings.TrimSpace(message), maxMessage)
 }
 
 func (c *Chat) cleanCode(code string) string {

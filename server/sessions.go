@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -133,7 +133,7 @@ func (h *runsHandler) title(ctx context.Context, runID string) string {
 		}
 		for i := range d.Messages {
 			if d.Messages[i].Role == lathe.RoleUser {
-				return shorten.Clip(strings.Join(strings.Fields(d.Messages[i].Text()), " "), maxSessionTitle)
+				return text.Clip(strings.Join(strings.Fields(d.Messages[i].Text()), " "), maxSessionTitle)
 			}
 		}
 		return ""

@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // WebSocket mode of /v1/responses: each text message `response.create` of a client is a request, and the events of its response
@@ -148,7 +148,7 @@ func (s *socket) close() {
 	<-s.ctx.Done()
 	if e := (*closed)(nil); errors.As(context.Cause(s.ctx), &e) && !e.cut {
 		stop := context.AfterFunc(s.server.stopped, func() { _ = s.ws.CloseNow() })
-		_ = s.ws.Close(e.status, shorten.Cut(e.reason, 120))
+		_ = s.ws.Close(e.status, text.Cut(e.reason, 120))
 		stop()
 	}
 	_ = s.ws.CloseNow()

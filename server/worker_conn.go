@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote"
@@ -56,7 +56,7 @@ func (c *workerConn) serve(ws *websocket.Conn) {
 	closing.Go(func() {
 		<-c.ctx.Done()
 		if e := (*closed)(nil); errors.As(context.Cause(c.ctx), &e) && !e.cut {
-			_ = ws.Close(e.status, shorten.Cut(e.reason, 120)) // waits a little for the other side
+			_ = ws.Close(e.status, text.Cut(e.reason, 120)) // waits a little for the other side
 		}
 		_ = ws.CloseNow()
 	})

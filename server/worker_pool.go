@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/secret"
@@ -89,7 +89,7 @@ func (f *WorkerPool) admit(offers []remote.Tool) (tools []remote.Tool, refused m
 	for _, t := range offers {
 		switch {
 		case !toolName(t.Name):
-			refused[shorten.Cut(t.Name, 64)] = "a name is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -"
+			refused[text.Cut(t.Name, 64)] = "a name is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -"
 			continue
 		case !f.may(t.Name):
 			refused[t.Name] = "the token of " + f.Name + " may not serve it: workers." + f.Name + ".tools in the configuration says what it may"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // answer says in words what the results of a conversation were.
@@ -125,5 +125,5 @@ func plain(raw []byte) string {
 }
 
 func clip(s string) string {
-	return shorten.Clip(s, maxReport)
+	return text.Clip(s, maxReport)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // maxDetailBytes bounds each text among the further members of an error.
@@ -36,7 +36,7 @@ func (c *call) envelope(compact bool) []byte {
 	b = strconv.AppendBool(b, c.code == "")
 	name := c.tool
 	if name == unknownTool {
-		name = shorten.Cut(c.Name, 64)
+		name = text.Cut(c.Name, 64)
 	}
 	b = append(b, `,"tool_name":`...)
 	b = appendString(b, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // The decisions of ApprovalResolved.
@@ -175,7 +175,7 @@ func refuseApproval(c *call, decision string, a lathe.Approval, code lathe.Code)
 	if code == lathe.CodeApprovalExpired {
 		c.limitKey = "approval_ttl"
 	}
-	if reason := shorten.Cut(a.ReasonCode, maxReasonBytes); reason != "" {
+	if reason := text.Cut(a.ReasonCode, maxReasonBytes); reason != "" {
 		c.detailString("reason", reason)
 	}
 	return fail(code)
@@ -187,7 +187,7 @@ const maxReasonBytes = 64
 // resolve publishes the decision.
 func resolve(c *call, decision string, a lathe.Approval) {
 	e := &event.ApprovalResolved{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Decision: decision,
-		By: shorten.Cut(a.By, maxDetailBytes), ReasonCode: shorten.Cut(a.ReasonCode, maxReasonBytes)}
+		By: text.Cut(a.By, maxDetailBytes), ReasonCode: text.Cut(a.ReasonCode, maxReasonBytes)}
 	if decision == edited {
 		e.Arguments = json.RawMessage(bytes.Clone(a.Arguments))
 	}

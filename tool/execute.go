@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // abandonGrace is how long a tool may take to return once its context is done.
@@ -154,7 +154,7 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 func failWith(c *call, err error) ending {
 	if f := (*Failure)(nil); errors.As(err, &f) {
 		if f.Message != "" {
-			c.detailString("detail", shorten.Cut(strings.ToValidUTF8(f.Message, "\uFFFD"), maxDetailBytes))
+			c.detailString("detail", text.Cut(strings.ToValidUTF8(f.Message, "\uFFFD"), maxDetailBytes))
 		}
 		return fail(f.Code)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A CallError says why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] with the code of the call.
@@ -85,7 +85,7 @@ func (c *call) result() (*lathe.Output, error) {
 	case c.code == "":
 		return c.shown(), nil
 	}
-	e := &CallError{Detail: c.appendError(nil), Limit: c.limitKey, Cause: shorten.Cut(c.cause, maxCause), Err: c.err}
+	e := &CallError{Detail: c.appendError(nil), Limit: c.limitKey, Cause: text.Cut(c.cause, maxCause), Err: c.err}
 	if c.judged {
 		e.Rule = c.verdict.Rule
 	}

@@ -2,7 +2,7 @@ package tool
 
 import (
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // The rules of verdicts that the runner gives in place of a policy.
@@ -38,7 +38,7 @@ func authorize(c *call) ending {
 		c.verdict.Decision = lathe.Deny
 	}
 	if c.verdict.Reason != "" {
-		c.detailString("reason", shorten.Cut(c.verdict.Reason, maxDetailBytes))
+		c.detailString("reason", text.Cut(c.verdict.Reason, maxDetailBytes))
 	}
 	return fail(lathe.CodePolicyDenied)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // plan publishes that the call was proposed and planned: from here on it will be answered. A call that was planned before
@@ -87,7 +87,7 @@ func record(c *call) {
 	k.result = event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
 		Client: c.foreign, Repaired: c.repair != "", Repair: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
-		k.result.Status, k.result.ErrorType, k.result.Message, k.result.Cause = "error", c.code, textOf(c.code), shorten.Cut(c.cause, maxCause)
+		k.result.Status, k.result.ErrorType, k.result.Message, k.result.Cause = "error", c.code, textOf(c.code), text.Cut(c.cause, maxCause)
 	}
 	if c.judged {
 		k.result.PolicyDecision = c.verdict.Decision.String()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // Limits of an allowlist.
@@ -31,7 +31,7 @@ func redact(ctx context.Context, c *call) ending {
 	}
 	shown, ok := c.entry.show.apply(c.data, &c.scratch.proj)
 	if c.toolCode == "" && (!ok || hidden && isEmpty(shown)) {
-		c.cause = "the allowlist matches nothing of the output: it names " + shorten.Cut(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
+		c.cause = "the allowlist matches nothing of the output: it names " + text.Cut(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
 		reportError(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
 		return fail(lathe.CodeRedactionFailed)
 	}

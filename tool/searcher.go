@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 const (
@@ -184,7 +184,7 @@ func appendFound(b []byte, spec *lathe.ToolSpec) []byte {
 // appendAbout appends a tool with the first sentence of its description.
 func appendAbout(b []byte, spec *lathe.ToolSpec) []byte {
 	b = appendString(append(b, `{"name":`...), spec.Name)
-	b = appendString(append(b, `,"about":`...), shorten.Clip(shorten.FirstSentence(shorten.Cut(spec.Description, 4*maxAbout)), maxAbout))
+	b = appendString(append(b, `,"about":`...), text.Clip(text.FirstSentence(text.Cut(spec.Description, 4*maxAbout)), maxAbout))
 	return append(b, '}')
 }
 

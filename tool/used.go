@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // usedTools are the tools whose results a run has seen.
@@ -62,7 +62,7 @@ func (v *view) known(name string) (string, *lathe.ToolSpec) {
 	if e := v.registry.byName[name]; e != nil { // hidden, or kept from this run
 		return name, e.spec
 	}
-	return shorten.Cut(name, 64), nil
+	return text.Cut(name, 64), nil
 }
 
 // use returns the entry of the tool, and adds it if it is not there.

@@ -3,7 +3,7 @@ package tool
 import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/schema"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // maxViolations bounds the violations in the answer to one call.
@@ -28,11 +28,11 @@ func (f *failure) detailViolations(violations []schema.Violation) {
 			f.detail = append(f.detail, ',')
 		}
 		f.detail = append(f.detail, `{"pointer":`...)
-		f.detail = appendString(f.detail, shorten.Cut(v.Pointer, maxDetailBytes))
+		f.detail = appendString(f.detail, text.Cut(v.Pointer, maxDetailBytes))
 		f.detail = append(f.detail, `,"keyword":`...)
-		f.detail = appendString(f.detail, shorten.Cut(v.Keyword, maxDetailBytes))
+		f.detail = appendString(f.detail, text.Cut(v.Keyword, maxDetailBytes))
 		f.detail = append(f.detail, `,"message":`...)
-		f.detail = appendString(f.detail, shorten.Cut(v.Message, maxDetailBytes))
+		f.detail = appendString(f.detail, text.Cut(v.Message, maxDetailBytes))
 		f.detail = append(f.detail, '}')
 	}
 	f.detail = append(f.detail, ']')

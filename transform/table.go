@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // Kind says what a transform changes.
@@ -134,7 +134,7 @@ func find(kind Kind, name string) (*row, error) {
 			return nil, fmt.Errorf("%s is a %s transform, not a %s transform", r.Name, r.Kind, kind)
 		}
 	}
-	if best := nearest.Word(want, Names(kind)); best != "" {
+	if best := text.Nearest(want, Names(kind)); best != "" {
 		return nil, fmt.Errorf("no %s transform %.80q, did you mean %s?", kind, name, best)
 	}
 	return nil, fmt.Errorf("no %s transform %.80q (%s)", kind, name, strings.Join(Names(kind), ", "))

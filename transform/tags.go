@@ -5,7 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // FaultTagCall counts the calls that were found in the text of an answer.
@@ -252,7 +252,7 @@ func (t *tagReader) emitFailure(code lathe.Code, name string) {
 
 // head returns the beginning of the body, cut between runes.
 func (t *tagReader) head() string {
-	return string(shorten.Cut(t.body, maxExcerpt))
+	return string(text.Cut(t.body, maxExcerpt))
 }
 
 // flush ends the text.

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A terminalApprover asks the user at the terminal. It shows the data that Lathe has itself first, and marks the text that
@@ -182,7 +182,7 @@ func clipArgs(s string) string {
 	if len(s) <= maxShownArgs {
 		return s
 	}
-	head := shorten.Cut(s, maxShownArgs)
+	head := text.Cut(s, maxShownArgs)
 	return head + fmt.Sprintf(" … %d bytes more", len(s)-len(head))
 }
 

@@ -19,8 +19,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/markdown"
-	"github.com/lathe-run/lathe/internal/nearest"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 type chatFlags struct {
@@ -251,8 +250,8 @@ var chatCommands = [][3]string{
 	{"/quit", "", "end the chat"},
 }
 
-func (c *chat) command(text string) (quit bool, err error) {
-	name, arg, _ := strings.Cut(text, " ")
+func (c *chat) command(line string) (quit bool, err error) {
+	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
 	ctx := c.cmd.Context()
 	switch name {
@@ -280,7 +279,7 @@ func (c *chat) command(text string) (quit bool, err error) {
 	for _, row := range chatCommands {
 		names = append(names, row[0])
 	}
-	return false, fmt.Errorf("unknown command %q: %s", printable(name), nearest.Suggest(name, names, "/help lists them"))
+	return false, fmt.Errorf("unknown command %q: %s", printable(name), text.Suggest(name, names, "/help lists them"))
 }
 
 func (c *chat) chooseModel(ctx context.Context, name string) error {
@@ -316,7 +315,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
 	for i := range tools {
 		t := &tools[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(shorten.FirstSentence(t.Description)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(text.FirstSentence(t.Description)))
 	}
 	return w.Flush()
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/daemon"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -85,7 +85,7 @@ func (l *localChat) use(_ context.Context, name string) error {
 	if err != nil {
 		if l.flags.baseURL == "" {
 			names, _ := l.models(context.Background())
-			return fmt.Errorf("no model %q: %s", printable(name), nearest.Suggest(name, names, "/model lists them"))
+			return fmt.Errorf("no model %q: %s", printable(name), text.Suggest(name, names, "/model lists them"))
 		}
 		if entry, err = l.flags.modelEntry(l.session.cfg, commandLineModel); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (d *daemonChat) use(ctx context.Context, name string) error {
 	case name == "":
 		name = firstModel(names)
 	case !slices.Contains(names, name):
-		return usageError("the daemon at %s has no model %q: %s", d.client.base, printable(name), nearest.Suggest(name, names, "`lathe chat --server "+d.client.base+"` and /model list them"))
+		return usageError("the daemon at %s has no model %q: %s", d.client.base, printable(name), text.Suggest(name, names, "`lathe chat --server "+d.client.base+"` and /model list them"))
 	}
 	d.name = name
 	return nil

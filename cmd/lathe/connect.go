@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/connect"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 type connectFlags struct {
@@ -296,7 +296,7 @@ func findAgent(name string) (*connect.Agent, error) {
 		return a, nil
 	}
 	names := connect.Names()
-	return nil, usageError("no agent %q: %s", name, nearest.Suggest(name, names, "there are "+strings.Join(names, ", ")))
+	return nil, usageError("no agent %q: %s", name, text.Suggest(name, names, "there are "+strings.Join(names, ", ")))
 }
 
 // agentDirs finds the folders of agents.

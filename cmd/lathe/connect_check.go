@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/connect"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -143,7 +143,7 @@ func chooseModel(name string, models []string) (string, error) {
 	case name != "" && slices.Contains(models, name):
 		return name, nil
 	case name != "":
-		return "", usageError("the server has no model %q: %s", printable(name), printable(nearest.Suggest(name, models, has)))
+		return "", usageError("the server has no model %q: %s", printable(name), printable(text.Suggest(name, models, has)))
 	case len(models) == 1:
 		return models[0], nil
 	case slices.Contains(models, sim.DemoModel) && !slices.ContainsFunc(models, func(m string) bool { return !strings.HasPrefix(m, "sim/") }):

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
@@ -79,7 +79,7 @@ func loadResults(dir, flag, model string) (*eval.Report, error) {
 		for _, row := range rep.Summary().Models {
 			names = append(names, row.Model)
 		}
-		return nil, usageError("%s %s: no run of this model in %s: %s", flag, model, dir, nearest.Suggest(model, names, "it has "+strings.Join(names, ", ")))
+		return nil, usageError("%s %s: no run of this model in %s: %s", flag, model, dir, text.Suggest(model, names, "it has "+strings.Join(names, ", ")))
 	}
 	return of, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
@@ -211,7 +211,7 @@ func unknownVariable(flags *pflag.FlagSet) error {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, evalVariables) && !slices.Contains(known, name) {
-			return usageError("%s: no flag has this name: %s", name, nearest.Suggest(name, known, "`lathe eval --help` lists the flags"))
+			return usageError("%s: no flag has this name: %s", name, text.Suggest(name, known, "`lathe eval --help` lists the flags"))
 		}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 	} else if len(args) == 1 && !slices.Contains(presetNames(suite), args[0]) {
 		b, err := readSuite(args[0])
 		if err != nil {
-			return nil, nil, usageError("%w: %s", err, nearest.Suggest(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
+			return nil, nil, usageError("%w: %s", err, text.Suggest(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
 		}
 		if suite, err = eval.Parse(filepath.Base(args[0]), b); err != nil {
 			return nil, nil, usageError("%w", err)
@@ -350,7 +350,7 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	}
 	for _, s := range f.strategies {
 		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {
-			return nil, usageError("--strategy %s: %s", s, nearest.Suggest(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
+			return nil, usageError("--strategy %s: %s", s, text.Suggest(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
 		}
 		if !slices.Contains(o.Strategies, eval.Strategy(s)) {
 			o.Strategies = append(o.Strategies, eval.Strategy(s))

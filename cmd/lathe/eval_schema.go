@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
@@ -28,7 +28,7 @@ Members are added in new versions, and never renamed.`,
 				return usageError("want one of %s, got %d arguments", strings.Join(evalSchemaNames, ", "), len(args))
 			}
 			if len(args) == 1 && evalSchemas[args[0]] == nil {
-				return usageError("no schema %q: %s", args[0], nearest.Suggest(args[0], evalSchemaNames, "there are "+strings.Join(evalSchemaNames, ", ")))
+				return usageError("no schema %q: %s", args[0], text.Suggest(args[0], evalSchemaNames, "there are "+strings.Join(evalSchemaNames, ", ")))
 			}
 			return nil
 		},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/bfcl"
 )
 
@@ -36,7 +36,7 @@ The exit code is 0 when all lines were answered.`,
 			case len(args) > 0:
 				return usageError("score takes no arguments: it reads lines from standard input")
 			case format != "bfcl":
-				return usageError("no format %q: %s", format, nearest.Suggest(format, scoreFormats, "score knows bfcl"))
+				return usageError("no format %q: %s", format, text.Suggest(format, scoreFormats, "score knows bfcl"))
 			case !batch:
 				return usageError("score reads lines from standard input: give --batch")
 			case data == "":

@@ -22,7 +22,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
 	"github.com/lathe-run/lathe/internal/daemon"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -110,7 +110,7 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	set := guestLimits(l)
 	for _, name := range slices.Sorted(maps.Keys(f.limits)) {
 		if set[name] == nil {
-			return nil, usageError("--limit: no limit %q: %s", name, nearest.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
+			return nil, usageError("--limit: no limit %q: %s", name, text.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
 		}
 		most := int64(1 << 40)
 		if name == "memory_pages" || name == "table_elements" {
@@ -354,7 +354,7 @@ func (g *givenTools) close() {
 func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, log *slog.Logger, view *screen) error {
 	for _, name := range slices.Concat(f.mcpServers, f.mcpDefault) {
 		if _, ok := cfg.Tools.MCP[name]; !ok {
-			return usageError("no MCP server %q: %s", name, nearest.Suggest(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
+			return usageError("no MCP server %q: %s", name, text.Suggest(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
 		}
 	}
 	all, err := app.NewToolSet(cfg)

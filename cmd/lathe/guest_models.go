@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/guest"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // guestModels are the models that answer the sends of a guest. They are built when they are first used.
@@ -55,7 +55,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 		g.backends[name] = b
 	}
 	// A name may be as long as a session, and what is kept of it outlives the session.
-	if missed := strings.Clone(shorten.Cut(wanted, 80)); missed != "" && name == "" && wanted != b.ModelName && !g.missed[missed] {
+	if missed := strings.Clone(text.Cut(wanted, 80)); missed != "" && name == "" && wanted != b.ModelName && !g.missed[missed] {
 		if g.missed == nil {
 			g.missed = map[string]bool{}
 		}

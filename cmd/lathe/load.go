@@ -12,7 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
@@ -82,5 +82,5 @@ func noTool(where, name string, set *tool.Set) error {
 	for _, sp := range set.Specs() {
 		names = append(names, sp.Name)
 	}
-	return usageError("%sno tool %q: %s", where, name, nearest.Suggest(name, names, "`lathe tools list` names them"))
+	return usageError("%sno tool %q: %s", where, name, text.Suggest(name, names, "`lathe tools list` names them"))
 }

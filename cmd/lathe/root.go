@@ -10,8 +10,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/internal/startgc"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -152,7 +152,7 @@ func requireSubcommand(cmd *cobra.Command) {
 			}
 			switch {
 			case len(args) > 0:
-				return usageError("unknown command %q: %s", args[0], nearest.Suggest(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
+				return usageError("unknown command %q: %s", args[0], text.Suggest(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
 			case cmd.HasParent():
 				return usageError("%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
 			}
@@ -214,7 +214,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + missing.GetSpecifiedName()
-		if suggestion := nearest.Suggest(name, names, ""); suggestion != "" {
+		if suggestion := text.Suggest(name, names, ""); suggestion != "" {
 			return usageError("unknown flag %s: %s", name, suggestion)
 		}
 	}

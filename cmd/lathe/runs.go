@@ -16,7 +16,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -167,7 +167,7 @@ func printWaiting(out io.Writer, rows []waitingRow) error {
 			key = "-"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(key), r.ExpiresAt.Local().Format(time.DateTime),
-			approval.Visible(shorten.Clip(r.exact(), maxListedArgs)))
+			approval.Visible(text.Clip(r.exact(), maxListedArgs)))
 	}
 	return w.Flush()
 }

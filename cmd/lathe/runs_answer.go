@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/daemon"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -162,7 +162,7 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	if i := slices.Index(ids, call); i >= 0 {
 		return waits[i], nil
 	}
-	return nil, usageError("no call %q waits: %s", call, nearest.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
+	return nil, usageError("no call %q waits: %s", call, text.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
 }
 
 // atDaemon has a daemon answer the call, and shows the run until it waits or has ended.

@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/lathe-run/lathe/approval"
-	"github.com/lathe-run/lathe/internal/unseen"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 func count(n int, noun string) string {
@@ -42,7 +42,7 @@ func took(ms int64) string {
 // printable replaces what could steer a terminal or turn the order of its text (control and
 // direction characters, invalid UTF-8) by its escape. Line ends and tabs stay.
 func printable(s string) string {
-	return unseen.Escape(s, func(r rune) bool {
+	return text.Escape(s, func(r rune) bool {
 		switch {
 		case r == '\n' || r == '\t':
 			return false

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
@@ -87,7 +87,7 @@ func toolsListCommand() *cobra.Command {
 				if states {
 					cells = append(cells, row.State)
 				}
-				text := shorten.FirstSentence(row.Description)
+				text := text.FirstSentence(row.Description)
 				if reason != "" {
 					text = reason
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/search"
 )
@@ -75,7 +75,7 @@ tools.search is on or off.`,
 			fmt.Fprintln(w, "SCORE\tNAME\tORIGIN\tDESCRIPTION")
 			for _, h := range hits {
 				s := specs[h.Position]
-				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(shorten.FirstSentence(s.Description)))
+				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(text.FirstSentence(s.Description)))
 			}
 			return w.Flush()
 		},

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // Limits of a form.
@@ -123,5 +123,5 @@ func unquote(raw []byte) (string, bool) {
 func memberText(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
 	s, _ := unquote(v)
-	return shorten.Clip(s, maxTextBytes)
+	return text.Clip(s, maxTextBytes)
 }

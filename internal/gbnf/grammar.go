@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 const (
@@ -66,7 +66,7 @@ func (b *Builder) Part(size int) bool {
 
 // Loosen records that the grammar allows more than the schema does, because of the keyword at a path.
 func (b *Builder) Loosen(path, keyword string) {
-	entry := shorten.Clip(path, maxPath) + "." + shorten.Clip(keyword, maxPath)
+	entry := text.Clip(path, maxPath) + "." + text.Clip(keyword, maxPath)
 	if len(b.loosened) < maxLoosened && !slices.Contains(b.loosened, entry) {
 		b.loosened = append(b.loosened, entry)
 	}

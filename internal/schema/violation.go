@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/jsonschema"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Violation is one way in which a value breaks a schema.
@@ -240,5 +240,5 @@ func cut(s string) string {
 	if len(s) <= MaxMessage {
 		return s
 	}
-	return shorten.Cut(s, MaxMessage-len("…")) + "…"
+	return text.Cut(s, MaxMessage-len("…")) + "…"
 }

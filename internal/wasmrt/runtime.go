@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -148,4 +148,4 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 }
 
 // clip shortens text of a module for an error.
-func clip(s string) string { return shorten.Cut(s, 200) }
+func clip(s string) string { return text.Cut(s, 200) }

@@ -22,7 +22,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/upstreams"
 	"github.com/lathe-run/lathe/secret"
@@ -345,7 +345,7 @@ func (x *examiner) secrets() []secret.Secret {
 
 // clip returns a text on one line, at most maxDetail bytes of it.
 func clip(s string) string {
-	return shorten.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
+	return text.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
 }
 
 // close puts the findings into order and writes the profile.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // AssertKind says what an [Assert] checks.
@@ -365,5 +365,5 @@ func equalJSON(a, b []byte) bool {
 
 // clip returns at most n bytes of s, cut at a rune, with a mark where something is left out.
 func clip(s string, n int) string {
-	return shorten.Clip(strings.ToValidUTF8(s, "\uFFFD"), n)
+	return text.Clip(strings.ToValidUTF8(s, "\uFFFD"), n)
 }

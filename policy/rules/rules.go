@@ -8,7 +8,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 )
 
@@ -288,9 +288,9 @@ func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 func (r *rule) why(fits bool, err error) string {
 	switch {
 	case err != nil && fits:
-		return "its condition cannot be evaluated, which counts as met: " + shorten.Clip(err.Error(), maxWhyBytes)
+		return "its condition cannot be evaluated, which counts as met: " + text.Clip(err.Error(), maxWhyBytes)
 	case err != nil:
-		return "its condition cannot be evaluated, which counts as not met: " + shorten.Clip(err.Error(), maxWhyBytes)
+		return "its condition cannot be evaluated, which counts as not met: " + text.Clip(err.Error(), maxWhyBytes)
 	case r.when == nil:
 		return "it has no condition on the arguments"
 	case fits:

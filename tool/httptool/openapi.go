@@ -8,8 +8,7 @@ import (
 	"unicode"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
-	"github.com/lathe-run/lathe/internal/unseen"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 )
@@ -225,7 +224,7 @@ func toolName(prefix, id string) (string, error) {
 
 // hidden reports whether the character is invisible.
 func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || r == unicode.ReplacementChar || unseen.Blank(r)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || r == unicode.ReplacementChar || text.IsBlank(r)
 }
 
 var errHidden = errors.New("its schema has invisible characters in a name or a value, where they cannot be removed")
@@ -270,5 +269,5 @@ func cleanText(s string) string {
 		}
 		return r
 	}, s)
-	return strings.TrimSpace(shorten.Clip(s, maxDescriptionBytes))
+	return strings.TrimSpace(text.Clip(s, maxDescriptionBytes))
 }

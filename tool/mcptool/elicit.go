@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/form"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -65,7 +65,7 @@ func (s *supervisor) readQuestion(params []byte) (*question, error) {
 		return nil, err
 	}
 	q := &question{ask: tool.Question{Form: &tool.Form{Schema: schema,
-		Message: "the MCP server " + server + " asks: " + shorten.Clip(message, maxQuestionBytes)}}}
+		Message: "the MCP server " + server + " asks: " + text.Clip(message, maxQuestionBytes)}}}
 	q.form, err = form.Read(schema)
 	return q, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -41,7 +41,7 @@ func readLink(server string, params []byte) (*question, error) {
 		return nil, errLink
 	}
 	return &question{id: id, ask: tool.Question{Link: &tool.Link{URL: address,
-		Message: "the MCP server " + server + " asks: " + shorten.Clip(message, maxQuestionBytes)}}}, nil
+		Message: "the MCP server " + server + " asks: " + text.Clip(message, maxQuestionBytes)}}}, nil
 }
 
 // checkLink takes an address whose host a person can read off: https, or http on this machine, of
@@ -95,7 +95,7 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	if len(questions) == 0 {
 		return &inputError{"the server wants a person to visit an address first, and names none"}
 	}
-	first := "the server wants a person to visit " + shorten.Clip(strings.Join(hosts, ", "), maxMessage) + " first"
+	first := "the server wants a person to visit " + text.Clip(strings.Join(hosts, ", "), maxMessage) + " first"
 	if s.conf.Elicitation != ElicitAskURLs {
 		s.refusedRequest()
 		return &inputError{first + ", which its configuration does not allow: elicitation is ask-urls where it does"}

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -181,7 +181,7 @@ func refusal(fault []byte) *lathe.Output {
 		message, _ = memberText(fault, "message")
 		message, _ = clean(message)
 	}
-	out.Data = append(appendMember([]byte{'{'}, "error", shorten.Clip(message, maxMessage)), '}')
+	out.Data = append(appendMember([]byte{'{'}, "error", text.Clip(message, maxMessage)), '}')
 	return out
 }
 

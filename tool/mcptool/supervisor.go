@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -111,7 +111,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		if info != nil {
 			st.Protocol = info.ProtocolVersion
 			if info.ServerInfo != nil {
-				st.Software = shorten.Clip(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
+				st.Software = text.Clip(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
 			}
 		}
 		s.session = x
@@ -245,7 +245,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 		list = append(list, st)
 	}
 	for name, why := range refused {
-		shown := shorten.Clip(plain(name, nil), maxRemoteName)
+		shown := text.Clip(plain(name, nil), maxRemoteName)
 		list = append(list, ToolStatus{Name: c.toolName(shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
 	}
 	for _, name := range c.missing(func(name string) bool { return byName[name] != nil || refused[name] != nil }) {
@@ -336,7 +336,7 @@ func (s *supervisor) cause(err error) string {
 	if err == nil {
 		return ""
 	}
-	return shorten.Clip(plain(err.Error(), s.conf.secrets()), 500)
+	return text.Clip(plain(err.Error(), s.conf.secrets()), 500)
 }
 
 // endFirstAttempts records that the first attempts are over.

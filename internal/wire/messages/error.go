@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	texts "github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -106,7 +106,7 @@ func overflowMessage(message string) string {
 	if strings.Contains(strings.ToLower(message), overflowText) {
 		return message
 	}
-	message = shorten.Cut(message, maxErrorText)
+	message = texts.Cut(message, maxErrorText)
 	limit, used := maximumTokens().FindStringSubmatch(message), requestedTokens().FindStringSubmatch(message)
 	if limit != nil && used != nil {
 		m, err1 := strconv.ParseInt(limit[1], 10, 64)
@@ -176,9 +176,9 @@ func seconds(v []byte) float64 {
 func bounded(v []byte) string {
 	switch wire.Kind(v) {
 	case '"':
-		return shorten.Cut(unquoted(v), maxErrorText)
+		return texts.Cut(unquoted(v), maxErrorText)
 	case 0, '{', '[', 't', 'f', 'n':
 		return ""
 	}
-	return shorten.Cut(string(v), maxErrorText)
+	return texts.Cut(string(v), maxErrorText)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	texts "github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -113,7 +113,7 @@ func errorObject(obj []byte) *APIError {
 		}
 	}
 	if behind != "" {
-		e.Message = shorten.Cut(strings.TrimLeft(e.Message+" ("+behind+")", " "), maxErrorText)
+		e.Message = texts.Cut(strings.TrimLeft(e.Message+" ("+behind+")", " "), maxErrorText)
 	}
 	return e
 }
@@ -134,7 +134,7 @@ func wordsBehind(metadata []byte) string {
 		case rawjson.Check(text, rawjson.Limits{}) == nil:
 			raw = text[rawjson.SkipSpace(text, 0):]
 		case !bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
-			words = string(shorten.Cut(text, maxErrorText))
+			words = string(texts.Cut(text, maxErrorText))
 		}
 	}
 	if kind(raw) == '[' {
@@ -169,7 +169,7 @@ func boundedText(v []byte) string {
 	case 'n', 't', 'f':
 		return ""
 	}
-	return string(shorten.Cut(v, maxErrorText))
+	return string(texts.Cut(v, maxErrorText))
 }
 
 // kind returns the first byte of a value, which says what it is; 0 for none.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/shorten"
+	texts "github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -212,9 +212,9 @@ func joinName(space, name string) string {
 
 // hashedName returns a name that differs for each pair of namespace and name.
 func hashedName(space, name string) string {
-	full := []byte(shorten.Cut(space+"__"+name, 52))
+	full := []byte(texts.Cut(space+"__"+name, 52))
 	if space == "" {
-		full = []byte(shorten.Cut(name, 52))
+		full = []byte(texts.Cut(name, 52))
 	}
 	for i, c := range full {
 		if !nameByte(c) {

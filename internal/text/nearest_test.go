@@ -1,18 +1,18 @@
-package nearest
+package text
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestWord(t *testing.T) {
+func TestNearest(t *testing.T) {
 	t.Parallel()
 	words := []string{"max_iterations", "max_total_tool_calls", "tool_choice", "enforced", "a"}
 	for in, want := range map[string]string{
 		"max_iteration": "max_iterations", "MAX_ITERATIONS": "max_iterations", "max_itertaions": "max_iterations", "tool_choise": "tool_choice",
 		"enforce": "enforced", "zebra": "", "": "", "b": "", strings.Repeat("a", maxBytes+1): "",
 	} {
-		if got := Word(in, words); got != want {
+		if got := Nearest(in, words); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}

@@ -1,14 +1,13 @@
-// Package nearest finds the word that a misspelt one was probably meant to be.
-package nearest
+package text
 
 import "strings"
 
 // maxBytes bounds what is compared: nothing longer is a slip of a word.
 const maxBytes = 128
 
-// Word returns the word that s is nearest to, without regard to case; "" where none is near. Of
+// Nearest returns the word that s is nearest to, without regard to case; "" where none is near. Of
 // words at the same distance it returns the first.
-func Word(s string, words []string) string {
+func Nearest(s string, words []string) string {
 	if len(s) > maxBytes {
 		return ""
 	}

@@ -1,10 +1,10 @@
-package shorten_test
+package text_test
 
 import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 func TestCutEndsBetweenCharacters(t *testing.T) {
@@ -19,17 +19,17 @@ func TestCutEndsBetweenCharacters(t *testing.T) {
 		{"😀", 3, ""}, {"a😀", 4, "a"}, {"a😀", 5, "a😀"},
 		{"a\x80\x80\x80\x80\x80", 5, "a\x80\x80\x80\x80"}, // not UTF-8: nothing is gained by leaving out more
 	} {
-		if got := shorten.Cut(tt.s, tt.n); got != tt.want {
+		if got := text.Cut(tt.s, tt.n); got != tt.want {
 			t.Errorf("Cut(%q, %d): got %q, want %q", tt.s, tt.n, got, tt.want)
 		}
-		if got := string(shorten.Cut([]byte(tt.s), tt.n)); got != tt.want {
+		if got := string(text.Cut([]byte(tt.s), tt.n)); got != tt.want {
 			t.Errorf("Cut of the bytes %q, %d: got %q, want %q", tt.s, tt.n, got, tt.want)
 		}
 	}
-	if got := shorten.Clip("a€b", 3); got != "a…" {
+	if got := text.Clip("a€b", 3); got != "a…" {
 		t.Errorf("Clip: got %q", got)
 	}
-	if got := shorten.Clip("a€", 4); got != "a€" {
+	if got := text.Clip("a€", 4); got != "a€" {
 		t.Errorf("Clip of a text that fits: got %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestFirstSentence(t *testing.T) {
 	for s, want := range map[string]string{
 		"": "", "One": "One", "One.": "One.", "One. Two.": "One.", "v1.2 is one. Two.": "v1.2 is one.", "\n One\nTwo. Three.": "One", "One.\r\nTwo. Three.": "One.",
 	} {
-		if got := shorten.FirstSentence(s); got != want {
+		if got := text.FirstSentence(s); got != want {
 			t.Errorf("FirstSentence(%q): got %q, want %q", s, got, want)
 		}
 	}
@@ -73,16 +73,16 @@ func FuzzCut(f *testing.F) {
 		}
 		n %= len(s) + 2
 		want := cutReference(s, n)
-		if got := shorten.Cut(s, n); got != want {
+		if got := text.Cut(s, n); got != want {
 			t.Errorf("Cut(%q, %d) is %q, want %q", s, n, got, want)
 		}
-		if got := shorten.Cut([]byte(s), n); string(got) != want {
+		if got := text.Cut([]byte(s), n); string(got) != want {
 			t.Errorf("Cut of the bytes %q, %d is %q, want %q", s, n, got, want)
 		}
 		if want != s {
 			want += "…"
 		}
-		if got := shorten.Clip(s, n); got != want {
+		if got := text.Clip(s, n); got != want {
 			t.Errorf("Clip(%q, %d) is %q, want %q", s, n, got, want)
 		}
 	})

@@ -1,5 +1,6 @@
-// Package shorten shortens text at character boundaries.
-package shorten
+// Package text prepares text for display and matches misspelt words: texts cut between characters, escapes of what is not
+// seen, and the nearest known word.
+package text
 
 import (
 	"strings"

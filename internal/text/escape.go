@@ -1,5 +1,4 @@
-// Package unseen escapes characters of a text that a reader does not see, or that change how the rest is shown.
-package unseen
+package text
 
 import (
 	"fmt"
@@ -27,9 +26,9 @@ func Escape(s string, escaped func(rune) bool) string {
 	return b.String()
 }
 
-// Blank reports whether r counts as a letter, mark or symbol although it shows as nothing: the fillers of alphabets, the
+// IsBlank reports whether r counts as a letter, mark or symbol although it shows as nothing: the fillers of alphabets, the
 // empty Braille pattern, joiners and variation selectors.
-func Blank(r rune) bool {
+func IsBlank(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800, 0x034F, 0x17B4, 0x17B5:
 		return true
