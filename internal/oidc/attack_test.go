@@ -216,6 +216,13 @@ func TestVerifyRefusesHeadersAndForms(t *testing.T) {
 		want  oidc.Kind
 	}{
 		"valid":                  {valid, ""},
+		"nothing":                {"", oidc.Malformed},
+		"a key":                  {"sk-0123456789abcdef", oidc.Malformed},
+		"two parts":              {signed, oidc.Malformed},
+		"four parts":             {valid + ".x", oidc.Malformed},
+		"padding within":         {signed + "=." + signature, oidc.Malformed},
+		"a payload of no object": {signRaw(t, private, header, `["iss"]`), oidc.Malformed},
+		"a payload of null":      {signRaw(t, private, header, `null`), oidc.Malformed},
 		"a type":                 {own(`,"typ":"at+jwt"`), ""},
 		"a header nobody knows":  {own(`,"x":1`), ""},
 		"alg none":               {encoded(`{"alg":"none"}`) + "." + encoded(payload) + ".", oidc.Algorithm},
@@ -265,7 +272,7 @@ func TestVerifyRefusesHeadersAndForms(t *testing.T) {
 		"a blank within":         {signed + ". " + signature, oidc.Malformed},
 		"a NUL after":            {valid + "\x00", oidc.Malformed},
 		"padding":                {valid + "==", oidc.Malformed},
-		"a fifth part":           {valid + ".a.b", oidc.Malformed},
+		"five parts":             {valid + ".a.b", oidc.Malformed},
 		"flattened JSON":         {`{"payload":"` + body + `","protected":"` + protected + `","signature":"` + signature + `"}`, oidc.Malformed},
 		"general JSON":           {`{"payload":"` + body + `","signatures":[{"protected":"` + protected + `","signature":"` + signature + `"}]}`, oidc.Malformed},
 		"JSON, unprotected alg":  {`{"payload":"` + body + `","header":{"alg":"ES256","kid":"` + id + `"},"signature":"` + signature + `"}`, oidc.Malformed},
