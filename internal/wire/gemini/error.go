@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	texts "github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -186,7 +186,7 @@ func readDetail(e *wire.APIError, v []byte) {
 }
 
 // boundedText returns the text of a string, and "" for any other value.
-func boundedText(v []byte) string { return texts.Cut(rawjson.Text(v), maxErrorText) }
+func boundedText(v []byte) string { return text.Cut(rawjson.Text(v), maxErrorText) }
 
 // Refused implements [wire.Upstream].
 func (Codec) Refused(e *wire.APIError) string {

@@ -36,11 +36,11 @@ func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
 			"minProperties", "maxProperties", "required", "propertyOrdering", "default":
 			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)
 		case "enum":
-			if values, ok := s.enum(v, text); ok {
+			if values, ok := s.enum(v, isText); ok {
 				dst = append(wire.AppendKey(dst, name), values...)
 			}
 		case "const":
-			dst = s.appendConst(dst, schema, v, text)
+			dst = s.appendConst(dst, schema, v, isText)
 		case "properties":
 			dst = s.appendMap(wire.AppendKey(dst, name), v, name)
 		case "items":

@@ -147,7 +147,7 @@ func scalar(v []byte) bool {
 	return false
 }
 
-func text(v []byte) bool { return wire.Kind(v) == '"' }
+func isText(v []byte) bool { return wire.Kind(v) == '"' }
 
 // enum returns the values of an enum without null: each remaining value is still valid. ok is false, and the keyword is to be
 // omitted, if the enum has other values that the wire does not allow.

@@ -174,11 +174,12 @@ func seconds(v []byte) float64 {
 
 // bounded returns the text of a string, and of a number as it is written.
 func bounded(v []byte) string {
+	s := string(v)
 	switch wire.Kind(v) {
 	case '"':
-		return texts.Cut(unquoted(v), maxErrorText)
+		s = unquoted(v)
 	case 0, '{', '[', 't', 'f', 'n':
 		return ""
 	}
-	return texts.Cut(string(v), maxErrorText)
+	return texts.Cut(s, maxErrorText)
 }

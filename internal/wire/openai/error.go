@@ -173,9 +173,4 @@ func boundedText(v []byte) string {
 }
 
 // kind returns the first byte of a value, which says what it is; 0 for none.
-func kind(v []byte) byte {
-	if len(v) == 0 {
-		return 0
-	}
-	return v[0]
-}
+func kind(v []byte) byte { return wire.Kind(v) }

@@ -212,16 +212,17 @@ func joinName(space, name string) string {
 
 // hashedName returns a name that differs for each pair of namespace and name.
 func hashedName(space, name string) string {
-	full := []byte(texts.Cut(space+"__"+name, 52))
-	if space == "" {
-		full = []byte(texts.Cut(name, 52))
+	full := name
+	if space != "" {
+		full = space + "__" + name
 	}
-	for i, c := range full {
+	head := []byte(texts.Cut(full, 52))
+	for i, c := range head {
 		if !nameByte(c) {
-			full[i] = '_'
+			head[i] = '_'
 		}
 	}
-	return string(full) + "_" + hashOf(space + "\x00" + name)[:10]
+	return string(head) + "_" + hashOf(space + "\x00" + name)[:10]
 }
 
 // isCustom reports whether a tool was declared as a custom tool.
