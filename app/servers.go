@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
@@ -231,13 +232,13 @@ func (s *Servers) Warnings() []string {
 			if st.Problem == mcptool.ProblemLogin {
 				next = "; next: " + LoginCommand(st.Server)
 			}
-			out = append(out, "the MCP server "+st.Server+" is not ready: "+firstLine(st.LastError)+next)
+			out = append(out, "the MCP server "+st.Server+" is not ready: "+text.FirstLine(st.LastError)+next)
 			continue
 		}
 		var blocked []string
 		for _, t := range st.Tools {
 			if t.State == mcptool.ToolBlocked {
-				blocked = append(blocked, t.Name+" ("+firstLine(t.Reason)+")")
+				blocked = append(blocked, t.Name+" ("+text.FirstLine(t.Reason)+")")
 			}
 		}
 		if len(blocked) > 0 {
@@ -245,11 +246,6 @@ func (s *Servers) Warnings() []string {
 		}
 	}
 	return out
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // Close stops the servers and waits until they have ended.

@@ -67,13 +67,7 @@ func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 
 // show returns s as one line of visible characters, at most limit bytes of s.
 func show(s string, limit int) string {
-	more := ""
-	if len(s) > limit {
-		head := text.Cut(s, limit)
-		more = fmt.Sprintf(" … %d bytes more", len(s)-len(head))
-		s = head
-	}
-	return Visible(s) + more
+	return Visible(text.Excerpt(s, limit))
 }
 
 // Visible returns s with what cannot be seen, or changes how the rest is seen, as escapes: control,

@@ -179,11 +179,7 @@ func sameCall(req *lathe.ApprovalRequest) string {
 const maxShownArgs = 2000 // bytes of argument text on the terminal
 
 func clipArgs(s string) string {
-	if len(s) <= maxShownArgs {
-		return s
-	}
-	head := text.Cut(s, maxShownArgs)
-	return head + fmt.Sprintf(" … %d bytes more", len(s)-len(head))
+	return text.Excerpt(s, maxShownArgs)
 }
 
 // A yesApprover approves what policy asks about, for the person who gave --yes.

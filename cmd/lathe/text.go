@@ -11,10 +11,7 @@ import (
 )
 
 func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return text.Plural(n, noun)
 }
 
 func bytesText(n int) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
@@ -115,7 +116,7 @@ func examine(st *mcptool.Status) sourceRow {
 	row := sourceRow{Source: "mcp:" + st.Server, State: string(st.State), Transport: st.Transport, Target: printable(st.Target),
 		Protocol: printable(st.Protocol), Software: printable(st.Software)}
 	if st.State != mcptool.StateReady || st.Problem != "" {
-		row.Problems = append(row.Problems, problem{printable(firstLine(st.LastError)), nextStep(st)})
+		row.Problems = append(row.Problems, problem{printable(text.FirstLine(st.LastError)), nextStep(st)})
 		row.Stderr = lastLines(st.Stderr)
 	}
 	for _, t := range st.Tools {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -188,7 +189,7 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no login: it is ready, with %s; --again logs in all the same\n", name, count(len(st.Tools), "tool"))
 		return false, nil
 	}
-	return false, &exitError{exitUpstream, fmt.Errorf("%s is not ready: %s; next: %s", name, printable(firstLine(st.LastError)), nextStep(&st))}
+	return false, &exitError{exitUpstream, fmt.Errorf("%s is not ready: %s; next: %s", name, printable(text.FirstLine(st.LastError)), nextStep(&st))}
 }
 
 // granted says what a login has brought.

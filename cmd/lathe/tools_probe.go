@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
@@ -134,7 +135,7 @@ func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 	if err != nil {
 		row := sourceRow{Source: "wasm", State: "refused", Target: cfg.Tools.WASM.Dir}
 		for _, one := range flatten(app.Cause(err)) {
-			row.Problems = append(row.Problems, problem{printable(firstLine(one.Error())), "mend the manifest or the module, or take both out of " + cfg.Tools.WASM.Dir})
+			row.Problems = append(row.Problems, problem{printable(text.FirstLine(one.Error())), "mend the manifest or the module, or take both out of " + cfg.Tools.WASM.Dir})
 		}
 		return []sourceRow{row}
 	}
@@ -157,7 +158,7 @@ func moduleState(ctx context.Context, t lathe.Tool) (state, reason string) {
 		return "ready", ""
 	}
 	if err := m.Ready(ctx); err != nil {
-		return "broken", printable(firstLine(err.Error()))
+		return "broken", printable(text.FirstLine(err.Error()))
 	}
 	return "ready", ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -21,11 +22,6 @@ func serverState(running *app.Servers, sp *lathe.ToolSpec) string {
 	return string(mcptool.ToolReady)
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
 // listOthers lists the tools of servers that are not offered, and the servers that have none.
 func listOthers(running *app.Servers, w io.Writer, enc *json.Encoder, asJSON bool) error {
 	for _, st := range running.Status() {
@@ -36,7 +32,7 @@ func listOthers(running *app.Servers, w io.Writer, enc *json.Encoder, asJSON boo
 			}
 		}
 		if len(st.Tools) == 0 {
-			rows = append(rows, mcptool.ToolStatus{Name: st.Server + "__*", State: mcptool.ToolState(st.State), Reason: firstLine(st.LastError)})
+			rows = append(rows, mcptool.ToolStatus{Name: st.Server + "__*", State: mcptool.ToolState(st.State), Reason: text.FirstLine(st.LastError)})
 		}
 		for _, t := range rows {
 			reason := printable(t.Reason)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // maxRefusalBytes bounds the bytes read of an answer that requests another token.
@@ -289,9 +290,5 @@ func (c *Client) mayWiden(want []string) error {
 
 // shownScopes is the beginning of a list of scopes, which were checked to be printable.
 func shownScopes(scopes []string) string {
-	s := joinScopes(scopes)
-	if len(s) > 200 {
-		s = s[:200] + "…"
-	}
-	return s
+	return text.Clip(joinScopes(scopes), 200)
 }

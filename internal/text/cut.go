@@ -3,6 +3,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,6 +32,23 @@ func Clip(s string, n int) string {
 		return s
 	}
 	return Cut(s, n) + "…"
+}
+
+// Excerpt returns s if it is at most n bytes long, and else Cut(s, n) followed by the number of bytes that are left out.
+func Excerpt(s string, n int) string {
+	head := Cut(s, n)
+	if head == s {
+		return s
+	}
+	return fmt.Sprintf("%s … %d bytes more", head, len(s)-len(head))
+}
+
+// Plural returns n and the noun, with an s unless n is 1: "1 call", "3 calls".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // FirstSentence returns the first sentence of s, which ends with a period before a space or with the line. White space around s is left out.

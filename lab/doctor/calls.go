@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A group is the pieces of one call.
@@ -139,7 +140,7 @@ func (x *examiner) judgeIDs(a *answer) {
 			continue
 		}
 		if len(ids[0]) > 40 {
-			x.find("id-long", count(len(ids[0]), "character"))
+			x.find("id-long", text.Plural(len(ids[0]), "character"))
 		}
 		if slices.Contains(first, ids[0]) {
 			x.find("id-repeated", "")

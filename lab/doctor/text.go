@@ -9,10 +9,3 @@ func bytesText(n int) string {
 	}
 	return fmt.Sprintf("%dKiB", (n+1023)>>10)
 }
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Comparison lists the changes from one report to another.
@@ -143,13 +145,13 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	var lines bytes.Buffer
 	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	if c.ModelA != "" {
-		fmt.Fprintf(tw, "A is %s, B is %s\n", oneLine(c.ModelA), oneLine(c.ModelB))
+		fmt.Fprintf(tw, "A is %s, B is %s\n", text.OneLine(c.ModelA), text.OneLine(c.ModelB))
 	}
 	fmt.Fprintln(tw, "\tA\tB\tCHANGE\tP\t")
 	same := 0
 	for i, l := range c.Lines {
 		if l.A.Runs == 0 || l.B.Runs == 0 {
-			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
+			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", text.OneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
 			continue
 		}
 		if l.A.OKRate == l.B.OKRate && i > 0 && l.A.group() != "" {
@@ -165,7 +167,7 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		case l.Real:
 			verdict = "worse, more than noise"
 		}
-		fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t%+.0f points\t%.3f\t%s\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs, 100*(l.B.OKRate-l.A.OKRate), l.P, verdict)
+		fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t%+.0f points\t%.3f\t%s\n", text.OneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs, 100*(l.B.OKRate-l.A.OKRate), l.P, verdict)
 	}
 	_ = tw.Flush() // into memory
 	if err := writeTrimmed(w, lines.Bytes()); err != nil {
@@ -179,7 +181,7 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		labels []string
 	}{{"A", c.OnlyA}, {"B", c.OnlyB}} {
 		for _, label := range only.labels {
-			if _, err := fmt.Fprintf(w, "only in %s: %s\n", only.name, oneLine(label)); err != nil {
+			if _, err := fmt.Fprintf(w, "only in %s: %s\n", only.name, text.OneLine(label)); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Report is all runs of an evaluation.
@@ -506,20 +507,20 @@ func (rep *Report) WriteTable(w io.Writer) error {
 // writeFailures writes the first failures of a model, and how many more there are.
 func writeFailures(w io.Writer, row *Row) error {
 	for _, f := range row.Failures {
-		if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", oneLine(f.Model), f.Scenario, f.Trial, f.Class, oneLine(f.Error)); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", text.OneLine(f.Model), f.Scenario, f.Trial, f.Class, text.OneLine(f.Error)); err != nil {
 			return err
 		}
 		switch {
 		case f.ServerMessage == "":
 		case f.Class == ClassConnection || f.Class == ClassConnectionLost: // the words of the transport
-			fmt.Fprintf(w, "  %s\n", oneLine(f.ServerMessage))
+			fmt.Fprintf(w, "  %s\n", text.OneLine(f.ServerMessage))
 		default:
-			fmt.Fprintf(w, "  the server said: %s\n", oneLine(f.ServerMessage))
+			fmt.Fprintf(w, "  the server said: %s\n", text.OneLine(f.ServerMessage))
 		}
 	}
 	failed := row.Runs - row.OK + row.Controls - row.ControlsOK + row.Recoveries - row.RecoveriesOK
 	if n := failed + row.Errors - len(row.Failures); n > 0 {
-		fmt.Fprintf(w, "\n%s: %d more", oneLine(row.Model), n)
+		fmt.Fprintf(w, "\n%s: %d more", text.OneLine(row.Model), n)
 		if row.Errors > 0 {
 			fmt.Fprintf(w, " (%d in all did not pass, %d have no score)\n", failed, row.Errors)
 		} else {
@@ -527,13 +528,13 @@ func writeFailures(w io.Writer, row *Row) error {
 		}
 	}
 	if words := row.form(); words != "" {
-		fmt.Fprintf(w, "\n%s: %s\n", oneLine(row.Model), words)
+		fmt.Fprintf(w, "\n%s: %s\n", text.OneLine(row.Model), words)
 	}
 	if row.Refused > 0 {
-		fmt.Fprintf(w, "\n%s: the server refused %d of %d runs; they count in the rate\n", oneLine(row.Model), row.Refused, row.Runs)
+		fmt.Fprintf(w, "\n%s: the server refused %d of %d runs; they count in the rate\n", text.OneLine(row.Model), row.Refused, row.Runs)
 	}
 	if row.NotProvoked > 0 {
-		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario tests how a model recovers from a mistake, and the model made none\n", oneLine(row.Model), row.NotProvoked)
+		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario tests how a model recovers from a mistake, and the model made none\n", text.OneLine(row.Model), row.NotProvoked)
 	}
 	return nil
 }
@@ -568,7 +569,7 @@ func (r *Row) form() string {
 func (r *Row) deviations() string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Deviations)) {
-		parts = append(parts, fmt.Sprintf("%s %d", oneLine(kind), r.Deviations[kind]))
+		parts = append(parts, fmt.Sprintf("%s %d", text.OneLine(kind), r.Deviations[kind]))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -583,7 +584,7 @@ func writePassK(w io.Writer, models []Row) error {
 	fmt.Fprintln(tw, "\nMODEL\tALL OF\tPASS\t95 %")
 	for i := range models {
 		for _, p := range models[i].PassK {
-			fmt.Fprintf(tw, "%s\t%d runs\t%s\t%s–%s\n", oneLine(models[i].label()), p.K, percent(p.Rate), strings.TrimSuffix(percent(p.Low), " %"), percent(p.High))
+			fmt.Fprintf(tw, "%s\t%d runs\t%s\t%s–%s\n", text.OneLine(models[i].label()), p.K, percent(p.Rate), strings.TrimSuffix(percent(p.Low), " %"), percent(p.High))
 		}
 	}
 	_ = tw.Flush() // into memory
@@ -604,11 +605,11 @@ func (s *Summary) writeGroups(w io.Writer) error {
 	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, head)
 	for i := range s.Models {
-		fmt.Fprintf(tw, "\t%s", oneLine(s.Models[i].label()))
+		fmt.Fprintf(tw, "\t%s", text.OneLine(s.Models[i].label()))
 	}
 	fmt.Fprintln(tw)
 	for _, name := range groupNames(rows) {
-		fmt.Fprint(tw, oneLine(name))
+		fmt.Fprint(tw, text.OneLine(name))
 		for i := range s.Models {
 			fmt.Fprintf(tw, "\t%s", of(rows, &s.Models[i], name).short())
 		}
@@ -648,11 +649,11 @@ func writeRows(w io.Writer, head string, rows []Row) error {
 		r := &rows[i]
 		switch {
 		case r.Runs == 0 && r.NotProvoked > 0 && r.Errors == 0:
-			fmt.Fprintf(tw, "%s\t–\tnot provoked\t\t\t\t\t\t\t\t\t", oneLine(r.label()))
+			fmt.Fprintf(tw, "%s\t–\tnot provoked\t\t\t\t\t\t\t\t\t", text.OneLine(r.label()))
 		case r.Runs == 0:
-			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t\t\t\t", oneLine(r.label()))
+			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t\t\t\t", text.OneLine(r.label()))
 		default:
-			fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms\t%s\t%s\t%s", oneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
+			fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms\t%s\t%s\t%s", text.OneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
 				strings.TrimSuffix(percent(r.Low), " %"), percent(r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate), r.P50, r.P95,
 				r.ttft(), r.tokens(), r.cost())
 		}

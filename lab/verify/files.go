@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Badge is what shields.io shows of an endpoint: https://shields.io/badges/endpoint-badge.
@@ -107,7 +109,7 @@ type junitMessage struct {
 
 // WriteJUnit writes a test case for each metric. One that is not supported or not measured is skipped.
 func (rep *Report) WriteJUnit(w io.Writer) error {
-	s := junitSuite{Name: oneLine("lathe verify " + rep.Target.Model), Tests: len(rep.Metrics)}
+	s := junitSuite{Name: text.OneLine("lathe verify " + rep.Target.Model), Tests: len(rep.Metrics)}
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
 		c := junitCase{Name: m.ID, Class: s.Name}

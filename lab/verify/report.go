@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -397,16 +397,6 @@ func maybe(v *float64) string {
 	return percent(*v)
 }
 
-// oneLine makes text from outside fit for a line of a terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
-
 func (l *Limit) text() string {
 	switch {
 	case l == nil:
@@ -420,9 +410,9 @@ func (l *Limit) text() string {
 // WriteTable writes the report for people.
 func (rep *Report) WriteTable(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "target:\t%s at %s (%s)\n", oneLine(rep.Target.Model), oneLine(rep.Target.Server), rep.Target.Wire)
+	fmt.Fprintf(tw, "target:\t%s at %s (%s)\n", text.OneLine(rep.Target.Model), text.OneLine(rep.Target.Server), rep.Target.Wire)
 	if r := rep.Reference; r != nil {
-		fmt.Fprintf(tw, "reference:\t%s at %s (%s)\n", oneLine(r.Model), oneLine(r.Server), r.Wire)
+		fmt.Fprintf(tw, "reference:\t%s at %s (%s)\n", text.OneLine(r.Model), text.OneLine(r.Server), r.Wire)
 	}
 	_ = tw.Flush()
 	fmt.Fprintln(w)
@@ -469,7 +459,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	}
 	for i := range rep.Metrics {
 		for _, d := range rep.Metrics[i].Deviations {
-			fmt.Fprintf(w, "%s%s: %s: %s\n", either(i >= 0 && first(rep, i, d), "\n", ""), rep.Metrics[i].ID, oneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+oneLine(d.Seen)))
+			fmt.Fprintf(w, "%s%s: %s: %s\n", either(i >= 0 && first(rep, i, d), "\n", ""), rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out%s\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens,

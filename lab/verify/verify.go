@@ -298,7 +298,7 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	s.input += min(max(a.Finish.Usage.InputTokens, 0), maxCounted)
 	s.output += min(max(a.Finish.Usage.OutputTokens, 0), maxCounted)
 	if a.Finish.Model != "" {
-		s.about.Answered = text.Clip(oneLine(a.Finish.Model), maxName)
+		s.about.Answered = text.Clip(text.OneLine(a.Finish.Model), maxName)
 	}
 	if stream {
 		s.first, s.elapsed = append(s.first, a.First), append(s.elapsed, a.Elapsed)

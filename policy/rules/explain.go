@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // conditionVariables are the variables that a condition sees.
@@ -20,7 +21,7 @@ var (
 // explain returns what an error of the CEL library means and how to correct the condition. Messages that it does not know
 // are returned as they are.
 func explain(message string) string {
-	message, _, _ = strings.Cut(message, "\n")
+	message = text.FirstLine(message)
 	if m := unknownToken().FindStringSubmatch(message); m != nil {
 		for _, operator := range []string{"=", "&", "|"} {
 			if strings.HasPrefix(m[1], operator) {
