@@ -330,9 +330,8 @@ func TestExchangeRefusesTokensOfOthers(t *testing.T) {
 	t.Parallel()
 	issuer, p, _ := setUp(t, nil)
 	client, login := &oidc.Client{ID: "console"}, &oidc.Login{Nonce: "n-1", Verifier: "v", Redirect: "https://lathe.example/callback"}
-	var token string
-	issuer.Handle("/token", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"token_type":"Bearer","access_token":"a","id_token":%q}`, token)
+	issuer.Handle("/token", func(w http.ResponseWriter, r *http.Request) { // the code is the token
+		_, _ = fmt.Fprintf(w, `{"token_type":"Bearer","access_token":"a","id_token":%q}`, r.PostFormValue("code"))
 	})
 	for name, c := range map[string]struct {
 		changes map[string]any
@@ -357,8 +356,7 @@ func TestExchangeRefusesTokensOfOthers(t *testing.T) {
 	} {
 		base := map[string]any{"aud": "console", "nonce": "n-1"}
 		maps.Copy(base, c.changes)
-		token = issuer.Sign(claims(issuer, base))
-		if _, err := p.Exchange(t.Context(), client, login, "code"); oidc.KindOf(err) != c.want || (err == nil) != (c.want == "") {
+		if _, err := p.Exchange(t.Context(), client, login, issuer.Sign(claims(issuer, base))); oidc.KindOf(err) != c.want || (err == nil) != (c.want == "") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -366,8 +364,7 @@ func TestExchangeRefusesTokensOfOthers(t *testing.T) {
 		token string
 		want  oidc.Kind
 	}{"none": {"", oidc.Malformed}, "of no signature": {encoded(`{"alg":"none"}`) + "." + encoded(`{}`) + ".", oidc.Algorithm}} {
-		token = c.token
-		if _, err := p.Exchange(t.Context(), client, login, "code"); oidc.KindOf(err) != c.want {
+		if _, err := p.Exchange(t.Context(), client, login, c.token); oidc.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
