@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-//go:embed ledger.sql
+//go:embed migrations/0009_ledger.sql
 var ledgerTables string
 
 var (

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-//go:embed schema.sql
+//go:embed migrations/0001_runs.sql
 var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file

@@ -18,7 +18,7 @@ var (
 	_ remote.Queue = (*Store)(nil)
 )
 
-//go:embed queue.sql
+//go:embed migrations/0003_calls.sql
 var queueTables string
 
 // traceColumns are what version 5 adds.

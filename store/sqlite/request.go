@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-//go:embed request.sql
+//go:embed migrations/0007_requests.sql
 var requestTable string
 
 var (

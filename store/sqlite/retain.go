@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-//go:embed gone.sql
+//go:embed migrations/0004_retain.sql
 var goneTable string
 
 // endedIndex is what version 6 changes: an index by time has only runs that have ended, so that no append

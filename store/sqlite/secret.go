@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-//go:embed secret.sql
+//go:embed migrations/0008_secrets.sql
 var secretTable string
 
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-//go:embed signal.sql
+//go:embed migrations/0002_signals.sql
 var signalTable string
 
 // PutSignal implements [store.SignalStore].
