@@ -32,7 +32,7 @@ var release string
 // currentVersion reads what the Go toolchain wrote into the binary.
 func currentVersion() versionInfo {
 	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Schemas:   map[string]int{"sqlite": sqlite.SchemaVersion, "postgres": postgres.SchemaVersion()},
+		Schemas:   map[string]int{"sqlite": sqlite.SchemaVersion(), "postgres": postgres.SchemaVersion()},
 		Protocols: map[string][]string{"mcp": mcp.ProtocolVersions(), "worker": {workers.Protocol}, "opentelemetry_semconv": {observe.SemconvVersion()}}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if release != "" {

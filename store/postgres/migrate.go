@@ -5,13 +5,13 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lathe-run/lathe/internal/migrate"
 )
 
 //go:embed migrations/*.sql
@@ -24,66 +24,31 @@ const migrationLock = 0x6c617468 // "lath"
 // lockEvery is the time between two attempts to lock out other migrations.
 const lockEvery = 50 * time.Millisecond
 
-// A script brings the schema from one version to the next.
-type script struct {
-	text string
-	// index is the name of the index that the script builds concurrently, with its one statement and outside a transaction; "" if
-	// the script builds none and is executed in a transaction.
-	index string
+// schema has the scripts of the tables.
+var schema = migrate.Schema{
+	Files: migrations,
+	Newer: "the schema was made by a newer version (schema %d, known is %d): install the version that made it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
-// concurrently begins the statement of a script that builds an index while other processes use the table.
+// concurrently begins the statement of a script that builds an index while other processes use the table. It is the only statement
+// of its script.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
-// versions returns the scripts in their order: the first makes version 1.
-func versions() ([]script, error) {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	scripts := make([]script, len(names))
-	for i, name := range names {
-		b, err := migrations.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		scripts[i].text = string(b)
-		if _, statement, ok := strings.Cut(scripts[i].text, concurrently); ok {
-			scripts[i].index, _, _ = strings.Cut(statement, " ")
-		}
-	}
-	return scripts, nil
-}
-
 // SchemaVersion returns the version of the schema that this package writes. It migrates every older one.
-func SchemaVersion() int {
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // the pattern is well formed
-	return len(names)
+func SchemaVersion() int { return schema.Version() }
+
+// A migration is a database whose schema is updated.
+type migration struct {
+	conn *pgx.Conn
+	// acquire returns a second connection, for a script that builds an index.
+	acquire func(context.Context) (*pgxpool.Conn, error)
 }
 
-// migrate updates the schema to this package's version. If it has that version already, migrate only
-// reads. acquire returns a second connection, for a script that builds an index.
-func migrate(ctx context.Context, conn *pgx.Conn, acquire func(context.Context) (*pgxpool.Conn, error)) error {
-	scripts, err := versions()
-	if err != nil {
-		return err
-	}
-	for {
-		has, err := schemaVersion(ctx, conn)
-		if err != nil || has == len(scripts) {
-			return err
-		}
-		if err := migrateSome(ctx, conn, acquire, scripts); err != nil {
-			return err
-		}
-	}
-}
+func (m *migration) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.conn) }
 
-// migrateSome executes the next scripts: those up to the next one that builds an index, or this one alone.
-func migrateSome(ctx context.Context, conn *pgx.Conn, acquire func(context.Context) (*pgxpool.Conn, error), scripts []script) error {
-	// Only one process does it. The others wait, however long it takes, and find it done.
-	tx, err := lockMigrations(ctx, conn)
+// Change waits for the migrations of other processes, however long they take.
+func (m *migration) Change(ctx context.Context, do func(migrate.Tx) error) error {
+	tx, err := lockMigrations(ctx, m.conn)
 	if err != nil {
 		return err
 	}
@@ -92,39 +57,37 @@ func migrateSome(ctx context.Context, conn *pgx.Conn, acquire func(context.Conte
 		set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 		return err
 	}
-	has, err := schemaVersion(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for first := has; has < len(scripts); has++ {
-		s := scripts[has]
-		if first == 0 { // the tables are empty, and no other process uses them
-			s = script{text: strings.Replace(s.text, concurrently, "CREATE INDEX ", 1)}
-		}
-		if s.index != "" && has > first {
-			break // the transaction may hold locks on its table
-		}
-		if has == 0 {
-			if _, err := tx.Exec(ctx, "CREATE TABLE lathe_schema (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
-				return mayMigrate(err)
-			}
-		}
-		if s.index == "" {
-			_, err = tx.Exec(ctx, s.text) // several statements: sent as they are
-		} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
-			err = buildIndex(ctx, acquire, s)
-		}
-		if err != nil {
-			return mayMigrate(err)
-		}
-		if _, err := tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", has+1); err != nil {
-			return mayMigrate(err)
-		}
-		if s.index != "" {
-			break
-		}
+	if err := do(&migrationTx{m, tx}); err != nil {
+		return mayMigrate(err)
 	}
 	return tx.Commit(ctx)
+}
+
+type migrationTx struct {
+	*migration
+	tx pgx.Tx
+}
+
+func (m *migrationTx) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.tx) }
+
+// Apply builds an index concurrently, outside the transaction, unless the tables are empty.
+func (m *migrationTx) Apply(ctx context.Context, s migrate.Script, empty bool) error {
+	if s.Version == 1 {
+		if _, err := m.tx.Exec(ctx, "CREATE TABLE lathe_schema (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+			return err
+		}
+	}
+	var err error
+	if _, statement, ok := strings.Cut(s.Text, concurrently); !ok || empty {
+		_, err = m.tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // several statements: sent as they are
+	} else if _, err = m.tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
+		index, _, _ := strings.Cut(statement, " ")
+		err = buildIndex(ctx, m.acquire, index, s.Text)
+	}
+	if err == nil {
+		_, err = m.tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", s.Version)
+	}
+	return err
 }
 
 // lockMigrations begins a transaction that locks out the migrations of other processes until it ends. While it waits for the lock
@@ -153,7 +116,7 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
 
 // buildIndex builds an index without a lock that appends wait for. It first removes an index that is not valid,
 // which a process leaves if it ends while it builds one. The caller holds the lock of migrations in a transaction of another connection.
-func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), s script) error {
+func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), index, script string) error {
 	conn, err := acquire(ctx)
 	if err != nil {
 		return err
@@ -168,9 +131,9 @@ func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Con
 	if _, err := conn.Exec(ctx, set, "0", "0"); err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+s.index)
+	_, err = conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+index)
 	if err == nil {
-		_, err = conn.Exec(ctx, s.text)
+		_, err = conn.Exec(ctx, script)
 	}
 	if _, failed := conn.Exec(ctx, set, statement, lock); failed != nil {
 		err = errors.Join(err, failed)
@@ -178,8 +141,7 @@ func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Con
 	return err
 }
 
-// schemaVersion returns the version of the schema, or 0 if the tables do not exist. A version newer than this
-// package's is an error.
+// schemaVersion returns the version of the schema, or 0 if the tables do not exist.
 func schemaVersion(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (int, error) {
@@ -199,9 +161,6 @@ func schemaVersion(ctx context.Context, db interface {
 	var has int
 	if err := db.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM lathe_schema").Scan(&has); err != nil {
 		return 0, err
-	}
-	if scripts, err := versions(); err != nil || has > len(scripts) {
-		return 0, errors.Join(err, fmt.Errorf("the schema was made by a newer version (schema %d, known is %d): install the version that made it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade", has, len(scripts)))
 	}
 	return has, nil
 }

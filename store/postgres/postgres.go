@@ -116,7 +116,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	if err := migrate(ctx, conn.Conn(), s.pool.Acquire); err != nil {
+	if err := schema.Update(ctx, &migration{conn.Conn(), s.pool.Acquire}); err != nil {
 		return err
 	}
 	return conn.QueryRow(ctx, "SELECT 'lathe_' || md5(current_schema())").Scan(&s.channel)

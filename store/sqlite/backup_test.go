@@ -121,7 +121,7 @@ func TestBackupOfAStoreThatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Runs < 2 || found.Events < 602 || found.Schema != sqlite.SchemaVersion || len(found.Faults) > 0 || steps < 2 || total == 0 {
+	if found.Runs < 2 || found.Events < 602 || found.Schema != sqlite.SchemaVersion() || len(found.Faults) > 0 || steps < 2 || total == 0 {
 		t.Errorf("%+v after %d steps of %d pages", found, steps, total)
 	}
 	info, err := os.Stat(to)
@@ -344,7 +344,7 @@ func TestRestoreOfAnOlderSchema(t *testing.T) {
 	if count(t, s, "run_1") != 3 {
 		t.Error("the run is not there")
 	}
-	if found, err := sqlite.Verify(t.Context(), path); err != nil || found.Schema != sqlite.SchemaVersion {
+	if found, err := sqlite.Verify(t.Context(), path); err != nil || found.Schema != sqlite.SchemaVersion() {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -148,7 +148,7 @@ func (s *Store) Check(ctx context.Context) error {
 	err := s.files.check()
 	if err == nil && s.write != nil && s.files.fails() {
 		_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-			_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version))
+			_, err := tx.ExecContext(ctx, setVersion(s.schema))
 			return 0, err
 		})
 	}

@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"time"
 
 	"github.com/lathe-run/lathe/store"
 )
-
-//go:embed migrations/0009_ledger.sql
-var ledgerTables string
 
 var (
 	_ store.Ledger = (*LedgerRecords)(nil)

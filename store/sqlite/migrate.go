@@ -2,96 +2,87 @@ package sqlite
 
 import (
 	"context"
-	_ "embed"
+	"database/sql"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/lathe-run/lathe/internal/migrate"
 )
 
-//go:embed migrations/0001_runs.sql
-var schema string
+//go:embed migrations/*.sql
+var migrations embed.FS
 
-// version is that of the schema that this package writes. Older ones are brought forward when a file
-// is opened; newer ones are refused.
-const version = 10
+// schema has the scripts of the tables. The version of a file is its user_version.
+var schema = migrate.Schema{
+	Files: migrations,
+	Newer: "the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
+}
 
-// principalStatusIndex is what version 10 adds: the runs of a principal with a status, in the order in which runs are listed.
-const principalStatusIndex = "CREATE INDEX run_principal_status ON run (principal, status, started DESC, run_id DESC)"
+// hooks complete the scripts of versions that cannot be made by SQL alone. They run in the transaction of the script, after it.
+var hooks = map[int]func(context.Context, *sql.Tx) error{
+	2: addWakeTimes,
+}
 
-// migrate brings the file to the schema of this version, and refuses settings that lose what was kept.
-func (d *database) migrate(ctx context.Context) error {
-	tx, err := d.write.BeginTx(ctx, nil)
+// SchemaVersion returns the version of the schema that this package writes. It reads and migrates every older one.
+func SchemaVersion() int { return schema.Version() }
+
+// A migration is a file whose schema is updated. The lock of the file excludes other processes that write it.
+type migration struct{ db *sql.DB }
+
+func (m migration) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.db) }
+
+func (m migration) Change(ctx context.Context, do func(migrate.Tx) error) error {
+	tx, err := m.db.BeginTx(ctx, nil) // immediate
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	var has int
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil {
+	if err := do(migrationTx{tx}); err != nil {
 		return err
 	}
-	if has > version {
-		return tooNew(has)
-	}
-	if has == 0 {
-		var tables int
-		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
-			return err
-		}
-		if tables > 0 {
-			return errors.New("the file is a database of something else")
-		}
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return err
-		}
-	}
-	if has < 2 {
-		if err := addSignalTable(ctx, tx); err != nil {
-			return err
-		}
-	}
-	if has < 3 {
-		if _, err := tx.ExecContext(ctx, queueTables); err != nil {
-			return err
-		}
-	}
-	if has < 4 {
-		if _, err := tx.ExecContext(ctx, goneTable); err != nil {
-			return err
-		}
-	}
-	if has < 5 {
-		if _, err := tx.ExecContext(ctx, traceColumns); err != nil {
-			return err
-		}
-	}
-	if has < 6 {
-		if _, err := tx.ExecContext(ctx, endedIndex); err != nil {
-			return err
-		}
-	}
-	if has < 7 {
-		if _, err := tx.ExecContext(ctx, requestTable); err != nil {
-			return err
-		}
-	}
-	if has < 8 {
-		if _, err := tx.ExecContext(ctx, secretTable); err != nil {
-			return err
-		}
-	}
-	if has < ledgerVersion {
-		if _, err := tx.ExecContext(ctx, ledgerTables); err != nil {
-			return err
-		}
-	}
-	if has < 10 {
-		if _, err := tx.ExecContext(ctx, principalStatusIndex); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+	return tx.Commit()
+}
+
+type migrationTx struct{ tx *sql.Tx }
+
+func (m migrationTx) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.tx) }
+
+func (m migrationTx) Apply(ctx context.Context, s migrate.Script, _ bool) error {
+	if _, err := m.tx.ExecContext(ctx, s.Text); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
+	if hook := hooks[s.Version]; hook != nil {
+		if err := hook(ctx, m.tx); err != nil {
+			return err
+		}
+	}
+	_, err := m.tx.ExecContext(ctx, setVersion(s.Version))
+	return err
+}
+
+// userVersion returns the version of a file's schema, 0 for a file without tables. A file with tables of something else is an error.
+func userVersion(ctx context.Context, q querier) (has int, err error) {
+	if err := q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil || has != 0 {
+		return has, err
+	}
+	var tables int
+	if err = q.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err == nil && tables > 0 {
+		err = errors.New("the file is a database of something else")
+	}
+	return 0, err
+}
+
+func setVersion(version int) string { return fmt.Sprintf("PRAGMA user_version = %d", version) }
+
+// migrate brings the file to the schema of this version, and refuses a file that cannot be written and settings that lose
+// what was stored.
+func (d *database) migrate(ctx context.Context) error {
+	if err := schema.Update(ctx, migration{d.write}); err != nil {
+		return err
+	}
+	if _, err := d.write.ExecContext(ctx, setVersion(schema.Version())); err != nil { // a write that changes nothing
 		return err
 	}
 	var mode string
@@ -108,22 +99,12 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// SchemaVersion is the version of the schema that this package writes. It reads and migrates every older one.
-const SchemaVersion = version
-
-func tooNew(has int) error {
-	return fmt.Errorf("the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade", has, version)
-}
-
 // refuse reports an error for a schema that this version cannot read.
 func refuse(has int) error {
-	switch {
-	case has == 0:
+	if has == 0 {
 		return errors.New("the file is no store of runs")
-	case has > version:
-		return tooNew(has)
 	}
-	return nil
+	return schema.Check(has)
 }
 
 // known reports an error for a file that this version cannot read.
@@ -132,4 +113,47 @@ func (d *database) known(ctx context.Context) error {
 		return err
 	}
 	return refuse(d.schema)
+}
+
+// addWakeTimes completes version 2, in which the rows of parked runs have the time at which the run resumes by itself: it
+// computes them again from the events.
+func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
+	parked, err := parkedRuns(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for id, last := range parked {
+		var sums summaries
+		sum, err := sums.take(ctx, tx, id, last)
+		if err != nil {
+			return err
+		}
+		row, err := json.Marshal(&sum.Run)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", row, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parkedRuns returns the last ids of the runs that wait.
+func parkedRuns(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
+	rows, err := tx.QueryContext(ctx, "SELECT run_id, last_id FROM run WHERE status = 'parked'")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // Err reports what matters
+	out := map[string]int64{}
+	for rows.Next() {
+		var id string
+		var last int64
+		if err := rows.Scan(&id, &last); err != nil {
+			return nil, err
+		}
+		out[id] = last
+	}
+	return out, rows.Err()
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"time"
@@ -17,13 +16,6 @@ var (
 	_ remote.Queue = (*CallQueue)(nil)
 	_ remote.Queue = (*Store)(nil)
 )
-
-//go:embed migrations/0003_calls.sql
-var queueTables string
-
-// traceColumns are what version 5 adds.
-const traceColumns = `ALTER TABLE call ADD COLUMN traceparent TEXT NOT NULL DEFAULT '';
-ALTER TABLE call ADD COLUMN tracestate TEXT NOT NULL DEFAULT '';`
 
 const callColumns = "key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, state, attempt, worker, deadline, cancelled, decided, result"
 

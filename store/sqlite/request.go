@@ -3,16 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 )
-
-//go:embed migrations/0007_requests.sql
-var requestTable string
 
 var (
 	_ store.RequestStore = (*RequestRecords)(nil)

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"strings"
 	"time"
@@ -11,14 +10,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 )
-
-//go:embed migrations/0004_retain.sql
-var goneTable string
-
-// endedIndex is what version 6 changes: an index by time has only runs that have ended, so that no append
-// of the others writes it.
-const endedIndex = `DROP INDEX run_updated;
-CREATE INDEX run_ended ON run (updated) WHERE status NOT IN ('running', 'parked');`
 
 var _ store.Retainer = (*Store)(nil)
 

@@ -3,13 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 
 	"github.com/lathe-run/lathe/store"
 )
-
-//go:embed migrations/0008_secrets.sql
-var secretTable string
 
 var (
 	_ store.SecretKeeper = (*SharedSecrets)(nil)

@@ -3,17 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 )
-
-//go:embed migrations/0002_signals.sql
-var signalTable string
 
 // PutSignal implements [store.SignalStore].
 func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
@@ -76,50 +71,4 @@ func (s *Store) Signals(ctx context.Context, runID string) ([]store.Signal, erro
 		return nil, failure(ctx, op, err)
 	}
 	return out, nil
-}
-
-// addSignalTable updates a file of version 1 to version 2, which has signals, and whose lists have the time at which a
-// suspended run resumes by itself.
-func addSignalTable(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, signalTable); err != nil {
-		return err
-	}
-	parked, err := parkedRuns(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for id, last := range parked {
-		var sums summaries
-		sum, err := sums.take(ctx, tx, id, last)
-		if err != nil {
-			return err
-		}
-		row, err := json.Marshal(&sum.Run)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", row, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parkedRuns returns the last ids of the runs that wait.
-func parkedRuns(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT run_id, last_id FROM run WHERE status = 'parked'")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err reports what matters
-	out := map[string]int64{}
-	for rows.Next() {
-		var id string
-		var last int64
-		if err := rows.Scan(&id, &last); err != nil {
-			return nil, err
-		}
-		out[id] = last
-	}
-	return out, rows.Err()
 }

@@ -1,4 +1,4 @@
--- Version 1; facts.sql has what version 2 adds, queue.sql what version 3 does. Times are nanoseconds since 1970, in UTC.
+-- Runs, their events and the model calls in them. Times are nanoseconds since 1970, in UTC.
 CREATE TABLE run (
   run_id     TEXT PRIMARY KEY,
   last_id    INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- What version 2 adds.
+-- External input of runs. Rows of parked runs get the time at which the run resumes by itself: a hook of migrate.go does that.
 CREATE TABLE fact (
   run_id TEXT NOT NULL,
   seq    INTEGER NOT NULL, -- from 1, in the order in which they came

@@ -1,4 +1,4 @@
--- What version 3 adds: calls of tools that workers elsewhere execute, and the workers.
+-- Calls of tools that workers execute, and the workers.
 CREATE TABLE call (
   seq         INTEGER PRIMARY KEY, -- the order in which they were queued
   key         TEXT NOT NULL UNIQUE,

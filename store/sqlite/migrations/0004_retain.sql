@@ -1,4 +1,4 @@
--- What version 4 adds.
+-- Which runs were removed by their age or for their room.
 CREATE TABLE gone ( -- runs that were removed by their age or for their room
   run_id    TEXT PRIMARY KEY,
   principal TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- What version 7 adds.
+-- Which run answers a request, so that a repetition of the request finds the run.
 CREATE TABLE request ( -- which run answers a request
   digest    BLOB PRIMARY KEY,
   run_id    TEXT NOT NULL,

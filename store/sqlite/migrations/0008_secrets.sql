@@ -1,4 +1,4 @@
--- What version 8 adds.
+-- Random values that all processes share.
 CREATE TABLE secret ( -- random values that all processes share
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL

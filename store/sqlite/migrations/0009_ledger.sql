@@ -1,4 +1,4 @@
--- What version 9 adds.
+-- Budgets, and what model calls use.
 CREATE TABLE ledger_balance ( -- what was booked on an account of a budget
   kind            TEXT NOT NULL,
   name            TEXT NOT NULL,

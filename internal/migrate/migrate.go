@@ -1,0 +1,117 @@
+// Package migrate updates the schema of a database with numbered scripts: migrations/0001_NAME.sql makes version 1 in an
+// empty database, and each further script makes its version from the one before. A script that has been released never
+// changes: a further version is a further file.
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// A Schema is the scripts of one kind of database.
+type Schema struct {
+	Files fs.FS // has the folder migrations
+	// Newer is the format of the error for a database of a newer version, with that version and the newest known one.
+	Newer string
+}
+
+// A Script makes one version of the schema.
+type Script struct {
+	Version int // from 1
+	Text    string
+}
+
+// A Database is what [Schema.Update] changes.
+type Database interface {
+	// Version returns the version of the schema, 0 if the database is empty. It takes no lock.
+	Version(ctx context.Context) (int, error)
+	// Change calls do in a transaction that excludes the migrations of other processes, and commits it unless do fails.
+	Change(ctx context.Context, do func(Tx) error) error
+}
+
+// A Tx is the transaction of a [Database.Change].
+type Tx interface {
+	Version(ctx context.Context) (int, error)
+	// Apply executes a script and records its version. empty is set if the database was empty when the transaction began: no
+	// other process uses its tables.
+	Apply(ctx context.Context, s Script, empty bool) error
+}
+
+// Version returns the version that Update makes.
+func (s *Schema) Version() int { return len(s.names()) }
+
+// names returns the paths of the scripts in their order.
+func (s *Schema) names() []string {
+	names, _ := fs.Glob(s.Files, "migrations/*.sql") // the pattern is well formed
+	return names
+}
+
+// Check returns an error if the version of a database is newer than that of the schema.
+func (s *Schema) Check(has int) error {
+	if known := s.Version(); has > known {
+		return fmt.Errorf(s.Newer, has, known)
+	}
+	return nil
+}
+
+// Scripts returns the scripts in their order. The error names a file whose number is not one more than that of the file before it.
+func (s *Schema) Scripts() ([]Script, error) {
+	names := s.names()
+	scripts := make([]Script, len(names))
+	for i, name := range names {
+		if want := fmt.Sprintf("migrations/%04d_", i+1); !strings.HasPrefix(name, want) {
+			return nil, fmt.Errorf("the script %s is not in order: want %sNAME.sql", name, want)
+		}
+		text, err := fs.ReadFile(s.Files, name)
+		if err != nil {
+			return nil, err
+		}
+		scripts[i] = Script{Version: i + 1, Text: string(text)}
+	}
+	return scripts, nil
+}
+
+// Update executes the scripts that the database lacks, each in a transaction of its own, so that an update that is
+// interrupted continues with the version that it did not reach. An empty database gets all of them in one transaction. If the
+// database lacks none, Update only reads. A database of a newer version is an error, and is not changed.
+func (s *Schema) Update(ctx context.Context, db Database) error {
+	scripts, err := s.Scripts()
+	if err != nil {
+		return err
+	}
+	for {
+		has, err := db.Version(ctx)
+		if err == nil {
+			err = s.Check(has)
+		}
+		if err != nil || has == len(scripts) {
+			return err
+		}
+		if err := db.Change(ctx, func(tx Tx) error { return s.step(ctx, tx, scripts) }); err != nil {
+			return err
+		}
+	}
+}
+
+// step executes the next script, or all of them in an empty database.
+func (s *Schema) step(ctx context.Context, tx Tx, scripts []Script) error {
+	has, err := tx.Version(ctx) // another process may have changed it
+	if err == nil {
+		err = s.Check(has)
+	}
+	if err != nil {
+		return err
+	}
+	next := scripts[has:]
+	if has > 0 && len(next) > 1 {
+		next = next[:1]
+	}
+	for _, script := range next {
+		if err := tx.Apply(ctx, script, has == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
