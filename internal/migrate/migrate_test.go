@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -116,5 +119,34 @@ func TestScriptsAreNumbered(t *testing.T) {
 		if err := schemaOf(tc.names...).Update(t.Context(), &database{}); (err == nil) != (tc.want == "") {
 			t.Errorf("%v: update: %v", tc.names, err)
 		}
+	}
+}
+
+// The comments of scripts name files that exist.
+func TestScriptsNameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("../../store/*/migrations/*.sql")
+	if err != nil || len(scripts) < 20 {
+		t.Fatalf("%d scripts, %v", len(scripts), err)
+	}
+	named := regexp.MustCompile(`[\w/]+\.(?:go|sql)\b`)
+	found := 0
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, comment, _ := strings.Cut(line, "--")
+			for _, name := range named.FindAllString(comment, -1) {
+				found++
+				if _, err := os.Stat(filepath.Join(filepath.Dir(script), "..", name)); err != nil {
+					t.Errorf("%s: %v", script, err)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no script names a file: the search is broken")
 	}
 }

@@ -17,6 +17,8 @@ var byHand = map[string]string{
 	"provider":           "the expected requests are the wire",
 	"loop":               "journals of earlier versions must stay readable as they are",
 	"internal/rawjson":   "results of a third party's suite",
+	"store/sqlite":       "databases of earlier versions must open as they are",
+	"store/postgres":     "databases of earlier versions must open as they are",
 	"tool/httptool":      "the expected definitions of documents",
 	"tool/wasmtool":      "a module is built by Go for WebAssembly",
 	"guest":              "modules are built by compilers for C and Rust",

@@ -87,6 +87,7 @@ var rules = []rule{
 	{path: "store", imports: []string{"", "event", "remote"}},
 	{path: "store/storetest", imports: []string{"", "event", "remote", "store"}, outside: []string{"github.com/google/go-cmp"}},
 	{path: "internal/migrate"},
+	{path: "internal/migrate/migratetest", imports: []string{"", "engine", "event", "lathetest", "loop", "policy", "remote", "store", "tool"}},
 	{path: "store/sqlite", imports: []string{"", "event", "internal/migrate", "remote", "store"}, std: []string{"database/sql", "os", "syscall"}, outside: []string{"modernc.org/sqlite"}},
 	{path: "store/postgres", imports: []string{"", "event", "internal/migrate", "remote", "store"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "store/postgres/pgtest", std: []string{"net", "os", "os/exec", "syscall"}, outside: []string{"github.com/jackc/pgx/v5"}},

@@ -126,26 +126,36 @@ func TestMakesTheTablesOnce(t *testing.T) {
 	}
 }
 
-// An index is built while a process of the version before has a transaction open and appends; one that was left invalid by a
-// process that ended is built again.
-func TestAddsAnIndexWhileOthersAppend(t *testing.T) {
-	t.Parallel()
-	source := pgtest.URL(t)
-	old := open(t, source)
-	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
-		t.Fatal(err)
-	}
-	const valid = "SELECT count(*)::int FROM pg_index WHERE indexrelid = to_regclass('run_principal_status') AND indisvalid"
-	back := func() { execute(t, source, "DELETE FROM lathe_schema WHERE version >= 10") }
-	execute(t, source, "DROP INDEX run_principal_status")
-	back()
+// A former is a process of an older version: a connection that does what an append of that version does.
+type former struct{ conn *pgx.Conn }
 
-	locker, err := pgx.Connect(t.Context(), source)
+func newFormer(t *testing.T, source string) former {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), with(t, source, "lock_timeout", "2000"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = locker.Close(context.Background()) }()
-	tx, err := locker.Begin(t.Context()) // an append that has not been committed
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return former{conn}
+}
+
+// appends begins a run.
+func (f former) appends(t *testing.T, runID string) {
+	t.Helper()
+	const statement = `WITH r AS (INSERT INTO run (run_id, last_id, mark, started, updated, session_id, principal, status, resumable, ended, summary)
+		VALUES ($1, 1, 1, 1, 1, '', '', 'running', false, false, '{}')) INSERT INTO event (run_id, id, mark, body) VALUES ($1, 1, 1, '{}')`
+	if _, err := f.conn.Exec(t.Context(), statement, runID); err != nil {
+		t.Errorf("an append of the version before: %v", err)
+	}
+}
+
+// The index of version 10 is built while a process of version 9 has a transaction open and appends.
+func TestAddsAnIndexWhileOthersAppend(t *testing.T) {
+	t.Parallel()
+	source := loadVersion(t, 9)
+	old, locker := newFormer(t, source), newFormer(t, source)
+	old.appends(t, "run_1")
+	tx, err := locker.conn.Begin(t.Context()) // an append that has not been committed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,36 +170,27 @@ func TestAddsAnIndexWhileOthersAppend(t *testing.T) {
 	until(t, "the index is being built", func() bool {
 		return one[int](t, source, "SELECT count(*)::int FROM pg_index WHERE indexrelid = to_regclass('run_principal_status')") == 1
 	})
-	if _, err := old.Append(t.Context(), "run_2", 0, started("run_2")); err != nil {
-		t.Errorf("an append during the build: %v", err)
-	}
+	old.appends(t, "run_2")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	opened.Wait()
-	if n := one[int](t, source, valid); n != 1 {
+	if n := one[int](t, source, validIndex); n != 1 {
 		t.Fatalf("%d valid indexes", n)
-	}
-
-	execute(t, source, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('run_principal_status')")
-	back()
-	accepted(t, source, nil)
-	if n := one[int](t, source, valid); n != 1 {
-		t.Errorf("%d valid indexes after a build that was interrupted", n)
 	}
 }
 
-// The number of a script is the version that it makes: two of one number would be applied by their names.
-func TestScriptsAreNumbered(t *testing.T) {
+const validIndex = "SELECT count(*)::int FROM pg_index WHERE indexrelid = to_regclass('run_principal_status') AND indisvalid"
+
+// An index that was left invalid by a process that ended while it built the index is built again.
+func TestBuildsAnInvalidIndexAgain(t *testing.T) {
 	t.Parallel()
-	scripts, err := filepath.Glob("migrations/*.sql")
-	if err != nil || len(scripts) == 0 {
-		t.Fatal(scripts, err)
-	}
-	for i, path := range scripts { // sorted
-		if want := fmt.Sprintf("%04d_", i+1); !strings.HasPrefix(filepath.Base(path), want) {
-			t.Errorf("%s: want the number %s", path, want)
-		}
+	source := loadVersion(t, 9)
+	execute(t, source, "CREATE INDEX run_principal_status ON run (principal)")
+	execute(t, source, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('run_principal_status')")
+	accepted(t, source, nil)
+	if n := one[int](t, source, validIndex); n != 1 {
+		t.Errorf("%d valid indexes after a build that was interrupted", n)
 	}
 }
 

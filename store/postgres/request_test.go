@@ -6,31 +6,25 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // A schema without records of requests is brought forward while a process of the version before uses it: what
 // that process does needs nothing of the new table.
 func TestAddsRequestsToAnOldSchema(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	old := open(t, url)
-	execute(t, url, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage, named_value")
-	execute(t, url, "DELETE FROM lathe_schema WHERE version >= 6")
-	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
-		t.Fatal(err)
-	}
+	url := loadVersion(t, 5)
+	old := newFormer(t, url)
+	old.appends(t, "run_1")
 	s := open(t, url)
 	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
 	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Append(t.Context(), "run_1", 1, finished("run_1", 2)); err != nil {
-		t.Errorf("the process of the version before: %v", err)
-	}
+	old.appends(t, "run_2")
 	execute(t, url, "UPDATE request SET at = at - interval '49 hours'")
 	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2", ""); err != nil {
 		t.Fatal(err)
@@ -44,18 +38,15 @@ func TestAddsRequestsToAnOldSchema(t *testing.T) {
 // forward.
 func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 	t.Parallel()
-	source := pgtest.URL(t)
+	source := loadVersion(t, 5)
 	u, err := url.Parse(source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted(t, source, nil)
 	app := "App_" + strings.ToLower(rand.Text()) // roles are of the whole server
 	execute(t, source, `CREATE ROLE "`+app+`" LOGIN`)
 	t.Cleanup(func() { execute(t, source, `DROP OWNED BY "`+app+`"; DROP ROLE "`+app+`"`) })
 	execute(t, source, "GRANT USAGE ON SCHEMA "+u.Query().Get("search_path")+` TO "`+app+`"`)
-	execute(t, source, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage, named_value")
-	execute(t, source, "DELETE FROM lathe_schema WHERE version >= 6")
 	execute(t, source, `GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone TO "`+app+`"`)
 	execute(t, source, `GRANT SELECT ON lathe_schema TO "`+app+`"`)
 	accepted(t, source, nil)
@@ -69,6 +60,12 @@ func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 		t.Error(err)
 	}
 	if err := s.DeliverRequest(t.Context(), digest, "run_1", 0); err != nil {
+		t.Error(err)
+	}
+	if err := s.SetValue(t.Context(), "one", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Sweep(t.Context(), time.Now()); err != nil {
 		t.Error(err)
 	}
 }

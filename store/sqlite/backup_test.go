@@ -330,25 +330,6 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A backup of an older schema is restored, and migrated when it is opened.
-func TestRestoreOfAnOlderSchema(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	old, path := filepath.Join(dir, "v1.db"), filepath.Join(dir, "runs.db")
-	writeVersion1(t, old, time.Unix(1_900_000_000, 0))
-	_, found, err := sqlite.Restore(t.Context(), path, old, nil)
-	if err != nil || found.Schema != 1 || found.Runs != 1 {
-		t.Fatalf("%+v, %v", found, err)
-	}
-	s := open(t, path)
-	if count(t, s, "run_1") != 3 {
-		t.Error("the run is not there")
-	}
-	if found, err := sqlite.Verify(t.Context(), path); err != nil || found.Schema != sqlite.SchemaVersion() {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
 // Verify names each damage, and finds none in a store that is open.
 func TestVerify(t *testing.T) {
 	t.Parallel()
