@@ -27,16 +27,9 @@ type Script struct {
 type Database interface {
 	// Version returns the version of the schema, 0 if the database is empty. It takes no lock.
 	Version(ctx context.Context) (int, error)
-	// Change calls do in a transaction that excludes the migrations of other processes, and commits it unless do fails.
-	Change(ctx context.Context, do func(Tx) error) error
-}
-
-// A Tx is the transaction of a [Database.Change].
-type Tx interface {
-	Version(ctx context.Context) (int, error)
-	// Apply executes a script and records its version. empty is set if the database was empty when the transaction began: no
-	// other process uses its tables.
-	Apply(ctx context.Context, s Script, empty bool) error
+	// Apply executes scripts and records their versions in one transaction that excludes the migrations of other processes. It
+	// does nothing if the version is not has any more. If has is 0, the database is empty, and no other process uses its tables.
+	Apply(ctx context.Context, has int, scripts []Script) error
 }
 
 // Version returns the version that Update makes.
@@ -89,29 +82,12 @@ func (s *Schema) Update(ctx context.Context, db Database) error {
 		if err != nil || has == len(scripts) {
 			return err
 		}
-		if err := db.Change(ctx, func(tx Tx) error { return s.step(ctx, tx, scripts) }); err != nil {
+		next := scripts[has:]
+		if has > 0 {
+			next = next[:1]
+		}
+		if err := db.Apply(ctx, has, next); err != nil {
 			return err
 		}
 	}
-}
-
-// step executes the next script, or all of them in an empty database.
-func (s *Schema) step(ctx context.Context, tx Tx, scripts []Script) error {
-	has, err := tx.Version(ctx) // another process may have changed it
-	if err == nil {
-		err = s.Check(has)
-	}
-	if err != nil {
-		return err
-	}
-	next := scripts[has:]
-	if has > 0 && len(next) > 1 {
-		next = next[:1]
-	}
-	for _, script := range next {
-		if err := tx.Apply(ctx, script, has == 0); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package migrate_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,27 +31,22 @@ type database struct {
 
 func (d *database) Version(context.Context) (int, error) { return d.version, nil }
 
-func (d *database) Change(_ context.Context, do func(migrate.Tx) error) error {
+func (d *database) Apply(_ context.Context, has int, scripts []migrate.Script) error {
 	if d.locked != nil {
 		d.locked()
 	}
-	tx := &tx{database: *d}
-	tx.log = append(tx.log, "begin")
-	if err := do(tx); err != nil {
-		return err
+	if d.version != has {
+		return nil
 	}
-	d.version, d.log = tx.version, append(tx.log, "commit")
-	return nil
-}
-
-type tx struct{ database }
-
-func (x *tx) Apply(_ context.Context, s migrate.Script, empty bool) error {
-	if s.Text == x.fails {
-		return errors.New("a fault of " + s.Text)
+	var done []string
+	for _, s := range scripts {
+		if s.Text == d.fails {
+			return errors.New("a fault of " + s.Text)
+		}
+		done = append(done, s.Text)
 	}
-	x.version = s.Version
-	x.log = append(x.log, fmt.Sprint(s.Text, " ", empty))
+	d.version += len(scripts)
+	d.log = append(d.log, strings.Join(done, " "))
 	return nil
 }
 
@@ -66,10 +60,10 @@ func TestUpdate(t *testing.T) {
 		wantError string
 		version   int
 	}{
-		{"an empty database gets all in one transaction", database{}, "begin, 0001_a.sql true, 0002_b.sql true, 0003_c.sql true, commit", "", 3},
-		{"an older one gets a transaction for each version", database{version: 1}, "begin, 0002_b.sql false, commit, begin, 0003_c.sql false, commit", "", 3},
+		{"an empty database gets all in one transaction", database{}, "0001_a.sql 0002_b.sql 0003_c.sql", "", 3},
+		{"an older one gets a transaction for each version", database{version: 1}, "0002_b.sql, 0003_c.sql", "", 3},
 		{"a current one is only read", database{version: 3}, "", "", 3},
-		{"a fault undoes its version alone", database{version: 1, fails: "0003_c.sql"}, "begin, 0002_b.sql false, commit", "a fault of 0003_c.sql", 2},
+		{"a fault undoes its version alone", database{version: 1, fails: "0003_c.sql"}, "0002_b.sql", "a fault of 0003_c.sql", 2},
 		{"a fault leaves an empty database empty", database{fails: "0003_c.sql"}, "", "a fault of 0003_c.sql", 0},
 		{"a newer one is refused", database{version: 4}, "", "schema 4, known is 3", 4},
 	} {
@@ -83,8 +77,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Another process that migrates the database before this one has the lock is noticed.
-func TestUpdateLooksAgainUnderTheLock(t *testing.T) {
+// The version is read again after another process has migrated the database before this one had the lock.
+func TestUpdateReadsTheVersionAgain(t *testing.T) {
 	t.Parallel()
 	for other, want := range map[int]string{2: "", 3: "schema 3, known is 2"} {
 		db := &database{version: 1}

@@ -46,8 +46,8 @@ type migration struct {
 
 func (m *migration) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.conn) }
 
-// Change waits for the migrations of other processes, however long they take.
-func (m *migration) Change(ctx context.Context, do func(migrate.Tx) error) error {
+// Apply waits for the migrations of other processes, however long they take.
+func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script) error {
 	tx, err := lockMigrations(ctx, m.conn)
 	if err != nil {
 		return err
@@ -57,35 +57,33 @@ func (m *migration) Change(ctx context.Context, do func(migrate.Tx) error) error
 		set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 		return err
 	}
-	if err := do(&migrationTx{m, tx}); err != nil {
-		return mayMigrate(err)
+	if now, err := schemaVersion(ctx, tx); err != nil || now != has {
+		return err
+	}
+	if has == 0 {
+		if _, err := tx.Exec(ctx, "CREATE TABLE lathe_schema (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+			return mayMigrate(err)
+		}
+	}
+	for _, s := range scripts {
+		if err := m.execute(ctx, tx, s, has == 0); err != nil {
+			return mayMigrate(err)
+		}
 	}
 	return tx.Commit(ctx)
 }
 
-type migrationTx struct {
-	*migration
-	tx pgx.Tx
-}
-
-func (m *migrationTx) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.tx) }
-
-// Apply builds an index concurrently, outside the transaction, unless the tables are empty.
-func (m *migrationTx) Apply(ctx context.Context, s migrate.Script, empty bool) error {
-	if s.Version == 1 {
-		if _, err := m.tx.Exec(ctx, "CREATE TABLE lathe_schema (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
-			return err
-		}
-	}
+// execute executes a script and records its version. It builds an index concurrently, outside the transaction, unless the tables are empty.
+func (m *migration) execute(ctx context.Context, tx pgx.Tx, s migrate.Script, empty bool) error {
 	var err error
 	if _, statement, ok := strings.Cut(s.Text, concurrently); !ok || empty {
-		_, err = m.tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // several statements: sent as they are
-	} else if _, err = m.tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
+		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // several statements: sent as they are
+	} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
 		index, _, _ := strings.Cut(statement, " ")
 		err = buildIndex(ctx, m.acquire, index, s.Text)
 	}
 	if err == nil {
-		_, err = m.tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", s.Version)
+		_, err = tx.Exec(ctx, "INSERT INTO lathe_schema (version) VALUES ($1)", s.Version)
 	}
 	return err
 }

@@ -33,33 +33,29 @@ type migration struct{ db *sql.DB }
 
 func (m migration) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.db) }
 
-func (m migration) Change(ctx context.Context, do func(migrate.Tx) error) error {
+func (m migration) Apply(ctx context.Context, has int, scripts []migrate.Script) error {
 	tx, err := m.db.BeginTx(ctx, nil) // immediate
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if err := do(migrationTx{tx}); err != nil {
+	if now, err := userVersion(ctx, tx); err != nil || now != has {
+		return err
+	}
+	for _, s := range scripts {
+		if _, err := tx.ExecContext(ctx, s.Text); err != nil {
+			return err
+		}
+		if hook := hooks[s.Version]; hook != nil {
+			if err := hook(ctx, tx); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := tx.ExecContext(ctx, setVersion(has+len(scripts))); err != nil {
 		return err
 	}
 	return tx.Commit()
-}
-
-type migrationTx struct{ tx *sql.Tx }
-
-func (m migrationTx) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.tx) }
-
-func (m migrationTx) Apply(ctx context.Context, s migrate.Script, _ bool) error {
-	if _, err := m.tx.ExecContext(ctx, s.Text); err != nil {
-		return err
-	}
-	if hook := hooks[s.Version]; hook != nil {
-		if err := hook(ctx, m.tx); err != nil {
-			return err
-		}
-	}
-	_, err := m.tx.ExecContext(ctx, setVersion(s.Version))
-	return err
 }
 
 // userVersion returns the version of a file's schema, 0 for a file without tables. A file with tables of something else is an error.
