@@ -3,6 +3,7 @@ package httptool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -39,11 +40,8 @@ func decodeDocument(b []byte) (any, error) {
 	if err := yaml.Unmarshal(b, &root); err != nil {
 		return nil, err
 	}
-	if _, err := depthOf(&root, map[*yaml.Node]int{}); err != nil {
-		return nil, err
-	}
-	y := fromYAML{left: maxAliased, bytes: maxAliasedBytes}
-	return y.value(&root, false)
+	y := fromYAML{left: maxAliased, bytes: maxAliasedBytes, open: map[*yaml.Node]bool{}}
+	return y.value(&root, 0)
 }
 
 func decodeJSON(b []byte) (v any, err error) {
@@ -58,53 +56,73 @@ func decodeJSON(b []byte) (v any, err error) {
 }
 
 // fromYAML makes plain values of nodes.
-type fromYAML struct{ left, bytes int } // of maxAliased and maxAliasedBytes
+type fromYAML struct {
+	left, bytes int                 // of maxAliased and maxAliasedBytes
+	open        map[*yaml.Node]bool // what the aliases around the current node refer to; if not empty, that node is part of it
+}
 
-// value returns the plain value of a node. aliased says that the node is, or is part of, what an alias refers to.
-func (y *fromYAML) value(n *yaml.Node, aliased bool) (any, error) {
-	if aliased {
+// spend counts a text that is part of what an alias refers to.
+func (y *fromYAML) spend(n *yaml.Node) error {
+	if y.bytes -= len(n.Value); y.bytes < 0 {
+		return fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", n.Line, maxAliasedBytes)
+	}
+	return nil
+}
+
+// value returns the plain value of a node at a depth.
+func (y *fromYAML) value(n *yaml.Node, depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("it is nested deeper than %d", maxNesting)
+	}
+	if len(y.open) > 0 {
 		if y.left--; y.left < 0 {
 			return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d values", n.Line, maxAliased)
 		}
-		if y.bytes -= len(n.Value); y.bytes < 0 {
-			return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", n.Line, maxAliasedBytes)
+		if err := y.spend(n); err != nil {
+			return nil, err
 		}
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
 		if len(n.Content) == 1 {
-			return y.value(n.Content[0], aliased)
+			return y.value(n.Content[0], depth+1)
 		}
 	case yaml.AliasNode:
-		return y.value(n.Alias, true)
+		if y.open[n.Alias] {
+			return nil, errors.New("an alias of the document holds itself")
+		}
+		y.open[n.Alias] = true
+		defer delete(y.open, n.Alias)
+		return y.value(n.Alias, depth+1)
 	case yaml.SequenceNode:
 		out := make([]any, len(n.Content))
 		for i, c := range n.Content {
 			var err error
-			if out[i], err = y.value(c, aliased); err != nil {
+			if out[i], err = y.value(c, depth+1); err != nil {
 				return nil, err
 			}
 		}
 		return out, nil
 	case yaml.MappingNode:
-		return y.mapping(n, aliased)
+		return y.mapping(n, depth)
 	case yaml.ScalarNode:
 		return yamlScalar(n)
 	}
 	return nil, nil
 }
 
-func (y *fromYAML) mapping(n *yaml.Node, aliased bool) (map[string]any, error) {
+func (y *fromYAML) mapping(n *yaml.Node, depth int) (map[string]any, error) {
 	out := make(map[string]any, len(n.Content)/2)
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if named := aliased || key.Kind == yaml.AliasNode; named {
-			if key.Kind == yaml.AliasNode {
-				key = key.Alias
-			}
-			if y.bytes -= len(key.Value); y.bytes < 0 {
-				return nil, fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", key.Line, maxAliasedBytes)
+		named := key.Kind == yaml.AliasNode
+		if named {
+			key = key.Alias
+		}
+		if named || len(y.open) > 0 {
+			if err := y.spend(key); err != nil {
+				return nil, err
 			}
 		}
 		if key.Kind != yaml.ScalarNode {
@@ -118,12 +136,12 @@ func (y *fromYAML) mapping(n *yaml.Node, aliased bool) (map[string]any, error) {
 			return nil, fmt.Errorf("line %d: the key %.100q stands twice", key.Line, key.Value)
 		}
 		var err error
-		if out[key.Value], err = y.value(value, aliased); err != nil {
+		if out[key.Value], err = y.value(value, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	for _, m := range merged {
-		if err := y.merge(out, m, aliased); err != nil {
+		if err := y.merge(out, m, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -131,8 +149,8 @@ func (y *fromYAML) mapping(n *yaml.Node, aliased bool) (map[string]any, error) {
 }
 
 // merge adds the members of the mapping n, or of the mappings in the list n, that out does not have.
-func (y *fromYAML) merge(out map[string]any, n *yaml.Node, aliased bool) error {
-	v, err := y.value(n, aliased)
+func (y *fromYAML) merge(out map[string]any, n *yaml.Node, depth int) error {
+	v, err := y.value(n, depth)
 	if err != nil {
 		return err
 	}

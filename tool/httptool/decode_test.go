@@ -30,6 +30,10 @@ func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
 	for i := range maxAliased/1000 + 1 {
 		many += fmt.Sprintf("y%d: *x\n", i)
 	}
+	chain := "x0: &x0 [a]\n"
+	for i := range maxNesting / 2 {
+		chain += fmt.Sprintf("x%d: &x%d [*x%d]\n", i+1, i+1, i)
+	}
 	for in, want := range map[string]string{
 		"a: .inf":       "no JSON form",
 		"a: 1\na: 2":    "twice",
@@ -37,6 +41,8 @@ func TestDocumentsInYAMLBecomePlainValues(t *testing.T) {
 		"a: {<<: 5}":    "not a mapping",
 		many:            "aliases of the document stand for more than",
 		`{"a":1,"a":2}`: "key",
+		"x: &x [*x]":    "an alias of the document holds itself",
+		chain:           "deeper than 200",
 		"a: " + strings.Repeat("[", maxNesting+1) + strings.Repeat("]", maxNesting+1): "deeper",
 	} {
 		if v, err := decodeDocument([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {

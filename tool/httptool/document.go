@@ -111,13 +111,11 @@ func (d *document) readPath(path string, v any) error {
 	var r fields
 	inherited := r.list(item, "parameters")
 	for _, method := range methods {
-		value := item[strings.ToLower(method)]
-		if value == nil {
+		if item[strings.ToLower(method)] == nil {
 			continue
 		}
-		op, ok := value.(map[string]any)
-		if !ok {
-			r.fail(strings.ToLower(method), "an object")
+		op := r.object(item, strings.ToLower(method))
+		if op == nil {
 			break
 		}
 		o := &operation{OperationID: r.text(op, "operationId"), Summary: r.text(op, "summary"), Description: r.text(op, "description"),
@@ -174,7 +172,7 @@ func (d *document) follow(ref string) (any, error) {
 	if !local {
 		return nil, fmt.Errorf("the reference %.200q is to another document, which is not allowed", ref)
 	}
-	return lookUp(d.root, pointer)
+	return valueAt(d.root, plainPointer(pointer))
 }
 
 // resolve returns the object that v is, or that it refers to.
@@ -220,12 +218,6 @@ func (d *document) scheme(name string) *securityScheme {
 	return s
 }
 
-// schemes returns the names of the security schemes.
-func (d *document) schemes() []string {
-	var r fields
-	return slices.Sorted(maps.Keys(r.object(r.object(d.root, "components"), "securitySchemes")))
-}
-
 // A securityScheme says how a credential is sent.
 type securityScheme struct {
 	Type, In, Name, Scheme string
@@ -241,11 +233,10 @@ func (d *document) serverAdvice() string {
 	if len(servers) == 0 {
 		return ""
 	}
-	server, _ := servers[0].(map[string]any)
+	server := asObject(servers[0])
 	u := r.text(server, "url")
 	for name, v := range r.object(server, "variables") {
-		variable, _ := v.(map[string]any)
-		u = strings.ReplaceAll(u, "{"+name+"}", r.text(variable, "default"))
+		u = strings.ReplaceAll(u, "{"+name+"}", r.text(asObject(v), "default"))
 	}
 	return fmt.Sprintf(" (it says %.200q)", u)
 }
@@ -260,20 +251,29 @@ func (r *fields) fail(name, want string) {
 	}
 }
 
-func (r *fields) text(in map[string]any, name string) string {
-	s, ok := in[name].(string)
+// memberOf returns a member, which errors call want.
+func memberOf[T any](r *fields, in map[string]any, name, want string) T {
+	v, ok := in[name].(T)
 	if !ok && in[name] != nil {
-		r.fail(name, "a text")
+		r.fail(name, want)
 	}
-	return s
+	return v
+}
+
+func (r *fields) text(in map[string]any, name string) string {
+	return memberOf[string](r, in, name, "a text")
 }
 
 func (r *fields) boolean(in map[string]any, name string) bool {
-	b, ok := in[name].(bool)
-	if !ok && in[name] != nil {
-		r.fail(name, "true or false")
-	}
-	return b
+	return memberOf[bool](r, in, name, "true or false")
+}
+
+func (r *fields) object(in map[string]any, name string) map[string]any {
+	return memberOf[map[string]any](r, in, name, "an object")
+}
+
+func (r *fields) list(in map[string]any, name string) []any {
+	return memberOf[[]any](r, in, name, "a list")
 }
 
 // choice returns the value of a boolean member, nil if it is absent.
@@ -283,22 +283,6 @@ func (r *fields) choice(in map[string]any, name string) *bool {
 	}
 	b := r.boolean(in, name)
 	return &b
-}
-
-func (r *fields) object(in map[string]any, name string) map[string]any {
-	m, ok := in[name].(map[string]any)
-	if !ok && in[name] != nil {
-		r.fail(name, "an object")
-	}
-	return m
-}
-
-func (r *fields) list(in map[string]any, name string) []any {
-	l, ok := in[name].([]any)
-	if !ok && in[name] != nil {
-		r.fail(name, "a list")
-	}
-	return l
 }
 
 func (r *fields) texts(in map[string]any, name string) []string {
@@ -359,24 +343,16 @@ func plainPointer(pointer string) string {
 	return strings.Join(tokens, "/")
 }
 
-// lookUp returns the value at a JSON pointer, as it stands in a URL's fragment, without its slash.
-func lookUp(v any, pointer string) (any, error) { return valueAt(v, plainPointer(pointer)) }
-
 // valueAt returns the value at a JSON pointer without its slash.
 func valueAt(v any, pointer string) (any, error) {
 	for token := range strings.SplitSeq(pointer, "/") {
 		token = pointerEscapes.Replace(token)
-		switch in := v.(type) {
-		case map[string]any:
-			v = in[token]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(in) || strconv.Itoa(i) != token {
-				return nil, fmt.Errorf("the document has nothing at the reference #/%.100s", pointer)
+		in := v
+		v = asObject(in)[token]
+		if list, ok := in.([]any); ok {
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(list) && strconv.Itoa(i) == token {
+				v = list[i]
 			}
-			v = in[i]
-		default:
-			v = nil
 		}
 		if v == nil {
 			return nil, fmt.Errorf("the document has nothing at the reference #/%.100s", pointer)

@@ -86,7 +86,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	if o.Server == "" {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
-	chosen, errs := d.choose(o)
+	chosen, ids, errs := d.choose(o)
 	var defs []*Definition
 	left := maxSchemaBytes
 	for _, f := range chosen {
@@ -97,19 +97,9 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 		}
 		defs = append(defs, def)
 	}
-	ids := make(map[string]bool, len(chosen))
-	for _, f := range chosen {
-		ids[f.op.OperationID] = true
-	}
-	for name := range o.Effects {
-		errs = append(errs, notChosen(ids, name, "effects")...)
-	}
-	for name := range o.Allowlists {
-		errs = append(errs, notChosen(ids, name, "allowlists")...)
-	}
-	for name := range o.Rename {
-		errs = append(errs, notChosen(ids, name, "rename")...)
-	}
+	errs = append(errs, notChosen(ids, o.Effects, "effects")...)
+	errs = append(errs, notChosen(ids, o.Allowlists, "allowlists")...)
+	errs = append(errs, notChosen(ids, o.Rename, "rename")...)
 	for name := range o.Security {
 		switch s := d.scheme(name); {
 		case s == nil:
@@ -126,10 +116,10 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	return defs, nil
 }
 
-// choose returns the operations that are named and not excluded.
-func (d *document) choose(o *ImportOptions) (chosen []pathOperation, errs []error) {
+// choose returns the operations that are named and not excluded, and their ids.
+func (d *document) choose(o *ImportOptions) (chosen []pathOperation, ids map[string]bool, errs []error) {
 	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
-	ids := map[string]bool{} // of chosen
+	ids = map[string]bool{}
 	for _, f := range d.found {
 		id := f.op.OperationID
 		all = append(all, id)
@@ -172,7 +162,7 @@ func (d *document) choose(o *ImportOptions) (chosen []pathOperation, errs []erro
 	if len(o.Operations)+len(o.Tags) == 0 {
 		errs = append(errs, errors.New("no operations are named: which become tools is said by operationId or tag"))
 	}
-	return chosen, errs
+	return chosen, ids, errs
 }
 
 // countMatches reports whether a pattern matches the operationId, and counts it for each that does. No pattern matches the
@@ -187,12 +177,14 @@ func countMatches(patterns []string, id string, counts map[string]int) (any bool
 	return any
 }
 
-// notChosen returns an error for a name that is not the id of a chosen operation.
-func notChosen(chosen map[string]bool, id, where string) []error {
-	if chosen[id] {
-		return nil
+// notChosen returns an error for each name that is not the id of a chosen operation.
+func notChosen[T any](chosen map[string]bool, named map[string]T, where string) (errs []error) {
+	for id := range named {
+		if !chosen[id] {
+			errs = append(errs, &OperationError{id, fmt.Errorf("named in %s, and not among the operations that are tools", where)})
+		}
 	}
-	return []error{&OperationError{id, fmt.Errorf("named in %s, and not among the operations that are tools", where)}}
+	return errs
 }
 
 // advice returns a suggestion for an error text: the operation whose id differs from id only in letter case.

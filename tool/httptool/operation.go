@@ -343,7 +343,7 @@ func acceptsToken(s *securityScheme) bool {
 
 // wantsTokens reports whether a scheme of the document does.
 func (d *document) wantsTokens() bool {
-	for _, name := range d.schemes() {
+	for name := range asObject(asObject(d.root["components"])["securitySchemes"]) {
 		if acceptsToken(d.scheme(name)) {
 			return true
 		}

@@ -40,10 +40,6 @@ func (s *sharing) schema(v any) (json.RawMessage, error) {
 	if v == nil {
 		return json.RawMessage(`{}`), nil
 	}
-	return s.convert(v)
-}
-
-func (s *sharing) convert(v any) (json.RawMessage, error) {
 	out, err := s.walk(v, maxSchemaDepth)
 	if err == nil {
 		err = checkVisible(out)
@@ -68,7 +64,7 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if defs[s.names[pointer]], err = s.convert(v); err != nil {
+		if defs[s.names[pointer]], err = s.schema(v); err != nil {
 			return nil, err
 		}
 	}
