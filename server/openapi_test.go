@@ -14,10 +14,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/tool/httptool"
 )
 
 // An operation is one of the document.
@@ -25,6 +26,7 @@ type operation struct {
 	Method, Path string
 	Open         bool // asks for no key
 	Example      []byte
+	body         *schema.Schema // of JSON in a request; nil: none
 	match        *regexp.Regexp
 	responses    map[string]map[string]content // by status and content type
 }
@@ -80,14 +82,21 @@ var read = sync.OnceValues(func() (*document, error) {
 			var o struct {
 				Security    *[]any
 				RequestBody struct {
-					Content map[string]struct{ Example json.RawMessage }
+					Content map[string]struct {
+						Schema  any
+						Example json.RawMessage
+					}
 				}
 				Responses map[string]json.RawMessage
 			}
 			if err := json.Unmarshal(raw, &o); err != nil {
 				return nil, fmt.Errorf("%s %s: %w", method, path, err)
 			}
-			op.Open, op.Example = o.Security != nil, o.RequestBody.Content["application/json"].Example
+			sent := o.RequestBody.Content["application/json"]
+			op.Open, op.Example = o.Security != nil, sent.Example
+			if op.body, err = compile(sent.Schema); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", method, path, err)
+			}
 			for status, raw := range o.Responses {
 				var r struct {
 					Ref     string `json:"$ref"`
@@ -256,14 +265,46 @@ func (b *heldBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// The schema of OpenAPI 3.1 says which form each object of the document has.
 func TestDocumentIsOpenAPI(t *testing.T) {
 	t.Parallel()
-	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
+	raw, err := os.ReadFile(testdata.Dir(t, "openapi-schema", "schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Error(err)
+	form, err := schema.Compile(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range form.Validate(doc) {
+		t.Errorf("%s: %s", wrong.Pointer, wrong.Message)
+	}
+}
+
+// Every operation makes a tool, except the one whose body is lines of JSON: ids are unique, references lead to something, parameters are
+// those of the path, and security schemes exist.
+func TestDocumentMakesTools(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defs, err := httptool.Import(doc, &httptool.ImportOptions{Server: "https://lathe.example", Operations: []string{"*"}, Exclude: []string{"importRun"},
+		Allowlist: []string{"*"}, Security: map[string]secret.Secret{"key": secret.New("canary")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, def := range defs {
+		if _, err := httptool.New(def, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(theDocument(t).ops); len(defs) != n-1 {
+		t.Errorf("%d tools of %d operations", len(defs), n)
 	}
 }
 
@@ -305,11 +346,16 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 }
 
-// What the document's own examples say is what the server takes.
+// What the document's own examples say is what its schemas allow and the server takes.
 func TestDocumentExamplesFit(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
 	for _, op := range theDocument(t).ops {
+		if op.Example != nil && op.body != nil {
+			for _, wrong := range op.body.Validate(op.Example) {
+				t.Errorf("%s %s: %s: %s", op.Method, op.Path, wrong.Pointer, wrong.Message)
+			}
+		}
 		if op.Example == nil || strings.Contains(op.Path, "{id}") || op.Method == http.MethodHead {
 			continue
 		}

