@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/reflecttest"
 )
 
 // contract is the table of event data: the members that every event of the type has, those that
@@ -89,7 +90,7 @@ func split(t testing.TB, line []byte) envelope {
 
 func TestEventTypesAreComplete(t *testing.T) {
 	t.Parallel()
-	want := methodReceivers(t, "event/event.go", "EventType")
+	want := reflecttest.Receivers(t, "event/event.go", "EventType")
 	if diff := cmp.Diff(want, event.Types()); diff != "" {
 		t.Errorf("EventTypes against the types of event.go (-declared +listed):\n%s", diff)
 	}
@@ -118,7 +119,7 @@ func TestEventMembersAreTheContracts(t *testing.T) {
 			t.Errorf("%s always has %q, want %q", name, got, row.always)
 		}
 		full := newData(t, name)
-		fill(reflect.ValueOf(full).Elem(), "x")
+		reflecttest.Fill(reflect.ValueOf(full).Elem(), "x")
 		line, err := event.Event{ID: 1, Data: full}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +149,7 @@ func TestContentStaysOutOfData(t *testing.T) {
 				continue
 			}
 			data := newData(t, name)
-			fill(reflect.ValueOf(data).Elem().Field(i), canary)
+			reflecttest.Fill(reflect.ValueOf(data).Elem().Field(i), canary)
 			e := event.Event{Time: time.Unix(0, 0).UTC(), RunID: "run_1", Data: data}
 			public, err := e.MarshalData()
 			if err != nil {
@@ -184,7 +185,7 @@ func TestEventRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, name := range event.Types() {
 		data := newData(t, name)
-		fill(reflect.ValueOf(data).Elem(), "text <&> \u2028 \u00e9 \"q\"")
+		reflecttest.Fill(reflect.ValueOf(data).Elem(), "text <&> \u2028 \u00e9 \"q\"")
 		switch d := data.(type) { // results and requests are for the same process
 		case *event.ModelCallStarted:
 			d.Request = nil

@@ -8,13 +8,14 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/reflecttest"
 )
 
 // What was read once is written and read again without a change, and data shows no content.
 func FuzzEvent(f *testing.F) {
 	for _, name := range event.Types() {
 		data := newData(f, name)
-		fill(reflect.ValueOf(data).Elem(), "x <é>")
+		reflecttest.Fill(reflect.ValueOf(data).Elem(), "x <é>")
 		line, err := event.Event{ID: 1, N: 2, RunID: "run_1", RequestID: "q", Turn: 1, Data: data}.MarshalJSON()
 		if err != nil {
 			f.Fatal(err)
@@ -53,7 +54,7 @@ func FuzzEvent(f *testing.F) {
 
 func FuzzMessage(f *testing.F) {
 	full := lathe.Message{}
-	fill(reflect.ValueOf(&full).Elem(), "x <é>")
+	reflecttest.Fill(reflect.ValueOf(&full).Elem(), "x <é>")
 	b, err := full.MarshalJSON()
 	if err != nil {
 		f.Fatal(err)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reflecttest"
 )
 
 func TestMessageRoundTrip(t *testing.T) {
 	t.Parallel()
 	full := lathe.Message{}
-	fill(reflect.ValueOf(&full).Elem(), "a <b> \\ \u2029 é \x00")
+	reflecttest.Fill(reflect.ValueOf(&full).Elem(), "a <b> \\ \u2029 é \x00")
 	tests := map[string]lathe.Message{
 		"every field":        full,
 		"empty":              {},
@@ -41,10 +42,10 @@ func TestMessageRoundTrip(t *testing.T) {
 func TestPartsAreComplete(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, p := range zeroParts {
+	for _, p := range reflecttest.Parts {
 		got = append(got, reflect.TypeOf(p).Name())
 	}
-	if diff := cmp.Diff(methodReceivers(t, "message.go", "part"), got); diff != "" {
+	if diff := cmp.Diff(reflecttest.Receivers(t, "message.go", "part"), got); diff != "" {
 		t.Errorf("parts of message.go (-declared +tested):\n%s", diff)
 	}
 }

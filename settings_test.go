@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reflecttest"
 )
 
 func TestLimitsDefaults(t *testing.T) {
@@ -54,7 +55,7 @@ func TestReasonStatus(t *testing.T) {
 		"upstream_error": "failed", "guest_fault": "failed", "interrupted": "failed", "internal": "failed",
 	}
 	got := map[string]string{}
-	for _, r := range constants(t, "settings.go", "Reason") {
+	for _, r := range reflecttest.Constants(t, "settings.go", "Reason") {
 		got[r] = lathe.Reason(r).Status()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -73,7 +74,7 @@ func TestCodesAreTheContracts(t *testing.T) {
 		tool_call_limit max_depth too_many_calls incomplete_call
 		invalid_request invalid_config conflict not_found content_removed upstream_protocol upstream_error internal
 		price_unknown budget_exhausted too_many_tools`)
-	got := constants(t, "error.go", "Code")
+	got := reflecttest.Constants(t, "error.go", "Code")
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -154,7 +155,7 @@ func TestCodeOf(t *testing.T) {
 func TestUsageAdd(t *testing.T) {
 	t.Parallel()
 	var got, one, want lathe.Usage
-	fill(reflect.ValueOf(&one).Elem(), "")
+	reflecttest.Fill(reflect.ValueOf(&one).Elem(), "")
 	got.Add(one)
 	got.Add(one)
 	v := reflect.ValueOf(&want).Elem()

@@ -72,6 +72,7 @@ var rules = []rule{
 	{path: "internal/wire/uistream", imports: []string{"", "event", "internal/rawjson", "internal/visible"}},
 	{path: "internal/wire/workers", imports: []string{"", "remote"}},
 	{path: "internal/testdata", std: []string{"os"}},
+	{path: "internal/reflecttest", imports: []string{""}},
 	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
 	{path: "internal/gbnf", imports: []string{"internal/rawjson", "internal/text"}},
 	{path: "dialect", imports: []string{"", "internal/delta", "internal/gbnf", "internal/rawjson"}},

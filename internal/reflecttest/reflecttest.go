@@ -1,4 +1,6 @@
-package lathe_test
+// Package reflecttest fills values by reflection and lists what a Go file declares, for tests that no new field, kind or
+// constant escapes.
+package reflecttest
 
 import (
 	"bytes"
@@ -15,9 +17,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// fill sets v, and all that hangs on it, to values that are not zero. Every string holds text;
+// Fill sets v, and all that hangs on it, to values that are not zero. Every string holds text;
 // every raw JSON value is a string that holds it.
-func fill(v reflect.Value, text string) {
+func Fill(v reflect.Value, text string) {
 	switch v.Type() {
 	case reflect.TypeFor[json.RawMessage]():
 		var b bytes.Buffer
@@ -51,7 +53,7 @@ func fill(v reflect.Value, text string) {
 		v.SetFloat(0.25)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), text)
+		Fill(v.Elem(), text)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte(text))
@@ -59,38 +61,39 @@ func fill(v reflect.Value, text string) {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range v.Len() {
-			fill(v.Index(i), text)
+			Fill(v.Index(i), text)
 		}
 	case reflect.Map:
 		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(k, text)
-		fill(e, text)
+		Fill(k, text)
+		Fill(e, text)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(k, e)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), text)
+			Fill(v.Field(i), text)
 		}
 	default:
-		panic("fill does not know " + v.Type().String())
+		panic("Fill does not know " + v.Type().String())
 	}
 }
 
 // fullParts returns one part of each kind with every field set.
 func fullParts(text string) []lathe.Part {
 	var out []lathe.Part
-	for _, zero := range zeroParts {
+	for _, zero := range Parts {
 		p := reflect.New(reflect.TypeOf(zero)).Elem()
-		fill(p, text)
+		Fill(p, text)
 		out = append(out, p.Interface().(lathe.Part))
 	}
 	return out
 }
 
-var zeroParts = []lathe.Part{lathe.Text{}, lathe.Reasoning{}, lathe.Refusal{}, lathe.Blob{}, lathe.ToolCall{}, lathe.ToolResult{}, lathe.Opaque{}}
+// Parts has one part of each kind.
+var Parts = []lathe.Part{lathe.Text{}, lathe.Reasoning{}, lathe.Refusal{}, lathe.Blob{}, lathe.ToolCall{}, lathe.ToolResult{}, lathe.Opaque{}}
 
-// methodReceivers returns the names of the types that a file declares the method for, in order.
-func methodReceivers(t testing.TB, file, method string) []string {
+// Receivers returns the names of the types that a file declares the method for, in order.
+func Receivers(t testing.TB, file, method string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -111,8 +114,8 @@ func methodReceivers(t testing.TB, file, method string) []string {
 	return names
 }
 
-// constants returns the values of a file's string constants of one named type, in order.
-func constants(t testing.TB, file, typ string) []string {
+// Constants returns the values of a file's string constants of one named type, in order.
+func Constants(t testing.TB, file, typ string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
