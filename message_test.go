@@ -120,3 +120,15 @@ func TestSizeCountsEveryText(t *testing.T) {
 		}
 	}
 }
+
+// Raw.Clone shares no memory with the original, which is reused.
+func TestRawCloneMayBeKept(t *testing.T) {
+	t.Parallel()
+	raw := &lathe.Raw{Bytes: []byte("data: 1"), Deltas: []lathe.Delta{{Text: "1"}}}
+	kept := raw.Clone()
+	copy(raw.Bytes, "xxxxxxx")
+	raw.Deltas[0].Text = "x"
+	if string(kept.Bytes) != "data: 1" || kept.Deltas[0].Text != "1" {
+		t.Errorf("the clone is now %q, %q", kept.Bytes, kept.Deltas[0].Text)
+	}
+}

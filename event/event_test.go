@@ -1,4 +1,4 @@
-package lathe_test
+package event_test
 
 import (
 	"bytes"
@@ -90,7 +90,7 @@ func split(t testing.TB, line []byte) envelope {
 
 func TestEventTypesAreComplete(t *testing.T) {
 	t.Parallel()
-	want := reflecttest.Receivers(t, "event/event.go", "EventType")
+	want := reflecttest.Receivers(t, "event.go", "EventType")
 	if diff := cmp.Diff(want, event.Types()); diff != "" {
 		t.Errorf("EventTypes against the types of event.go (-declared +listed):\n%s", diff)
 	}
@@ -302,17 +302,5 @@ func TestTypesAreACopy(t *testing.T) {
 	types[0] = "changed"
 	if got := event.Types()[0]; got != "RunStarted" {
 		t.Errorf("the first type is %q now", got)
-	}
-}
-
-// Raw.Clone shares no memory with the original, which is reused.
-func TestRawCloneMayBeKept(t *testing.T) {
-	t.Parallel()
-	raw := &lathe.Raw{Bytes: []byte("data: 1"), Deltas: []lathe.Delta{{Text: "1"}}}
-	kept := raw.Clone()
-	copy(raw.Bytes, "xxxxxxx")
-	raw.Deltas[0].Text = "x"
-	if string(kept.Bytes) != "data: 1" || kept.Deltas[0].Text != "1" {
-		t.Errorf("the clone is now %q, %q", kept.Bytes, kept.Deltas[0].Text)
 	}
 }
