@@ -25,7 +25,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
             <dt>Tokens</dt><dd class="num">{d.usage?.input_tokens} in, {d.usage?.output_tokens} out</dd></>}
           {d?.upstream_request_id && <><dt>Request id there</dt><dd class="mono"><Seen text={d.upstream_request_id} /> <Copy text={d.upstream_request_id} /></dd></>}
           {d?.dropped?.length ? <><dt>Not sent</dt><dd><Seen text={d.dropped.join(", ")} /></dd></> : null}
-          {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.code ?? f.kind ?? JSON.stringify(f)).join(", ")} /></dd></> : null}
+          {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.kind).join(", ")} /></dd></> : null}
           {finished?.content?.error_message && <><dt>It said</dt><dd><Seen text={finished.content.error_message} /></dd></>}
         </dl>
       </article>;

@@ -1,5 +1,7 @@
 // A run and its events as the API has them.
 
+import type { Events } from "../../events";
+
 export interface Run {
   run_id: string;
   session_id?: string;
@@ -39,30 +41,16 @@ export interface Part {
 
 export interface Message { role: string; parts: Part[] }
 
-// Data has the members that the screens read, of all types of events.
-interface Data {
-  model?: string; provider?: string; dialect?: string; attempt?: number; status?: string; error_code?: string; finish_reason?: string; error?: string;
-  usage?: Run["usage"]; latency_ms?: number; first_token_ms?: number; provider_cost?: number; upstream_request_id?: string; upstream_status?: number;
-  prompt_hash_v2?: string; messages?: number; tools?: number | { count: number; withheld?: { tool: string; reason: string }[] };
-  faults?: { code?: string; kind?: string }[]; dropped?: string[];
-  tool_call_id?: string; tool_name?: string; tool?: string; seq?: number; client?: boolean; args_schema_version?: string; args_digest?: string; rule?: string;
-  expires_at?: string; decision?: string; by?: string; reason_code?: string; success?: boolean; output_truncated?: boolean; output_size_bytes?: number;
-  cached?: boolean; attempts?: number; child_run_id?: string; error_type?: string; message?: string; cause?: string; repaired?: boolean;
-  policy_decision?: string; policy_rule?: string; limit?: string; reason?: string; pending?: string[]; parent_run_id?: string;
-}
-
-interface Content {
-  messages?: Message[]; message?: Message; tool_name?: string; raw_args?: string; raw_excerpt?: string; arguments?: unknown; result?: string; answer?: string;
-  error_message?: string; text?: string; target?: string;
-}
+// AnyOf has the members of all types of a union, each of which may be missing.
+type AnyOf<U> = { [K in U extends unknown ? keyof U : never]?: U extends unknown ? K extends keyof U ? U[K] : never : never };
 
 export interface RunEvent {
   event_id?: number; // deltas have none
   time: string;
   turn: number;
-  type: string;
-  data: Data;
-  content?: Content;
+  type: keyof Events | "server_draining";
+  data: AnyOf<Events[keyof Events]["data"]>;
+  content?: AnyOf<Events[keyof Events]["content"]>;
   removed_bytes?: number;
   raw: string; // as the server wrote it
 }
