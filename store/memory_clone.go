@@ -40,7 +40,7 @@ func clone(e event.Event, shared *inputs) (event.Event, error) {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		c := *d
-		c.Messages = cloneMessages(d.Messages)
+		c.Messages, c.Tools.Withheld = cloneMessages(d.Messages), slices.Clone(d.Tools.Withheld)
 		if c.Labels, c.Retention = maps.Clone(d.Labels), clonePointer(d.Retention); shared != nil {
 			c.Input = shared.keep(d.Input)
 		} else {

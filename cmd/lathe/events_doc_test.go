@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,68 +57,6 @@ func codes(cell string) []string {
 		out = append(out, m[1])
 	}
 	return out
-}
-
-// The document lists each event type with exactly its members, in the order of the contract.
-func TestDocumentedEvents(t *testing.T) {
-	t.Parallel()
-	rows := documentRows(t, "## The types")
-	if len(rows) != len(event.Types()) || len(everyEvent) != len(event.Types()) {
-		t.Fatalf("%d rows and %d events for %d types", len(rows), len(everyEvent), len(event.Types()))
-	}
-	for i, row := range rows {
-		data := everyEvent[i]
-		if got := codes(row[0]); len(row) != 4 || got[0] != event.Types()[i] || data.EventType() != got[0] {
-			t.Errorf("row %d: %q, want %s", i, row, event.Types()[i])
-			continue
-		}
-		if diff := cmp.Diff(dataMembers(reflect.TypeOf(data).Elem()), codes(row[2])); diff != "" {
-			t.Errorf("%s: data (-code +document):\n%s", event.Types()[i], diff)
-		}
-		want, got := contentMembers(t, data), codes(row[3])
-		for i := range got {
-			got[i] = strings.TrimSuffix(got[i], "?") // everyEvent sets them
-		}
-		slices.Sort(got)
-		if !slices.Equal(want, got) {
-			t.Errorf("%s: content %q, documented %q", event.Types()[i], want, got)
-		}
-	}
-}
-
-func dataMembers(typ reflect.Type) []string {
-	var out []string
-	for i := range typ.NumField() {
-		name, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-		switch {
-		case name == "-":
-		case strings.Contains(options, "omitempty"):
-			out = append(out, name+"?")
-		default:
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-func contentMembers(t *testing.T, data event.Data) []string {
-	t.Helper()
-	b, err := json.Marshal(event.Event{Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var e struct {
-		Content map[string]any `json:"content"`
-	}
-	if err := json.Unmarshal(b, &e); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for name := range e.Content {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 var (
