@@ -30,7 +30,6 @@ func completeRun(cmd *cobra.Command) {
 	offer("tools", completeTools)
 	offer("dialect", cobra.FixedCompletions(append([]string{provider.NativeDialect}, dialect.Names()...), cobra.ShellCompDirectiveNoFileComp))
 	offer("log", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
-	offer("wire", cobra.FixedCompletions([]string{"openai", "responses", "anthropic", "gemini"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, flag := range []string{"base-url", "system", "key-env", "client-timeout"} {
 		offer(flag, cobra.NoFileCompletions)
 	}
@@ -38,7 +37,7 @@ func completeRun(cmd *cobra.Command) {
 
 // completeUpstream completes the flags that name a model server and a model on it.
 func completeUpstream(cmd *cobra.Command) {
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "wire": words("openai", "responses", "anthropic", "gemini"),
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels,
 		"base-url": cobra.NoFileCompletions, "key-env": cobra.NoFileCompletions})
 }
 
@@ -175,7 +174,7 @@ var enumFlags = map[string][]string{
 	"log":        {"debug", "info", "warn", "error"},
 	"log-format": {"text", "json"},
 	"status":     runStatuses,
-	"wire":       {"openai", "responses", "anthropic", "gemini"},
+	"wire":       strings.Split(wireNames, ", "),
 }
 
 // completeEnums completes the values of flags that are words, settings included, and the runs that commands take, in a command

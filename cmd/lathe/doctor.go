@@ -53,7 +53,7 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	fl := cmd.Flags()
 	fl.StringVar(&f.model, "model", "", "`name` of the model; the same as MODEL")
 	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")

@@ -121,7 +121,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.models, "model", nil, "`names` of configured models, of models at --base-url, or sim/…")
 	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")

@@ -92,7 +92,7 @@ func (f *runFlags) upstreamFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.model, "model", "", "`name` of a model at --base-url")
 	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 }

@@ -131,7 +131,10 @@ type simRow struct {
 	Wires []string `json:"wires,omitempty"` // as models.NAME.wire names them; none: all
 }
 
-// wireWords are the wires in the words of the configuration.
+// wireNames lists the wires in the words of the configuration.
+const wireNames = "openai, responses, anthropic, gemini"
+
+// wireWords are these words.
 var wireWords = map[lathe.Wire]string{lathe.WireOpenAIChat: "openai", lathe.WireResponses: "responses", lathe.WireMessages: "anthropic", lathe.WireGemini: "gemini"}
 
 func simModels() []simRow {

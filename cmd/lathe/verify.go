@@ -62,7 +62,7 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.target.model, "model", "", "`name` of the model at URL")
-	fl.StringVar(&f.target.wire, "wire", "", "`name` of the protocol of URL: openai, responses, anthropic, gemini; default: by the URL, else openai")
+	fl.StringVar(&f.target.wire, "wire", "", "`name` of the protocol of URL: "+wireNames+"; default: by the URL, else openai")
 	fl.StringVar(&f.target.keyFile, "key-file", "", "`file` that holds the key of URL")
 	fl.StringVar(&f.target.keyEnv, "key-env", "", "`variable` of the environment that holds the key of URL")
 	fl.StringVar(&f.reference, "against", "", "`URL` or model of the reference")
@@ -82,8 +82,7 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no budget and no progress on stderr")
 	cmd.AddCommand(verifySchemaCommand())
-	wires := words("openai", "responses", "anthropic", "gemini")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "against": completeModels, "wire": wires, "against-wire": wires, "key-env": cobra.NoFileCompletions, "against-key-env": cobra.NoFileCompletions})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "against": completeModels, "against-wire": words(enumFlags["wire"]...), "key-env": cobra.NoFileCompletions, "against-key-env": cobra.NoFileCompletions})
 	return cmd
 }
 
