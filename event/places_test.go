@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -182,12 +183,13 @@ func places(t *testing.T) []place {
 	t.Helper()
 	page, clone, compared := documented(t), readFile(t, "../store/memory_clone.go"), readFile(t, "../lab/replay/compare.go")
 	_, schemas, _ := cutSchemas(t)
-	types := readFile(t, console)
+	types, setters := readFile(t, console), codeOf(t, "../loop")+codeOf(t, "../tool")
 	spans, metrics := shownInSpans(t), shownInMetrics(t)
 	checkReasons(t, "notInSpans", notInSpans, spans)
 	checkReasons(t, "notInMetrics", notInMetrics, metrics)
 	return []place{
 		{"event/event.go", "a member of content() if its tag is json:\"-\"", func(f *field) bool { return f.part != "" || inProcess(f) }},
+		{"loop, tool", "who sets it", func(f *field) bool { return regexp.MustCompile(`\b` + f.name + `\b`).MatchString(setters) }},
 		{"event/event_test.go", "the row of its type in the table contract", func(f *field) bool {
 			row := contract[f.event]
 			return f.part == "" || slices.Contains(strings.Fields(map[string]string{"data": row.always + " " + row.maybe, "content": row.content}[f.part]), f.member)
@@ -232,6 +234,21 @@ func readFile(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// codeOf returns the text of the Go files of a folder, without tests.
+func codeOf(t testing.TB, folder string) (text string) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", folder, len(files), err)
+	}
+	for _, name := range files {
+		if !strings.HasSuffix(name, "_test.go") {
+			text += readFile(t, name)
+		}
+	}
+	return text
 }
 
 // sectionOf returns the line that the text has for the content of the field's type, or the block for its data.
