@@ -25,9 +25,9 @@ const (
 	console = "../server/console/web/events.d.ts"
 )
 
-// The schemas of events in the API's description and the types of the console are made of the Go types.
+// The schemas of events in the API's description and the types of the console are made of the Go types. Not parallel: other
+// tests read the files that it writes.
 func TestSchemasAreWritten(t *testing.T) {
-	t.Parallel()
 	before, schemas, after := cutSchemas(t)
 	for file, text := range map[string]string{openAPI: before + eventSchemas(t) + after, console: consoleTypes(t)} {
 		if *update {
