@@ -16,9 +16,9 @@ import (
 // runtime counts its own table of interfaces to the package during whose start it grows, in steps of up to 72 KiB.
 const maxInitBytes = (96 + 72) << 10
 
-// maxStartBytes is what all packages together may allocate before main begins, nine tenths of it those of other modules. This
-// program, which has the tests and their modules, allocates 1,440 KiB, the program itself 1,110.
-const maxStartBytes = 1600 << 10
+// maxStartBytes is what all packages together may allocate before main begins, nine tenths of it those of other modules: the JSON
+// Schema library alone 1,660 KiB. This program, which has the tests and their modules, allocates 3,250 KiB, the program itself 2,930.
+const maxStartBytes = 3500 << 10
 
 // What a package needs later, or perhaps never, is not made at the start.
 func TestStartMakesLittle(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -15,31 +15,32 @@ import (
 // unless the schemas for that object declare all spellings in `properties`: a policy that reads one
 // of them and a tool that reads the other would see two different values.
 func (s *Schema) ValidateArguments(value []byte) []Violation {
-	decided, declared := s.fast.decide(value)
-	switch {
-	case decided != yes:
-		return s.addFolded(value, s.explain(value))
-	case declared: // names that fold together are declared too
+	if s.flat != nil && s.flat.admits(value) && !rawjson.HasFoldedNames(value) {
 		return nil
 	}
-	return s.addFolded(value, nil)
-}
-
-// addFolded adds to the violations of value those that its names make.
-func (s *Schema) addFolded(value []byte, vs []Violation) []Violation {
-	if !rawjson.HasFoldedNames(value) {
+	v, vs := decode(value)
+	if vs != nil {
 		return vs
 	}
-	v, err := unmarshal(value)
-	if err != nil {
-		return append(vs, Violation{Keyword: "json", Message: "is not a JSON value"})
+	if vs = s.check(v, len(value)); !rawjson.HasFoldedNames(value) {
+		return vs
 	}
+	return tidy(append(vs, s.findFolded(v)...))
+}
+
+// findFolded returns the violations that the names of a value make.
+func (s *Schema) findFolded(v any) (found []Violation) {
 	f := folding{workload: s.work, left: maxWork}
+	defer func() {
+		if p := recover(); p != nil {
+			found = append(f.found, Violation{Keyword: "limit", Message: limitMessage(p)})
+		}
+	}()
 	f.value(v, []*jsonschema.Schema{s.root}, nil)
 	if f.left <= 0 {
 		f.found = append(f.found, Violation{Keyword: "limit", Message: "has names that differ only in letter case and takes too much work to check against this schema"})
 	}
-	return tidy(append(vs, f.found...))
+	return f.found
 }
 
 // A folding looks for names that are equal under case folding and that a schema does not declare.
@@ -69,8 +70,11 @@ func (f *folding) value(v any, schemas []*jsonschema.Schema, path []string) {
 		f.names(v, schemas, path)
 		for name, e := range v {
 			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
-				f.left -= len(s.PatternProperties) * (1 + len(name)/16)
-				for sub := range forMember(s, name) {
+				for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
+					found, work := match(re, name)
+					f.left -= work
+					return found && f.left > 0
+				}) {
 					add(sub)
 				}
 			}), append(path, name))

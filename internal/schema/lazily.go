@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A Lazy is a schema that is known to compile, and is compiled at its first use: compiling takes some 20 times as long as reading, and
@@ -59,7 +59,7 @@ func never() *Schema {
 
 // isPlain reports whether a document is made of keywords whose values are known to be valid here, so that [Compile] accepts it. It may
 // report false for one that [Compile] accepts.
-func isPlain(doc any, draft jsonschema.Draft) bool {
+func isPlain(doc any, draft *jsonschema.Draft) bool {
 	root, ok := doc.(map[string]any)
 	if !ok {
 		return false

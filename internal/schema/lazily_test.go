@@ -95,6 +95,15 @@ func TestPlainSchemasCompile(t *testing.T) {
 	}
 }
 
+// A gambler writes schemas.
+type gambler struct{ *rand.Rand }
+
+func (g gambler) pick(ss ...string) string { return ss[g.IntN(len(ss))] }
+
+func (g gambler) value() string {
+	return g.pick("null", "true", "-0", "1.5", "1e40", `"é"`, `"a\u0062"`, "[1, [], {}]", `{"a":1,"$ref":"#/none"}`)
+}
+
 // common writes a schema of common keywords.
 func (g gambler) common(depth int, root bool) string {
 	if depth == 0 {
@@ -116,17 +125,17 @@ func (g gambler) common(depth int, root bool) string {
 		case 4:
 			members["$ref"] = g.pick(`"#/$defs/a"`, `"#/$defs/b.c"`, `"#/$defs/%61"`)
 		case 5:
-			members[g.pick("enum", "examples")] = `[` + g.value(2) + `,` + g.value(1) + `]`
+			members[g.pick("enum", "examples")] = `[` + g.value() + `,` + g.value() + `]`
 		case 6:
-			members[g.pick("const", "default")] = g.value(2)
+			members[g.pick("const", "default")] = g.value()
 		case 7:
-			members[g.pick("minimum", "exclusiveMaximum")] = g.number()
+			members[g.pick("minimum", "exclusiveMaximum")] = g.pick("0", "-3", "1.5", "1e40", "100000000000000000000")
 		case 8:
 			members[g.pick("minLength", "maxItems", "minProperties")] = g.pick("0", "12", "1.0", "999999999")
 		case 9:
 			members["required"] = g.pick(`[]`, `["a"]`, `["a","b"]`)
 		case 10:
-			members[g.pick("title", "format", "$comment")] = g.text()
+			members[g.pick("title", "format", "$comment")] = g.pick(`""`, `"é"`, `"\ud83d\ude00"`)
 		case 11:
 			members[g.pick("uniqueItems", "readOnly", "writeOnly")] = g.pick("true", "false")
 		}

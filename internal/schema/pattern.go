@@ -1,173 +1,175 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/dlclark/regexp2/v2"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A pattern is a regular expression and, where it is simple enough, its steps: each takes as many
-// characters of one set as there are, within bounds. Steps that come through have found a match;
-// where they do not, the expression itself decides.
+// maxBacktracking is the number of slots of the stack on which one match stores where it can go back to: 8 MB.
+const maxBacktracking = 1_000_000
+
+// A pattern is a regular expression of ECMA-262 with the flag u. It may be used by several goroutines at once.
 type pattern struct {
-	re     *regexp.Regexp
-	size   int  // instructions of the compiled expression
-	simple bool // there are steps
-	steps  []step
-	toEnd  bool // anchored at the end
+	expr string
+	re   *regexp2.Regexp
 }
 
-type step struct {
-	set      [2]uint64 // of ASCII characters
-	min, max int       // max -1: any number
-}
-
-func (s *step) has(c byte) bool { return c < 0x80 && s.set[c>>6]>>(c&63)&1 != 0 }
+// A slowMatch is what MatchString panics with. Returning false would make a value valid under `not` or `patternProperties`.
+type slowMatch struct{ message string }
 
 func newPattern(expr string) (*pattern, error) {
-	tree, err := syntax.Parse(expr, syntax.Perl)
+	read, err := ecmaScript(expr)
 	if err != nil {
 		return nil, err
 	}
-	p := &pattern{}
-	p.simple = p.read(tree)
-	prog, err := syntax.Compile(tree.Simplify())
+	re, err := regexp2.Compile(read, regexp2.ECMAScript, regexp2.Unicode, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
 	if err != nil {
-		return nil, err
+		reason, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "error parsing regexp: "), " in `")
+		return nil, errors.New(reason)
 	}
-	p.size = len(prog.Inst)
-	p.re, err = regexp.Compile(expr)
-	return p, err
+	re.MatchTimeout = MaxPatternTime
+	return &pattern{expr, re}, nil
 }
 
-// String returns the expression.
-func (p *pattern) String() string { return p.re.String() }
+// String returns the expression as the schema has it.
+func (p *pattern) String() string { return p.expr }
 
-// MatchString reports whether the text holds a match.
-func (p *pattern) MatchString(text string) bool { return p.re.MatchString(text) }
-
-// match is MatchString for bytes.
-func (p *pattern) match(text []byte) bool { return p.simple && p.take(text) || p.re.Match(text) }
-
-// work is the cost of matching a text of that length, in units of maxWork.
-func (p *pattern) work(length int) int { return 1 + p.size*length/4 }
-
-func (p *pattern) take(text []byte) bool {
-	i := 0
-	for k := range p.steps {
-		s := &p.steps[k]
-		start := i
-		for i < len(text) && i-start != s.max && s.has(text[i]) {
-			i++
-		}
-		if i-start < s.min {
-			return false
-		}
-	}
-	return i == len(text) || !p.toEnd
-}
-
-// read fills steps and reports whether the expression can be written so.
-func (p *pattern) read(tree *syntax.Regexp) bool {
-	parts := []*syntax.Regexp{tree}
-	if tree.Op == syntax.OpConcat {
-		parts = tree.Sub
-	}
-	if len(parts) == 0 || parts[0].Op != syntax.OpBeginText {
-		return false
-	}
-	parts = parts[1:]
-	if n := len(parts); n > 0 && parts[n-1].Op == syntax.OpEndText {
-		p.toEnd = true
-		parts = parts[:n-1]
-	}
-	for _, part := range parts {
-		if !p.add(part) {
-			return false
-		}
-	}
-	return true
-}
-
-func (p *pattern) add(part *syntax.Regexp) bool {
-	least, limit := 1, 1
-	switch part.Op {
-	case syntax.OpCapture:
-		return p.add(part.Sub[0])
-	case syntax.OpConcat:
-		return !slices.ContainsFunc(part.Sub, func(sub *syntax.Regexp) bool { return !p.add(sub) })
-	case syntax.OpEmptyMatch:
-		return true
-	case syntax.OpLiteral:
-		if part.Flags&syntax.FoldCase != 0 {
-			return false
-		}
-		for _, r := range part.Rune {
-			p.addSet([]rune{r, r}, 1, 1)
-		}
-		return true
-	case syntax.OpStar:
-		least, limit = 0, -1
-	case syntax.OpPlus:
-		limit = -1
-	case syntax.OpQuest:
-		least = 0
-	case syntax.OpRepeat:
-		least, limit = part.Min, part.Max
-	}
-	if len(part.Sub) == 1 {
-		part = part.Sub[0]
-	}
+// MatchString reports whether the text holds a match. It panics with a slowMatch if it reaches MaxPatternTime or maxBacktracking.
+func (p *pattern) MatchString(text string) bool {
+	found, err := p.re.MatchString(text)
 	switch {
-	case part.Op == syntax.OpCharClass:
-		p.addSet(part.Rune, least, limit)
-	case part.Op == syntax.OpLiteral && len(part.Rune) == 1 && part.Flags&syntax.FoldCase == 0:
-		p.addSet([]rune{part.Rune[0], part.Rune[0]}, least, limit)
-	case part.Op == syntax.OpAnyCharNotNL:
-		p.addSet([]rune{0, '\n' - 1, '\n' + 1, 0x7f}, least, limit)
-	default:
-		return false
+	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
+		panic(slowMatch{fmt.Sprintf("matching with the pattern %s needs more than %d steps to go back to", p.expr, maxBacktracking)})
+	case err != nil: // its text holds the value
+		panic(slowMatch{fmt.Sprintf("matching with the pattern %s takes longer than %v", p.expr, MaxPatternTime)})
 	}
-	return true
+	return found
 }
 
-// addSet adds a step for the ASCII characters of the ranges; the others are left to the expression.
-func (p *pattern) addSet(ranges []rune, least, limit int) {
-	s := step{min: least, max: limit}
-	for i := 0; i < len(ranges); i += 2 {
-		for c := ranges[i]; c <= min(ranges[i+1], 0x7f); c++ {
-			s.set[c>>6] |= 1 << (c & 63)
+// ecmaScript returns the expression for the engine. It refuses what other languages of regular expressions have and the engine reads
+// as something else, and escapes the hyphen of [\w-.], which ECMA-262 allows without the flag u only.
+func ecmaScript(expr string) (string, error) {
+	var b strings.Builder
+	inClass := false
+	for i := 0; i < len(expr); i++ {
+		switch c := expr[i]; {
+		case c == '\\' && i+1 < len(expr):
+			end := i + 2
+			switch e := expr[i+1]; {
+			case e == 'x' || e == 'u':
+				n := hexDigits(expr[end:], e == 'u')
+				if n == 0 {
+					return "", fmt.Errorf("the escape \\%c without its digits is not in ECMA-262", e)
+				}
+				end += n
+			case isLetter(e) && !strings.ContainsRune("dDwWsSbBpPkcfnrtv", rune(e)):
+				return "", fmt.Errorf("the escape \\%c is not in ECMA-262", e)
+			case (e == 'p' || e == 'P') && strings.HasPrefix(expr[end:], "{"):
+				end += strings.IndexByte(expr[end:], '}') + 1
+			}
+			b.WriteString(expr[i:end])
+			rest := expr[end:]
+			if inClass && strings.ContainsRune("dDwWsSpP", rune(expr[i+1])) && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+				b.WriteString(`\-`)
+				end++
+			}
+			i = end - 1
+			continue
+		case c == '[' && inClass && isPOSIXClass(expr[i:]):
+			return "", errors.New("the class [:name:] is not in ECMA-262")
+		case c == '[':
+			inClass = true
+		case c == ']':
+			inClass = false
+		}
+		b.WriteByte(expr[i])
+	}
+	return b.String(), nil
+}
+
+// hexDigits returns the length of what has to follow \x or \u; 0 if something else follows.
+func hexDigits(s string, isUnicode bool) int {
+	n, want := 0, 2
+	if isUnicode {
+		if digits, isBraced := strings.CutPrefix(s, "{"); isBraced {
+			s, _, isBraced = strings.Cut(digits, "}")
+			if want = max(len(s), 1); !isBraced {
+				return 0
+			}
+			n = 2 // the braces
+		} else {
+			want = 4
 		}
 	}
-	if n := len(p.steps); n > 0 && p.steps[n-1].set == s.set && least == 1 && limit == 1 &&
-		p.steps[n-1].min == p.steps[n-1].max {
-		p.steps[n-1].min++
-		p.steps[n-1].max++
-		return
+	if len(s) < want || strings.Trim(s[:want], "0123456789abcdefABCDEF") != "" {
+		return 0
 	}
-	p.steps = append(p.steps, s)
+	return n + want
 }
 
-// patterns compiles the regular expressions of one schema, which are bounded together.
+// isPOSIXClass reports whether a text begins with a class such as [:alpha:].
+func isPOSIXClass(s string) bool {
+	name, ok := strings.CutPrefix(s, "[:")
+	name, _, closed := strings.Cut(name, ":]")
+	return ok && closed && name != "" && strings.Trim(name, "^abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// patterns compiles the regular expressions of one schema, which are bounded together, each once.
 type patterns struct {
-	size int
-	over error // set where they are beyond the bound
+	known   map[string]jsonschema.Regexp
+	refused map[string]error
+	size    int
+	over    error // set where they are beyond the bound
+}
+
+func newPatterns() *patterns {
+	return &patterns{known: map[string]jsonschema.Regexp{}, refused: map[string]error{}}
 }
 
 func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
+	if known := p.known[expr]; known != nil {
+		return known, nil
+	}
+	if p.size += len(expr); p.size > MaxPatternSize {
+		p.over = fmt.Errorf("regular expressions of more than %d bytes", MaxPatternSize)
+	}
 	if p.over != nil {
 		return nil, p.over
 	}
 	c, err := newPattern(expr)
 	if err != nil {
+		p.refused[expr] = err
 		return nil, err
 	}
-	if p.size += c.size; p.size > MaxPatternSize {
-		p.over = fmt.Errorf("regular expressions of more than %d instructions", MaxPatternSize)
-		return nil, p.over
-	}
+	p.known[expr] = c
 	return c, nil
+}
+
+// problems says which expressions of a document are refused, where they are and why.
+func (p *patterns) problems(doc any) []string {
+	var found []string
+	add := func(at, expr string) {
+		if err := p.refused[expr]; err != nil {
+			found = append(found, fmt.Sprintf("at %q: %s is not a regular expression of ECMA-262: %v", at, cut(strconv.Quote(expr)), err))
+		}
+	}
+	parts(doc, "", func(at string, s map[string]any) {
+		if expr, ok := s["pattern"].(string); ok {
+			add(at+"/pattern", expr)
+		}
+		named, _ := s["patternProperties"].(map[string]any)
+		for expr := range named {
+			add(at+"/patternProperties", expr)
+		}
+	})
+	slices.Sort(found)
+	return found
 }

@@ -2,22 +2,29 @@ package schema
 
 import (
 	"iter"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // metadata are the parts of a schema that messages may show.
 type metadata struct {
-	declared map[string]bool // every property name that the schema itself writes down
+	byLocation map[string]*jsonschema.Schema
+	declared   map[string]bool // every property name that the schema itself writes down
 }
 
-// prepare walks the compiled schema once, before Compile returns it, and returns all its parts. It changes the schema so that a
-// violation of type, enum or const does not hide others. The verdicts stay the same.
-func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
-	f := &metadata{declared: map[string]bool{}}
+// prepare walks the compiled schema once, before Compile returns, and returns all its parts, with those that anchored returns if a part
+// has a $dynamicRef. It makes format the annotation that it is
+// in both drafts, changes the schemas so that a violation of type, enum or const does not hide others, and replaces propertyNames by a
+// check that reports the right place: the library's own shares memory with places that it writes later. The verdicts stay the library's.
+func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
+	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
-	todo := []*jsonschema.Schema{root}
+	todo, isDynamic := []*jsonschema.Schema{root}, false
 	var all []*jsonschema.Schema
 	for len(todo) > 0 {
 		s := todo[len(todo)-1]
@@ -27,43 +34,85 @@ func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 		}
 		seen[s] = true
 		all = append(all, s)
+		if s.Ref != nil && s.DraftVersion < 2019 { // nothing beside it counts; the library reads some of it
+			ref := s.Ref
+			*s = *blank(s)
+			s.Ref = ref
+		}
+		if s.DynamicRef != nil && !isDynamic {
+			todo, isDynamic = append(todo, anchored()...), true
+		}
+		f.byLocation[s.Location] = s
 		for name := range s.Properties {
 			f.declared[name] = true
 		}
 		todo = slices.AppendSeq(todo, subschemas(s))
+		s.Format = nil
 		for _, only := range separate(s) {
 			seen[only] = true
 			all = append(all, only)
+		}
+		if s.PropertyNames != nil {
+			s.Extensions = append(s.Extensions, propertyNames{s.PropertyNames})
+			s.PropertyNames = nil
 		}
 	}
 	return f, all
 }
 
-// separate moves type, enum and const, at the first of which a check ends, into an allOf.
+// separate moves type, enum and const, at the first of which the library ends, into an allOf.
 func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
-	others := s.Ref != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
+	others := s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Minimum != nil || s.Maximum != nil ||
 		s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil
-	if s.Enum == nil && s.Const == nil && !(s.Types != 0 && others) {
+	if s.Enum == nil && s.Const == nil && !(s.Types != nil && others) {
 		return nil
 	}
-	if s.Types != 0 {
-		only := s.Empty()
-		only.Types, s.Types = s.Types, 0
+	if s.Types != nil {
+		only := blank(s)
+		only.Types, s.Types = s.Types, nil
 		added = append(added, only)
 	}
 	if s.Const != nil {
-		only := s.Empty()
+		only := blank(s)
 		only.Const, s.Const = s.Const, nil
 		added = append(added, only)
 	}
 	if s.Enum != nil {
-		only := s.Empty()
+		only := blank(s)
 		only.Enum, s.Enum = s.Enum, nil
 		added = append(added, only)
 	}
 	s.AllOf = append(s.AllOf, added...)
 	return added
+}
+
+// blank returns a schema at the place of s that any value matches.
+func blank(s *jsonschema.Schema) *jsonschema.Schema {
+	c := *s
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		switch f := v.Type().Field(i); {
+		case !f.IsExported(), f.Name == "DraftVersion", f.Name == "Location":
+		default:
+			v.Field(i).SetZero()
+		}
+	}
+	return &c
+}
+
+var annotations = strings.Fields("DraftVersion Location Format Title Description Default Comment ReadOnly WriteOnly Examples Deprecated")
+
+// hasOnly reports whether a schema has no keywords that matter but those of the fields.
+func hasOnly(s *jsonschema.Schema, fields ...string) bool {
+	v := reflect.ValueOf(*s)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.IsExported() && !v.Field(i).IsZero() && !slices.Contains(fields, f.Name) && !slices.Contains(annotations, f.Name) {
+			return false
+		}
+	}
+	return true
 }
 
 // subschemas yields each schema that s refers to or holds.
@@ -78,11 +127,15 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 			}
 		}
 		putAny := func(v any) {
-			if sub, isSchema := v.(*jsonschema.Schema); isSchema {
-				put(sub)
+			switch v := v.(type) {
+			case *jsonschema.Schema:
+				put(v)
+			case []*jsonschema.Schema:
+				put(v...)
 			}
 		}
-		put(s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains, s.Items, s.UnevaluatedItems, s.UnevaluatedProperties)
+		put(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains,
+			s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.ContentSchema)
 		if s.DynamicRef != nil {
 			put(s.DynamicRef.Ref)
 		}
@@ -90,6 +143,7 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 		put(s.AnyOf...)
 		put(s.OneOf...)
 		put(s.PrefixItems...)
+		putAny(s.Items)
 		putAny(s.AdditionalItems)
 		putAny(s.AdditionalProperties)
 		for _, sub := range s.Properties {
@@ -104,5 +158,30 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 		for _, sub := range s.Dependencies {
 			putAny(sub)
 		}
+		for _, ext := range s.Extensions {
+			if names, isNames := ext.(propertyNames); isNames {
+				put(names.schema)
+			}
+		}
+	}
+}
+
+// propertyNames checks the names of an object's members.
+type propertyNames struct{ schema *jsonschema.Schema }
+
+// Validate implements [jsonschema.SchemaExt].
+func (p propertyNames) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	bad := 0
+	for name := range obj {
+		if p.schema.Validate(name) != nil {
+			bad++
+		}
+	}
+	if bad > 0 {
+		ctx.AddError(&kind.PropertyNames{Property: strconv.Itoa(bad)})
 	}
 }

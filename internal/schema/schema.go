@@ -3,8 +3,11 @@
 //
 // A schema is compiled once and never changes. Nothing is ever loaded from a file or a network: a
 // reference to a document that is neither the schema itself nor a metaschema is an error. The
-// format and content keywords are annotations. The constants below bound schemas and values;
-// a value that cannot be checked within them is not valid.
+// format and content keywords are annotations. Patterns are those of ECMA-262 with its flag u. The
+// constants below bound schemas and values; a value that cannot be checked within them is not valid.
+//
+// santhosh-tekuri/jsonschema compiles and decides, dlclark/regexp2 matches. This package bounds both
+// and writes the messages.
 package schema
 
 import (
@@ -13,8 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // The limits of a schema and of the values checked against it.
@@ -23,12 +27,14 @@ const (
 	MaxDepth       = 64      // nesting of a schema and of a value
 	MaxSubschemas  = 5_000   // objects and booleans in a schema
 	MaxReferences  = 2_000   // $ref and $dynamicRef in a schema
-	MaxPatternSize = 100_000 // instructions of a schema's regular expressions together
+	MaxPatternSize = 10_000  // bytes of a schema's regular expressions together
 	MaxDigits      = 1_100   // length of a number's text, in a schema and in a value
 	MaxExponent    = 1_100   // of a number written with one, in a schema and in a value
 	MaxViolations  = 100     // violations reported of one value
 	MaxMessage     = 500     // bytes of a violation's message
 	MaxPointer     = 1_000   // bytes of a violation's pointer
+
+	MaxPatternTime = time.Second // matching of one value with the patterns of a schema
 )
 
 // base is the address of a schema that names none: nothing can be loaded from it.
@@ -36,7 +42,7 @@ const base = "schema:///schema.json"
 
 // A Schema is a compiled JSON Schema. It never changes and may be used by several goroutines at once.
 type Schema struct {
-	fast     *node
+	flat     *flat // nil: it is no object of scalars
 	root     *jsonschema.Schema
 	work     *workload
 	metadata *metadata
@@ -47,9 +53,7 @@ type Schema struct {
 func Compile(raw []byte) (*Schema, error) { return compile(raw, nothing{}) }
 
 // A loader answers references to documents outside the schema.
-type loader interface {
-	Load(address string) (any, error)
-}
+type loader = jsonschema.URLLoader
 
 // nothing is the loader that loads nothing.
 type nothing struct{}
@@ -69,18 +73,31 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 			s, err = nil, fmt.Errorf("schema: cannot be compiled: %v", p)
 		}
 	}()
-	var engine patterns
-	root, err := jsonschema.Compile(base, doc, &jsonschema.Options{Draft: draft, Load: from.Load, Compile: engine.compile})
+	anchors, err := readParts(doc)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(draft)
+	c.UseLoader(from)
+	engine := newPatterns()
+	c.UseRegexpEngine(engine.compile)
+	if err := c.AddResource(base, doc); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	root, err := c.Compile(base)
 	if engine.over != nil {
 		return nil, fmt.Errorf("schema: %w", engine.over)
 	}
 	if err != nil {
+		if wrong := engine.problems(doc); len(wrong) > 0 {
+			return nil, invalid(wrong)
+		}
 		return nil, compileError(err)
 	}
-	s = &Schema{root: root}
-	s.fast = newNode(root) // before prepare, which rewrites root
+	s = &Schema{root: root, flat: newFlat(root)} // before prepare, which changes root
 	var all []*jsonschema.Schema
-	s.metadata, all = prepare(root)
+	s.metadata, all = prepare(root, func() []*jsonschema.Schema { return compileAt(c, anchors) })
 	if s.work, err = newWorkload(root, all); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
@@ -88,69 +105,73 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 }
 
 // read returns the document of a schema that is within the bounds, and its draft.
-func read(raw []byte, from loader) (doc any, draft jsonschema.Draft, err error) {
+func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error) {
 	if len(raw) > MaxSchemaBytes {
-		return nil, 0, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
+		return nil, nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
 	}
 	if err := checkBounds(raw, 0); err != nil {
-		return nil, 0, fmt.Errorf("schema: %w", err)
+		return nil, nil, fmt.Errorf("schema: %w", err)
 	}
 	if doc, err = unmarshal(raw); err != nil {
-		return nil, 0, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
+		return nil, nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
 	}
 	draft = jsonschema.Draft2020
 	switch doc := doc.(type) {
 	case bool:
 	case map[string]any:
-		if draft, err = draftOf(doc, from); err != nil {
-			return nil, 0, err
+		if uri, ok := doc["$schema"].(string); ok {
+			if named := draftNamed(uri); named != nil {
+				draft = named
+			} else if _, closed := from.(nothing); closed {
+				return nil, nil, fmt.Errorf("schema: $schema %q is neither draft 2020-12 nor draft 7", uri)
+			}
 		}
 		if err := checkCounts(doc); err != nil {
-			return nil, 0, fmt.Errorf("schema: %w", err)
+			return nil, nil, fmt.Errorf("schema: %w", err)
 		}
 	default:
-		return nil, 0, errors.New("schema: not an object and not a boolean")
+		return nil, nil, errors.New("schema: not an object and not a boolean")
 	}
 	return doc, draft, nil
 }
 
-func draftOf(doc map[string]any, from loader) (jsonschema.Draft, error) {
-	uri, ok := doc["$schema"].(string)
-	if !ok {
-		return jsonschema.Draft2020, nil
-	}
+// draftNamed returns the draft of a $schema; nil for all but 2020-12 and 7.
+func draftNamed(uri string) *jsonschema.Draft {
 	switch strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(uri, "#"), "https://"), "http://") {
 	case "json-schema.org/draft/2020-12/schema":
-		return jsonschema.Draft2020, nil
+		return jsonschema.Draft2020
 	case "json-schema.org/draft-07/schema":
-		return jsonschema.Draft7, nil
+		return jsonschema.Draft7
 	}
-	if _, closed := from.(nothing); closed {
-		return 0, fmt.Errorf("schema: $schema %q is neither draft 2020-12 nor draft 7", uri)
-	}
-	return jsonschema.Draft2020, nil
+	return nil
 }
 
-// compileError says where a schema breaks the rules for schemas.
+// compileError says where a schema breaks the rules for schemas, without the long form of the library.
 func compileError(err error) error {
-	var invalid *jsonschema.InvalidError
-	if errors.As(err, &invalid) {
-		vs := violations(invalid.Errors, nil)
-		reported := make([]string, 0, 3)
-		for i := range vs[:min(len(vs), cap(reported))] {
+	var refused *jsonschema.SchemaValidationError
+	var cause *jsonschema.ValidationError
+	if errors.As(err, &refused) && errors.As(refused.Err, &cause) {
+		vs := violations(cause, nil)
+		wrong := make([]string, len(vs))
+		for i := range vs {
 			if strings.HasSuffix(vs[i].Pointer, "/type") && vs[i].Keyword == "anyOf" {
-				reported = append(reported, fmt.Sprintf("at %q: must be one of array, boolean, integer, null, number, object and string, or a list of them", vs[i].Pointer))
+				wrong[i] = fmt.Sprintf("at %q: must be one of array, boolean, integer, null, number, object and string, or a list of them", vs[i].Pointer)
 				continue
 			}
-			reported = append(reported, fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message))
+			wrong[i] = fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message)
 		}
-		return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(reported, "; "))
+		return invalid(wrong)
 	}
-	var load *jsonschema.LoadError
+	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
 		return fmt.Errorf("schema: %q: %w", load.URL, load.Err)
 	}
 	return fmt.Errorf("schema: %w", err)
+}
+
+// invalid is the error of a schema that breaks the rules for schemas. It names the first places.
+func invalid(wrong []string) error {
+	return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(wrong[:min(len(wrong), 3)], "; "))
 }
 
 // placed adds line and column to the error of a schema that is not JSON, where its offset is known.

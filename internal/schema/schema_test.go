@@ -58,12 +58,14 @@ func TestCompileRefuses(t *testing.T) {
 		{"endless number", `{"minimum":1` + strings.Repeat("0", MaxDigits) + `}`, "digits"},
 		{"other draft", `{"$schema":"http://json-schema.org/draft-04/schema#"}`, "neither draft 2020-12 nor draft 7"},
 		{"own metaschema", `{"$schema":"https://example.org/schema"}`, "neither draft 2020-12 nor draft 7"},
+		{"other draft in a part that nothing refers to", `{"$defs":{"x":{"$id":"x","$schema":"http://json-schema.org/draft-04/schema#"}}}`, "another draft"},
+		{"recursive reference", `{"$recursiveRef":"#"}`, "without end"},
 		{"other draft inside", `{"$defs":{"x":{"$schema":"https://json-schema.org/draft/2019-09/schema","$id":"x"}},"$ref":"x"}`, "another draft"},
 		{"unknown type", `{"type":"text"}`, `at "/type"`},
 		{"negative length", `{"minLength":-1}`, `at "/minLength": minimum must be at least 0`},
 		{"bad pattern", `{"pattern":"("}`, `at "/pattern"`},
-		{"look-ahead", `{"pattern":"(?=a)"}`, `at "/pattern"`},
-		{"huge pattern", `{"pattern":"` + strings.Repeat("(a?){1000}", 60) + `"}`, "regular expressions of more than"},
+		{"huge pattern", `{"pattern":"` + strings.Repeat("a", MaxPatternSize+1) + `"}`, "regular expressions of more than"},
+		{"huge patterns", `{"patternProperties":{"` + strings.Repeat("a", MaxPatternSize/2) + `":{},"` + strings.Repeat("b", MaxPatternSize/2) + `c":{}}}`, "regular expressions of more than"},
 		{"reference to nothing", `{"$ref":"#/$defs/x"}`, "not found"},
 		{"reference to a file", `{"$ref":"file:///etc/hostname"}`, "not loaded"},
 		{"reference to a sibling", `{"$ref":"other.json"}`, "not loaded"},
@@ -94,6 +96,8 @@ func TestCompileAccepts(t *testing.T) {
 		`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`,
 		`{"$id":"https://example.org/a","$defs":{"b":{"$id":"b","type":"string"}},"$ref":"https://example.org/b"}`,
 		`{"properties":{"child":{"$ref":"#"}}}`,
+		`{"pattern":"(?=a)"}`,
+		`{"default":{"$id":"x","$schema":"http://json-schema.org/draft-04/schema#","pattern":"("}}`,
 	} {
 		if _, err := Compile([]byte(raw)); err != nil {
 			t.Errorf("%s: %v", raw, err)

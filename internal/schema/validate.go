@@ -6,51 +6,62 @@ import (
 	"errors"
 	"io"
 
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Validate checks one JSON value. It returns nil for a valid value, and the violations otherwise, sorted by
 // pointer, then keyword, at most [MaxViolations]. value must
 // be JSON without duplicate keys; Validate does not keep it. Numbers are compared by all their digits.
 func (s *Schema) Validate(value []byte) []Violation {
-	if v, _ := s.fast.decide(value); v == yes {
+	if s.flat != nil && s.flat.admits(value) {
 		return nil
 	}
-	return s.explain(value)
-}
-
-// explain returns the violations of a value that the fast path did not find valid; nil if it is valid all the same.
-func (s *Schema) explain(value []byte) []Violation {
-	value = bytes.Trim(value, " \t\r\n")
-	end, err := rawjson.Scan(value, 0)
-	if err != nil || end != len(value) || checkBounds(value, 0) != nil || !s.work.small(len(value)) {
-		return s.check(value)
+	v, vs := decode(value)
+	if vs != nil {
+		return vs
 	}
-	return s.diagnose(value)
+	return s.check(v, len(value))
 }
 
-// check decodes the value and checks it by the whole schema.
-func (s *Schema) check(value []byte) (vs []Violation) {
+// decode builds a value that is within the bounds.
+func decode(value []byte) (any, []Violation) {
 	if err := checkBounds(value, 0); err != nil {
-		return []Violation{{Keyword: "limit", Message: err.Error()}}
+		return nil, []Violation{{Keyword: "limit", Message: err.Error()}}
 	}
 	v, err := unmarshal(value)
 	if err != nil {
-		return []Violation{{Keyword: "json", Message: "is not a JSON value"}}
+		return nil, []Violation{{Keyword: "json", Message: "is not a JSON value"}}
 	}
+	return v, nil
+}
+
+// check checks the value of a text of that size.
+func (s *Schema) check(v any, size int) (vs []Violation) {
 	defer func() {
-		if recover() != nil {
-			vs = []Violation{{Keyword: "limit", Message: "cannot be checked against this schema"}}
+		if p := recover(); p != nil {
+			vs = []Violation{{Keyword: "limit", Message: limitMessage(p)}}
 		}
 	}()
-	if !s.work.allows(s.root, v, len(value)) {
+	if !s.work.allows(s.root, v, size) {
 		return []Violation{{Keyword: "limit", Message: "takes too much work to check against this schema"}}
 	}
-	broken := s.root.Validate(v)
-	if broken == nil {
+	err := s.root.Validate(v)
+	if err == nil {
 		return nil
 	}
+	var broken *jsonschema.ValidationError
+	if !errors.As(err, &broken) {
+		return []Violation{{Keyword: "limit", Message: limitMessage(err)}}
+	}
 	return violations(broken, s.metadata)
+}
+
+// limitMessage says why a check has ended with a panic.
+func limitMessage(p any) string {
+	if slow, ok := p.(slowMatch); ok {
+		return cut(slow.message)
+	}
+	return "cannot be checked against this schema"
 }
 
 // unmarshal builds a value with numbers as they are written.

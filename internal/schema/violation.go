@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
@@ -31,15 +31,16 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// violations turns errors into a sorted list. f may be nil.
-func violations(errs []*jsonschema.Error, f *metadata) []Violation {
-	return tidy(appendViolations(nil, nil, errs, f))
+// violations turns the library's tree of errors into a sorted list. f may be nil.
+func violations(err *jsonschema.ValidationError, f *metadata) []Violation {
+	return tidy(appendViolations(nil, nil, err, f))
 }
 
 // appendViolations appends the errors about a part of a value, at path.
-func appendViolations(dst []Violation, path []string, errs []*jsonschema.Error, f *metadata) []Violation {
-	for _, e := range errs {
-		dst = append(dst, Violation{pointer(path, e.Path), e.Keyword, cut(describe(e, f))})
+func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *metadata) []Violation {
+	for _, leaf := range leaves(nil, err) {
+		keyword, message := describe(leaf, f)
+		dst = append(dst, Violation{pointer(path, leaf.InstanceLocation), keyword, cut(message)})
 	}
 	return dst
 }
@@ -53,88 +54,103 @@ func tidy(vs []Violation) []Violation {
 	return slices.Clip(vs[:min(len(vs), MaxViolations)])
 }
 
-// describe says what the keyword of an error asks for.
-func describe(e *jsonschema.Error, f *metadata) string {
-	s := e.Schema
-	switch e.Keyword {
-	case "false":
-		return "no value is allowed here"
-	case "$ref":
-		return "the schema refers to itself without end"
-	case "not":
-		return "must not match the schema under not"
-	case "anyOf":
-		return "matches none of " + count(len(e.Forms), "form") + alternatives(e, f)
-	case "oneOf":
-		if e.Forms == nil {
-			return fmt.Sprintf("must match exactly one form, but matches forms %d and %d", e.Pair[0]+1, e.Pair[1]+1)
+// leaves appends the errors that say something themselves: groups, references and allOf only pass on.
+func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch err.ErrorKind.(type) {
+	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
+		for _, cause := range err.Causes {
+			dst = leaves(dst, cause)
 		}
-		return "matches none of " + count(len(e.Forms), "form") + alternatives(e, f)
-	case "type":
-		return fmt.Sprintf("must be %s, not %s", strings.Join(s.Types.Names(), " or "), e.Type)
-	case "enum":
-		return "must be one of " + list(s.Enum)
-	case "const":
-		return "must be " + quoted(*s.Const)
-	case "required":
-		return "missing " + names(e.Names)
-	case "dependencies", "dependentRequired":
-		return fmt.Sprintf("with %s, %s must be there too", strconv.Quote(e.Name), names(e.Names))
-	case "additionalProperties":
-		return count(e.Count, "member") + " too many; " + f.allowed(s)
-	case "propertyNames":
-		return "has members whose names are not allowed"
-	case "minProperties":
-		return fmt.Sprintf("must have at least %s, has %d", count(*s.MinProperties, "member"), e.Count)
-	case "maxProperties":
-		return fmt.Sprintf("must have at most %s, has %d", count(*s.MaxProperties, "member"), e.Count)
-	case "minItems":
-		return fmt.Sprintf("must have at least %s, has %d", count(*s.MinItems, "item"), e.Count)
-	case "maxItems":
-		return fmt.Sprintf("must have at most %s, has %d", count(*s.MaxItems, "item"), e.Count)
-	case "additionalItems":
-		return count(e.Count, "item") + " too many at the end"
-	case "uniqueItems":
-		return fmt.Sprintf("items %d and %d are equal", e.Pair[0], e.Pair[1])
-	case "contains":
-		return "no item is as the schema under contains asks"
-	case "minContains":
-		return fmt.Sprintf("%d items match the schema under contains, at least %d must", e.Count, *s.MinContains)
-	case "maxContains":
-		return fmt.Sprintf("%d items match the schema under contains, at most %d may", e.Count, *s.MaxContains)
-	case "minLength":
-		return fmt.Sprintf("must have at least %s, has %d", count(*s.MinLength, "character"), e.Count)
-	case "maxLength":
-		return fmt.Sprintf("must have at most %s, has %d", count(*s.MaxLength, "character"), e.Count)
-	case "pattern":
-		return "must match the pattern " + s.Pattern.String()
-	case "format":
-		return "must be a valid " + s.Format()
-	case "minimum":
-		return "must be at least " + number(s.Minimum)
-	case "maximum":
-		return "must be at most " + number(s.Maximum)
-	case "exclusiveMinimum":
-		return "must be above " + number(s.ExclusiveMinimum)
-	case "exclusiveMaximum":
-		return "must be below " + number(s.ExclusiveMaximum)
-	case "multipleOf":
-		return "must be a multiple of " + number(s.MultipleOf)
+		return dst
 	}
-	return "is not as the schema asks"
+	return append(dst, err)
+}
+
+func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message string) {
+	switch k := err.ErrorKind.(type) {
+	case *kind.FalseSchema:
+		return "false", "no value is allowed here"
+	case *kind.RefCycle:
+		return "$ref", "the schema refers to itself without end"
+	case *kind.Not:
+		return "not", "must not match the schema under not"
+	case *kind.AnyOf:
+		return "anyOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+	case *kind.OneOf:
+		if len(k.Subschemas) == 2 {
+			return "oneOf", fmt.Sprintf("must match exactly one form, but matches forms %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
+		}
+		return "oneOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+	case *kind.Type:
+		return "type", fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
+	case *kind.Enum:
+		return "enum", "must be one of " + list(k.Want)
+	case *kind.Const:
+		return "const", "must be " + quoted(k.Want)
+	case *kind.Required:
+		return "required", "missing " + names(k.Missing)
+	case *kind.Dependency:
+		return "dependencies", fmt.Sprintf("with %s, %s must be there too", strconv.Quote(k.Prop), names(k.Missing))
+	case *kind.DependentRequired:
+		return "dependentRequired", fmt.Sprintf("with %s, %s must be there too", strconv.Quote(k.Prop), names(k.Missing))
+	case *kind.AdditionalProperties:
+		return "additionalProperties", count(len(k.Properties), "member") + " too many; " + f.allowed(err.SchemaURL)
+	case *kind.PropertyNames:
+		return "propertyNames", "has members whose names are not allowed"
+	case *kind.MinProperties:
+		return "minProperties", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "member"), k.Got)
+	case *kind.MaxProperties:
+		return "maxProperties", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "member"), k.Got)
+	case *kind.MinItems:
+		return "minItems", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "item"), k.Got)
+	case *kind.MaxItems:
+		return "maxItems", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "item"), k.Got)
+	case *kind.AdditionalItems:
+		return "additionalItems", count(k.Count, "item") + " too many at the end"
+	case *kind.UniqueItems:
+		return "uniqueItems", fmt.Sprintf("items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "contains", "no item is as the schema under contains asks"
+	case *kind.MinContains:
+		return "minContains", fmt.Sprintf("%d items match the schema under contains, at least %d must", len(k.Got), k.Want)
+	case *kind.MaxContains:
+		return "maxContains", fmt.Sprintf("%d items match the schema under contains, at most %d may", len(k.Got), k.Want)
+	case *kind.MinLength:
+		return "minLength", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "character"), k.Got)
+	case *kind.MaxLength:
+		return "maxLength", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "character"), k.Got)
+	case *kind.Pattern:
+		return "pattern", "must match the pattern " + k.Want
+	case *kind.Format:
+		return "format", "must be a valid " + k.Want
+	case *kind.Minimum:
+		return "minimum", "must be at least " + number(k.Want)
+	case *kind.Maximum:
+		return "maximum", "must be at most " + number(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "exclusiveMinimum", "must be above " + number(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "exclusiveMaximum", "must be below " + number(k.Want)
+	case *kind.MultipleOf:
+		return "multipleOf", "must be a multiple of " + number(k.Want)
+	}
+	if path := err.ErrorKind.KeywordPath(); len(path) > 0 {
+		return path[0], "is not as the schema asks"
+	}
+	return "schema", "is not as the schema asks"
 }
 
 // alternatives says for each form why the value does not match it.
-func alternatives(e *jsonschema.Error, f *metadata) string {
+func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 	var b strings.Builder
-	for i, form := range e.Forms {
+	for i, cause := range err.Causes {
 		if b.Len() > MaxMessage {
 			break
 		}
 		var reasons []string
-		for _, inner := range form {
-			reason := describe(inner, f)
-			if deeper := inner.Path[min(len(e.Path), len(inner.Path)):]; len(deeper) > 0 {
+		for _, leaf := range leaves(nil, cause) {
+			_, reason := describe(leaf, f)
+			if deeper := leaf.InstanceLocation[min(len(err.InstanceLocation), len(leaf.InstanceLocation)):]; len(deeper) > 0 {
 				reason = "at " + f.mask(deeper) + " " + reason
 			}
 			reasons = append(reasons, reason)
@@ -156,12 +172,17 @@ func (f *metadata) mask(tokens []string) string {
 	return pointer(masked)
 }
 
-// allowed lists the members that a schema knows.
-func (f *metadata) allowed(s *jsonschema.Schema) string {
-	if f == nil || len(s.Properties) == 0 {
+// allowed lists the members that the schema at a location knows.
+func (f *metadata) allowed(location string) string {
+	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
 		return "only what the schema names is allowed"
 	}
-	return "allowed are " + names(slices.Sorted(maps.Keys(s.Properties)))
+	known := make([]string, 0, len(f.byLocation[location].Properties))
+	for name := range f.byLocation[location].Properties {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	return "allowed are " + names(known)
 }
 
 func count(n int, noun string) string {
@@ -225,7 +246,7 @@ func number(r *big.Rat) string {
 func pointer(parts ...[]string) string {
 	var b strings.Builder
 	for _, t := range slices.Concat(parts...) {
-		t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+		t = escapeToken(t)
 		if b.Len()+1+len(t) > MaxPointer {
 			break
 		}
@@ -233,6 +254,11 @@ func pointer(parts ...[]string) string {
 		b.WriteString(t)
 	}
 	return b.String()
+}
+
+// escapeToken writes a name as a part of a pointer.
+func escapeToken(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // cut shortens a message to MaxMessage bytes, between characters.

@@ -3,31 +3,44 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"math/big"
 	"slices"
+	"time"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Package jsonschema tries every schema on every value that it applies to, as often as it applies. A
+// The library tries every schema on every value that it applies to, as often as it applies. A
 // schema of a few hundred bytes can ask for more than can ever be done, so the work is counted
-// before it is begun. One unit is about the time of trying one schema on one value.
+// before it is begun. One unit is about the time of trying one schema on one value. What a pattern
+// costs is known only by matching, so each pattern is matched once with each text that it applies to.
 
 // maxWork is the work that one check may cost.
 const maxWork = 500_000
+
+// matchUnit is the time of matching that counts as one unit.
+const matchUnit = MaxPatternTime / maxWork
 
 // workload knows what checks against one schema cost.
 type workload struct {
 	anchors map[string][]*jsonschema.Schema // by name of a dynamic anchor
 	fixed   map[*jsonschema.Schema]int      // cost of enum and const
 	perByte int                             // no value costs more for each of its bytes; maxWork: not known
+	unique  bool                            // an array may be compared pair by pair
+	uneval  bool                            // each application lists the parts of its value
 }
 
 // newWorkload refuses other drafts and schemas that apply themselves to the same value without end.
 func newWorkload(root *jsonschema.Schema, all []*jsonschema.Schema) (*workload, error) {
 	w := &workload{anchors: map[string][]*jsonschema.Schema{}, fixed: map[*jsonschema.Schema]int{}}
 	for _, s := range all {
+		if s.DraftVersion != 7 && s.DraftVersion != 2020 {
+			return nil, fmt.Errorf("%q is of another draft than 2020-12 and 7", s.Location)
+		}
+		w.unique = w.unique || s.UniqueItems
+		w.uneval = w.uneval || s.UnevaluatedItems != nil
 		if s.DynamicAnchor != "" {
 			w.anchors[s.DynamicAnchor] = append(w.anchors[s.DynamicAnchor], s)
 		}
@@ -50,8 +63,10 @@ func choiceWork(s *jsonschema.Schema) int {
 	if s.Const != nil {
 		n += valueWork(*s.Const)
 	}
-	for _, v := range s.Enum {
-		n += valueWork(v)
+	if s.Enum != nil {
+		for _, v := range s.Enum.Values {
+			n += valueWork(v)
+		}
 	}
 	return n / 8
 }
@@ -93,7 +108,7 @@ func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool)
 func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		subs := slices.Concat(s.AllOf, s.AnyOf, s.OneOf,
-			[]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else})
+			[]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else})
 		if s.DynamicRef != nil {
 			subs = append(subs, s.DynamicRef.Ref)
 			subs = append(subs, w.anchors[s.DynamicRef.Anchor]...)
@@ -122,13 +137,8 @@ func (w *workload) expanded(s *jsonschema.Schema, known map[*jsonschema.Schema]i
 	}
 	known[s] = maxWork // for schemas inside s that lead back to it
 	n := 2 + w.fixed[s] + len(s.Required)
-	if p, ok := s.Pattern.(*pattern); ok {
-		n += p.size
-	}
-	for re := range s.PatternProperties {
-		if p, ok := re.(*pattern); ok {
-			n += p.size
-		}
+	if s.Pattern != nil || s.PatternProperties != nil || s.DynamicRef != nil {
+		n = maxWork
 	}
 	for _, names := range s.DependentRequired {
 		n += len(names)
@@ -141,9 +151,6 @@ func (w *workload) expanded(s *jsonschema.Schema, known map[*jsonschema.Schema]i
 			break
 		}
 		n += w.expanded(sub, known)
-	}
-	if s.DynamicRef != nil {
-		n = maxWork
 	}
 	known[s] = min(n, maxWork)
 	return known[s]
@@ -160,8 +167,15 @@ func (w *workload) allows(root *jsonschema.Schema, v any, size int) bool {
 
 // small reports whether no value of a text of that size can cost more than maxWork.
 func (w *workload) small(size int) bool {
-	return w.perByte < maxWork && w.perByte*(size+1) <= maxWork
+	pairs := 0
+	if w.unique {
+		pairs = pairWork(size / 3) // an item that is not a scalar has two bytes, and a comma
+	}
+	return w.perByte < maxWork && size < maxWork && w.perByte*(size+1)+pairs <= maxWork
 }
+
+// pairWork is the cost of comparing each pair of n items.
+func pairWork(n int) int { return n * n / 32 }
 
 // An item is a value whose identity counts.
 type item struct {
@@ -233,14 +247,20 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 		}
 	}
 	for i, name := range it.names {
-		if n > maxWork { // forMember looks for the patterns in the name
+		if n > maxWork {
 			break
 		}
-		for sub := range forMember(s, name) {
+		for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
+			found, work := match(re, name)
+			n += work
+			return found
+		}) {
 			add(sub, it.kids[i])
 		}
-		if s.PropertyNames != nil {
-			add(s.PropertyNames, &item{value: name, size: 1})
+		for _, ext := range s.Extensions {
+			if names, ok := ext.(propertyNames); ok {
+				add(names.schema, &item{value: name, size: 1})
+			}
 		}
 	}
 	c.known[at] = min(n, maxWork+1)
@@ -252,8 +272,8 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 	n := 0
 	switch v := it.value.(type) {
 	case string:
-		if p, ok := s.Pattern.(*pattern); ok {
-			n = p.work(len(v))
+		if s.Pattern != nil {
+			_, n = match(s.Pattern, v)
 		}
 	case json.Number:
 		for _, bound := range []*big.Rat{s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf} {
@@ -262,34 +282,47 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 			}
 		}
 	case []any:
+		if c.uneval {
+			n = len(v)
+		}
 		if s.UniqueItems {
-			n = it.size * min(len(v), 20)
+			n += it.size * min(len(v), 20)
+			if it.size > len(v)+1 { // its items are hashed so that different ones can have the same hash
+				n += pairWork(len(v))
+			}
 		}
 	case map[string]any:
 		n = len(s.Required)/2 + len(v)
 		for _, names := range s.DependentRequired {
 			n += 1 + len(names)/2
 		}
-		for re := range s.PatternProperties {
-			for name := range v {
-				if p, ok := re.(*pattern); ok {
-					n += p.work(len(name))
-				}
-			}
-		}
 	}
 	return n
+}
+
+// match reports whether a pattern matches, and what that costs.
+func match(re jsonschema.Regexp, text string) (found bool, work int) {
+	start := time.Now()
+	found = re.MatchString(text)
+	return found, 1 + int(time.Since(start)/matchUnit)
 }
 
 // forItem yields the schemas that s may apply to item i of an array.
 func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
-		rest := []*jsonschema.Schema{s.Items, s.Contains, s.UnevaluatedItems}
+		rest := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
+		first := s.PrefixItems
+		switch items := s.Items.(type) {
+		case *jsonschema.Schema:
+			rest = append(rest, items)
+		case []*jsonschema.Schema:
+			first = items
+		}
 		if more, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
 			rest = append(rest, more)
 		}
-		if i < len(s.PrefixItems) {
-			rest = append(rest, s.PrefixItems[i])
+		if i < len(first) {
+			rest = append(rest, first[i])
 		}
 		for _, sub := range rest {
 			if sub != nil && !yield(sub) {
@@ -299,14 +332,14 @@ func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// forMember yields the schemas that s may apply to a member of an object.
-func forMember(s *jsonschema.Schema, name string) iter.Seq[*jsonschema.Schema] {
+// forMember yields the schemas that s may apply to a member of an object. matches looks for a pattern in its name.
+func forMember(s *jsonschema.Schema, name string, matches func(jsonschema.Regexp) bool) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		if sub := s.Properties[name]; sub != nil && !yield(sub) {
 			return
 		}
 		for re, sub := range s.PatternProperties {
-			if re.MatchString(name) && !yield(sub) {
+			if matches(re) && !yield(sub) {
 				return
 			}
 		}

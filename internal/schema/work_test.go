@@ -3,7 +3,7 @@ package schema
 import (
 	"testing"
 
-	"github.com/lathe-run/lathe/internal/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // counting is a regular expression that counts how often it is used.

@@ -10,8 +10,11 @@ import (
 func TestEmbeddingPullsInFewModules(t *testing.T) {
 	t.Parallel()
 	want := []string{
+		"github.com/dlclark/regexp2/v2",
 		"github.com/go-json-experiment/json",
 		"github.com/google/jsonschema-go",
+		"github.com/santhosh-tekuri/jsonschema/v6",
+		"golang.org/x/text",
 	}
 	var got []string
 	for _, p := range needed(t, "", "provider", "tool", "loop") {

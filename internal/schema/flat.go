@@ -1,0 +1,146 @@
+package schema
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Most tools take an object of a few scalars. Its text is compared with a flat in one pass, without being decoded: the library would
+// cost a tenth of the CPU of a tool run. A flat only ever says that a value is valid; the library decides about all others.
+
+const maxFlatMembers = 64 // whose presence one word holds
+
+// A flat is a schema of an object whose members are scalars.
+type flat struct {
+	members  map[string]*flatMember
+	required uint64
+	open     bool // it allows members that it does not declare
+}
+
+type flatMember struct {
+	bit       uint64
+	kinds     string   // what a value may begin with; 1 for an integer, and . for other numbers
+	choices   []string // nil: any text
+	length    [2]int   // bounds in characters
+	low, high int64    // bounds of integers
+}
+
+// newFlat returns nil if the schema has a keyword that a flat does not know.
+func newFlat(s *jsonschema.Schema) *flat {
+	if s.Types == nil || s.Types.String() != "[object]" || len(s.Properties) > maxFlatMembers ||
+		!hasOnly(s, "Types", "Properties", "Required", "AdditionalProperties") {
+		return nil
+	}
+	f := &flat{members: make(map[string]*flatMember, len(s.Properties)), open: s.AdditionalProperties == nil}
+	for name, sub := range s.Properties {
+		m := newFlatMember(sub)
+		if m == nil || strings.Contains(name, `\`) {
+			return nil
+		}
+		m.bit = 1 << len(f.members)
+		f.members[name] = m
+	}
+	for _, name := range s.Required {
+		if f.members[name] == nil {
+			return nil
+		}
+		f.required |= f.members[name].bit
+	}
+	return f
+}
+
+func newFlatMember(s *jsonschema.Schema) *flatMember {
+	low, lowFits := flatBound(s.Minimum, math.MinInt64)
+	high, highFits := flatBound(s.Maximum, math.MaxInt64)
+	if s.Types == nil && s.Enum == nil || !lowFits || !highFits || !hasOnly(s, "Types", "Enum", "MinLength", "MaxLength", "Minimum", "Maximum") {
+		return nil
+	}
+	m := &flatMember{length: [2]int{0, math.MaxInt}, low: low, high: high}
+	types := []string{"string"} // nothing else of an enum is read
+	if s.Types != nil {
+		types = s.Types.ToStrings()
+	}
+	for _, name := range types {
+		kind := map[string]string{"string": `"`, "number": "1.", "integer": "1", "boolean": "tf", "null": "n"}[name]
+		if m.kinds += kind; kind == "" {
+			return nil
+		}
+	}
+	if s.Minimum != nil || s.Maximum != nil {
+		m.kinds = strings.ReplaceAll(m.kinds, ".", "")
+	}
+	if s.Enum != nil {
+		m.kinds, m.choices = strings.Repeat(`"`, strings.Count(m.kinds, `"`)), []string{}
+		for _, v := range s.Enum.Values {
+			if choice, isText := v.(string); isText {
+				m.choices = append(m.choices, choice)
+			}
+		}
+	}
+	if s.MinLength != nil {
+		m.length[0] = *s.MinLength
+	}
+	if s.MaxLength != nil {
+		m.length[1] = *s.MaxLength
+	}
+	return m
+}
+
+func flatBound(r *big.Rat, none int64) (n int64, fits bool) {
+	if r == nil {
+		return none, true
+	}
+	return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
+}
+
+// admits reports whether a text is sure to be an object of the schema.
+func (f *flat) admits(value []byte) bool {
+	start := rawjson.SkipSpace(value, 0)
+	end, err := rawjson.Scan(value, start)
+	if err != nil || value[start] != '{' || rawjson.SkipSpace(value, end) != len(value) {
+		return false
+	}
+	seen := uint64(0)
+	for key, v := range rawjson.Members(value[start:end]) {
+		m := f.members[string(key[1:len(key)-1])]
+		switch {
+		case m == nil:
+			if !f.open || bytes.IndexByte(key, '\\') >= 0 || checkBounds(v, 1) != nil {
+				return false
+			}
+		case seen&m.bit != 0 || !m.admits(v):
+			return false
+		default:
+			seen |= m.bit
+		}
+	}
+	return seen&f.required == f.required
+}
+
+func (m *flatMember) admits(v []byte) bool {
+	c := v[0]
+	if c == '-' || c >= '0' && c <= '9' {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil { // it has a fraction, an exponent or many digits
+			return strings.Contains(m.kinds, ".") && checkNumber(v) == nil
+		}
+		return strings.Contains(m.kinds, "1") && n >= m.low && n <= m.high
+	}
+	if strings.IndexByte(m.kinds, c) < 0 {
+		return false
+	}
+	if c != '"' || m.choices == nil && m.length == [2]int{0, math.MaxInt} {
+		return true
+	}
+	text, n := v[1:len(v)-1], utf8.RuneCount(v)-2
+	return bytes.IndexByte(text, '\\') < 0 && n >= m.length[0] && n <= m.length[1] && (m.choices == nil || slices.Contains(m.choices, string(text)))
+}
