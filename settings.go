@@ -1,8 +1,9 @@
 package lathe
 
 import (
-	"math"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // ToolUseMode says whether a run may, must or must not call tools.
@@ -78,136 +79,105 @@ const (
 	OnLimitStop   OnLimit = "stop"
 )
 
-// Settings are the modes of a run. Zero fields have the default named first in their comment.
+// Settings are the modes of a run. Zero fields have the default of their tag. Each field is a setting of `tool_calling` in a
+// configuration: its comment is the text of the reference, and the tags are explained in package config.
 type Settings struct {
-	ToolUseMode         ToolUseMode   // relaxed, enforced, disabled
-	FailurePolicy       FailurePolicy // fatal, tolerated
-	ParallelToolCalls   *bool         // nil: not sent; false: calls beyond the first of a turn are answered too_many_calls
-	MaxParallel         int           // 1; above it ReadOnly calls of a turn run side by side
-	ToolChoice          ToolChoice    // auto
-	ToolChoiceEveryTurn bool          // required applies to the first turn only unless set
-	// NoFixEmptyFinal turns off fix_empty_final: if the answer is blank after at least one call, the
-	// loop asks the model for it once more.
-	NoFixEmptyFinal bool
-	// FixEmptyFinalText is the text of that request; "Please provide your final answer.".
-	FixEmptyFinalText string
-	// FixEmptyFinalKeepTools offers tools in that request, too. It is the negation of fix_empty_final_disable_tools.
-	FixEmptyFinalKeepTools bool
-	FallbackRetryCount     int            // 0; turns of a run that may be repeated without tools; relaxed only
-	Executor               Executor       // real, noop
-	OnParseError           OnParseError   // tell, retry_without_tools
-	OnLimit                OnLimit        // finish, stop
-	OversizeOutput         OversizeOutput // error, truncate
-	Repair                 Repair         // safe, off
-	ResultFormat           ResultFormat   // plain, envelope
-	CompactEnvelope        bool           // tool_result_compact_envelope
-	StrictUnknownTool      bool           // the run ends unknown_tool
+	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
+	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" or:"mode"`
+	// With `enforced`: whether a tool that failed last fails the run, or one success is enough.
+	FailurePolicy FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
+	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
+	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"` // nil: unset
+	// Calls of one turn that run side by side, where their tools only read.
+	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
+	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
+	ToolChoice ToolChoice `key:"tool_choice" default:"auto"`
+	// Tell `required` or a function in every turn instead of the first only.
+	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
+	// Ask once more when the answer after tool calls is blank.
+	NoFixEmptyFinal bool `key:"fix_empty_final" default:"true" is:"negated"`
+	// The words of that request.
+	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
+	// Send that request without tools.
+	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"`
+	// Times a turn is repeated without tools when the server says that it cannot do tools.
+	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
+	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
+	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
+	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
+	OnParseError OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
+	// At a limit: one last model call without tools, or end at once.
+	OnLimit OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
+	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
+	OversizeOutput OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
+	// Unwrap fenced and doubly encoded arguments once.
+	Repair Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
+	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
+	ResultFormat ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
+	// Leave empty members out of the envelope.
+	CompactEnvelope bool `key:"tool_result_compact_envelope" default:"false" also:"compact_envelope"`
+	// End the run when the model asks for a tool that is not there.
+	StrictUnknownTool bool `key:"strict_unknown_tool" default:"false"` // with ReasonUnknownTool
 }
 
 // DefaultFixEmptyFinalText is the default of Settings.FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// Limits bound a run. A zero field has the default in its comment. For the fields that say so,
-// a negative value means no limit.
+// Limits bound a run. A zero field has the default of its tag, and a negative value is an error where the field does not say what
+// it means. Each field is a setting of `tool_calling` in a configuration, as the fields of [Settings] are. The tag narrow says
+// where a configuration or a request can narrow the limit: in the options of a request, in `keys` and in `tools.run`.
 type Limits struct {
-	MaxIterations    int           // 8 model calls
-	MaxToolCalls     int           // 32 (max_total_tool_calls)
-	MaxDepth         int           // 1; negative: no run may start a run
-	MaxRepeatedCalls int           // 3
-	MaxUnknownTools  int           // 3 in a row
-	MaxToolArgsBytes int           // 200 000
-	MaxPayloadBytes  int           // 8 192, of a call written as text
-	MaxOutputBytes   int           // 65 536 (max_tool_output_bytes)
-	MaxJSONDepth     int           // 64
-	MaxJSONKeys      int           // 10 000 in one object
-	MaxTools         int           // 128
-	MaxToolsBytes    int           // 200 000
-	ToolTimeout      time.Duration // 30 s
-	RunTimeout       time.Duration // 15 min; negative: none
-	ApprovalTTL      time.Duration // 1 h
-	MaxTokensTotal   int64         // none
-	MaxCost          float64       // none; US dollars
+	// Model calls of one run.
+	MaxIterations int `key:"max_iterations" default:"8" range:"1.." narrow:"request keys agents" guest:"128" also:"max_turns max_steps max_rounds"`
+	// Tool calls of one run.
+	MaxToolCalls int `key:"max_total_tool_calls" default:"32" range:"1.." narrow:"request keys agents" guest:"10000" also:"max_tool_calls max_calls"`
+	// Runs that a tool may start inside a run; `0`: none.
+	MaxDepth int `key:"max_depth" default:"1" range:"0..100" zero:"-1"` // negative: none
+	// Equal calls with equal results.
+	MaxRepeatedCalls int `key:"max_repeated_calls" default:"3" range:"1.." narrow:"request"`
+	// Calls in a row to tools that are not there.
+	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.." narrow:"request"`
+	// Argument text of one call.
+	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." narrow:"request" also:"max_args_bytes max_arguments_bytes"`
+	// One call written as text.
+	MaxPayloadBytes int `key:"max_payload_bytes" default:"8KiB" is:"size" range:"1.." narrow:"request"`
+	// Output of one call.
+	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." narrow:"request" guest:"1MiB" also:"max_output_bytes"`
+	// Nesting of arguments.
+	MaxJSONDepth int `key:"max_json_depth" default:"64" range:"1..1000"`
+	// Members of one object in arguments.
+	MaxJSONKeys int `key:"max_json_keys" default:"10000" range:"1.."`
+	// Tool definitions sent.
+	MaxTools int `key:"max_tools" default:"128" range:"1.." narrow:"request"`
+	// Tool definitions sent, in bytes.
+	MaxToolsBytes int `key:"max_tools_bytes" default:"200000" is:"size" range:"1.." narrow:"request"`
+	// Time of one call; a tool may have its own.
+	ToolTimeout time.Duration `key:"tool_timeout" default:"30s" range:"1ns.." narrow:"request"`
+	// Time of one run, or `none`.
+	RunTimeout time.Duration `key:"run_timeout" default:"15m" off:"none" narrow:"request keys"` // negative: none
+	// Time in which a person may approve a call.
+	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." narrow:"request" also:"approval_timeout"`
+	// Tokens of one run, or `none`.
+	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" narrow:"request keys agents" also:"max_tokens"` // the largest number: none
+	// US dollars of one run, by `models.NAME.price`, else as model servers report it; or `none`.
+	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" narrow:"request keys agents" also:"max_cost_usd"` // 0: none
 }
 
 // WithDefaults returns l with each zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
-	def := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	def(&l.MaxIterations, 8)
-	def(&l.MaxToolCalls, 32)
-	def(&l.MaxDepth, 1)
-	def(&l.MaxRepeatedCalls, 3)
-	def(&l.MaxUnknownTools, 3)
-	def(&l.MaxToolArgsBytes, 200_000)
-	def(&l.MaxPayloadBytes, 8_192)
-	def(&l.MaxOutputBytes, 65_536)
-	def(&l.MaxJSONDepth, 64)
-	def(&l.MaxJSONKeys, 10_000)
-	def(&l.MaxTools, 128)
-	def(&l.MaxToolsBytes, 200_000)
-	if l.ToolTimeout == 0 {
-		l.ToolTimeout = 30 * time.Second
-	}
-	if l.RunTimeout == 0 {
-		l.RunTimeout = 15 * time.Minute
-	}
-	if l.ApprovalTTL == 0 {
-		l.ApprovalTTL = time.Hour
-	}
-	if l.MaxTokensTotal == 0 {
-		l.MaxTokensTotal = math.MaxInt64
-	}
+	setting.Fill(&l)
 	return l
 }
 
 // Narrow returns l with its zero fields replaced by their defaults, and each limit replaced by that of by where by is stricter.
-// A zero or negative field of by has no effect, nor has one that is wider than that of l: above is the key of the first such
-// limit, or "". MaxDepth, MaxJSONDepth and MaxJSONKeys of by are ignored.
+// A zero field of by has no effect, nor a negative one, but for MaxDepth, nor one that is wider than that of l: above is the key
+// of the first such limit, or "".
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
-	if by == (Limits{}) { // nearly always
-		return out, ""
-	}
-	for _, f := range []struct {
-		key   string
-		wider bool
-	}{
-		{"max_iterations", lower(&out.MaxIterations, by.MaxIterations)},
-		{"max_total_tool_calls", lower(&out.MaxToolCalls, by.MaxToolCalls)},
-		{"max_repeated_calls", lower(&out.MaxRepeatedCalls, by.MaxRepeatedCalls)},
-		{"max_unknown_tools", lower(&out.MaxUnknownTools, by.MaxUnknownTools)},
-		{"max_tool_args_bytes", lower(&out.MaxToolArgsBytes, by.MaxToolArgsBytes)},
-		{"max_payload_bytes", lower(&out.MaxPayloadBytes, by.MaxPayloadBytes)},
-		{"max_tool_output_bytes", lower(&out.MaxOutputBytes, by.MaxOutputBytes)},
-		{"max_tools", lower(&out.MaxTools, by.MaxTools)},
-		{"max_tools_bytes", lower(&out.MaxToolsBytes, by.MaxToolsBytes)},
-		{"tool_timeout", lower(&out.ToolTimeout, by.ToolTimeout)},
-		{"run_timeout", lower(&out.RunTimeout, by.RunTimeout)},
-		{"approval_ttl", lower(&out.ApprovalTTL, by.ApprovalTTL)},
-		{"max_tokens_total", lower(&out.MaxTokensTotal, by.MaxTokensTotal)},
-		{"max_cost", lower(&out.MaxCost, by.MaxCost)},
-	} {
-		if f.wider && above == "" {
-			above = f.key
-		}
+	if by != (Limits{}) { // seldom
+		above = setting.Narrow(&out, &by)
 	}
 	return out, above
-}
-
-// lower sets *have to want where that is less, and reports whether want is more. A want of zero or below is no limit, and
-// so is a *have of zero or below.
-func lower[T int | int64 | float64 | time.Duration](have *T, want T) (above bool) {
-	switch {
-	case want <= 0:
-		return false
-	case *have <= 0 || want < *have:
-		*have = want
-		return false
-	}
-	return want > *have
 }
 
 // Reason says why a run ended or was parked. Reasons are part of the contract.

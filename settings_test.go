@@ -13,8 +13,60 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/reflecttest"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
+// Each field of Limits and Settings is a row of the table that configurations, requests, metrics and guests read.
+func TestEachLimitAndSettingIsARow(t *testing.T) {
+	t.Parallel()
+	for of, keys := range map[reflect.Type][]string{
+		reflect.TypeFor[lathe.Limits]():   setting.Keys[lathe.Limits](),
+		reflect.TypeFor[lathe.Settings](): setting.Keys[lathe.Settings](),
+	} {
+		seen := map[string]bool{}
+		for f := range of.Fields() {
+			key := f.Tag.Get("key")
+			if key == "" || seen[key] || !slices.Contains(keys, key) {
+				t.Errorf("%s.%s has no key of its own: %q", of.Name(), f.Name, key)
+			}
+			if _, ok := f.Tag.Lookup("default"); !ok {
+				t.Errorf("%s.%s has no default", of.Name(), f.Name)
+			}
+			seen[key] = true
+		}
+	}
+	for _, r := range setting.Rows[lathe.Limits]() {
+		for _, place := range strings.Fields(r.Tag.Get("narrow")) {
+			if !slices.Contains([]string{"request", "keys", "agents"}, place) {
+				t.Errorf("%s can be narrowed in %q, which is no place", r.Key, place)
+			}
+		}
+		if kind := r.In(&lathe.Limits{}).Kind(); r.Guest > 0 && kind != reflect.Int && kind != reflect.Int64 {
+			t.Errorf("%s: a guest can set only numbers", r.Key)
+		}
+	}
+}
+
+// The vocabulary of a setting is the constants of its type, the default first.
+func TestWordsOfSettingsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	for _, r := range setting.Rows[lathe.Settings]() {
+		if r.Words == nil {
+			continue
+		}
+		of := r.In(&lathe.Settings{}).Type().Name()
+		if got := constants(t, "settings.go", of); !slices.Equal(got, r.Words) || got[0] != r.Tag.Get("default") {
+			t.Errorf("%s: the words are %q with the default %q, and the constants of %s %q", r.Key, r.Words, r.Tag.Get("default"), of, got)
+		}
+	}
+	filled := lathe.Settings{}
+	setting.Fill(&filled)
+	if filled.FixEmptyFinalText != lathe.DefaultFixEmptyFinalText {
+		t.Errorf("fix_empty_final_user_text: the default is %q, and DefaultFixEmptyFinalText %q", filled.FixEmptyFinalText, lathe.DefaultFixEmptyFinalText)
+	}
+}
+
+// The defaults that the contract fixes.
 func TestLimitsDefaults(t *testing.T) {
 	t.Parallel()
 	want := lathe.Limits{
@@ -23,23 +75,88 @@ func TestLimitsDefaults(t *testing.T) {
 		MaxTools: 128, MaxToolsBytes: 200_000, ToolTimeout: 30 * time.Second, RunTimeout: 15 * time.Minute,
 		ApprovalTTL: time.Hour, MaxTokensTotal: math.MaxInt64,
 	}
-	if diff := cmp.Diff(want, lathe.Limits{}.WithDefaults()); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
+	got := lathe.Limits{}.WithDefaults()
+	for _, r := range setting.Rows[lathe.Limits]() {
+		w, g := r.In(&want), r.In(&got)
+		if !w.IsZero() && !w.Equal(g) || g.IsZero() && r.Tag.Get("default") != "none" {
+			t.Errorf("%s: the default is %v, want %v", r.Key, g, w)
+		}
 	}
 	// What is set stays, whatever the field: a default must not be written over a choice.
 	for _, n := range []int64{-1, 1, 7} {
 		var set lathe.Limits
-		v := reflect.ValueOf(&set).Elem()
-		for i := range v.NumField() {
-			if f := v.Field(i); f.Kind() == reflect.Float64 {
-				f.SetFloat(float64(n))
-			} else {
-				f.SetInt(n)
-			}
+		for _, r := range setting.Rows[lathe.Limits]() {
+			put(r.In(&set), n)
 		}
 		if diff := cmp.Diff(set, set.WithDefaults()); diff != "" {
 			t.Errorf("all fields %d (-want +got):\n%s", n, diff)
 		}
+	}
+}
+
+// put sets a number.
+func put(f reflect.Value, n int64) {
+	if f.Kind() == reflect.Float64 {
+		f.SetFloat(float64(n))
+	} else {
+		f.SetInt(n)
+	}
+}
+
+// Each limit narrows: the stricter value holds, a wider one is reported and has no effect, and what is not set says nothing.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	for _, r := range setting.Rows[lathe.Limits]() {
+		for _, tt := range []struct{ have, by, want int64 }{{7, 3, 3}, {7, 7, 7}, {7, 9, 7}, {7, 0, 7}} {
+			var have, by lathe.Limits
+			put(r.In(&have), tt.have)
+			put(r.In(&by), tt.by)
+			got, above := have.Narrow(by)
+			want := lathe.Limits{}
+			put(r.In(&want), tt.want)
+			wantAbove := ""
+			if tt.by > tt.have {
+				wantAbove = r.Key
+			}
+			if got != want.WithDefaults() || above != wantAbove {
+				t.Errorf("%s: %d by %d is %v, above %q", r.Key, tt.have, tt.by, r.In(&got), above)
+			}
+		}
+		var have, by lathe.Limits
+		put(r.In(&by), 3)
+		wide := lathe.Limits{}.WithDefaults()
+		if got, _ := have.Narrow(by); r.In(&wide).CanInt() && r.In(&got).Int() != min(3, r.In(&wide).Int()) || !r.In(&wide).CanInt() && !r.In(&got).Equal(r.In(&by)) {
+			t.Errorf("%s: the default by 3 is %v", r.Key, r.In(&got))
+		}
+		// A value below 0 is no limit, but for max_depth, where it is the strictest.
+		put(r.In(&have), 7)
+		put(r.In(&by), -1)
+		got, above := have.Narrow(by)
+		if n := r.In(&got); above != "" || r.ZeroIsLess != (n.CanInt() && n.Int() == -1) {
+			t.Errorf("%s: 7 by -1 is %v, above %q", r.Key, n, above)
+		}
+		put(r.In(&have), -1)
+		put(r.In(&by), 3)
+		got, above = have.Narrow(by)
+		if n := r.In(&got); r.ZeroIsLess != (above == r.Key) || r.ZeroIsLess != (n.CanInt() && n.Int() == -1) {
+			t.Errorf("%s: -1 by 3 is %v, above %q", r.Key, n, above)
+		}
+	}
+}
+
+// A limit below 0 is an error with its key, if it does not mean something.
+func TestNegativeLimits(t *testing.T) {
+	t.Parallel()
+	for _, r := range setting.Rows[lathe.Limits]() {
+		var l lathe.Limits
+		put(r.In(&l), -1)
+		err := setting.Check(&l)
+		if allowed := r.Key == "max_depth" || r.Key == "run_timeout"; allowed != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), r.Key+": ") {
+			t.Errorf("%s below 0: %v", r.Key, err)
+		}
+	}
+	if err := setting.Check(&lathe.Limits{MaxCost: math.NaN()}); err == nil {
+		t.Error("max_cost may be NaN")
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 			in.Run.RunID = e.NewRunID() // the event of the call names it
 			return e.Run(ctx, l, in, nil)
 		}
-		t, err := agenttool.New(name, c.Description, start, &agenttool.Options{Instructions: c.Instructions, Tools: c.Tools, Limits: c.Limits(),
+		t, err := agenttool.New(name, c.Description, start, &agenttool.Options{Instructions: c.Instructions, Tools: c.Tools, Limits: c.Limits,
 			Effect: c.Effect, Timeout: c.Timeout, Target: c.Model})
 		if err != nil {
 			return nil, invalidConfig(fmt.Errorf("tools.run.%s: %w", name, Cause(err)))

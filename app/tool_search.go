@@ -55,7 +55,7 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		_, allow := cfg.Grants(name)
-		limits, _ := cfg.Limits().Narrow(cfg.Keys[name].Limits())
+		limits, _ := cfg.Limits().Narrow(cfg.Keys[name].Limits)
 		settings := cfg.Settings()
 		run := &lathe.RunInfo{Principal: name, Profile: name}
 		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {

@@ -23,20 +23,8 @@ type Agent struct {
 	Effect lathe.Effect `key:"effect" default:"writes" also:"effects"`
 	// Time of one call.
 	Timeout time.Duration `key:"timeout" default:"5m" range:"1ns.."`
-	// Model calls of one call of the agent, where that is less than in `tool_calling`.
-	MaxIterations int `key:"max_iterations" default:"0" range:"0.."`
-	// Tool calls of one call of the agent, where that is less than the calling run has left.
-	MaxToolCalls int `key:"max_total_tool_calls" default:"0" range:"0.." also:"max_tool_calls"`
-	// Tokens of one call of the agent, likewise.
-	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"`
-	// US dollars of one call of the agent, likewise.
-	MaxCost float64 `key:"max_cost" default:"none" is:"dollars"`
-}
-
-// Limits returns the limits of the runs of the agent. They narrow those of the run that calls it: fields that are not
-// above 0 say nothing.
-func (a *Agent) Limits() lathe.Limits {
-	return lathe.Limits{MaxIterations: a.MaxIterations, MaxToolCalls: a.MaxToolCalls, MaxTokensTotal: a.MaxTokensTotal, MaxCost: a.MaxCost}
+	// Limits narrow those of the run that calls the agent: fields that are not above 0 say nothing.
+	lathe.Limits `key:",inline" narrow:"agents" note:"It can only lower what the calling run has left."`
 }
 
 // checkAgents reports what agents lack.

@@ -152,82 +152,14 @@ type Model struct {
 // ToolCalling holds the settings and limits of runs.
 type ToolCalling struct {
 	// Whether runs may use tools; `false` is `tool_use_mode: disabled` for all.
-	Enabled bool `key:"enabled" default:"true"`
-	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
-	ToolUseMode lathe.ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" or:"mode"`
-	// With `enforced`: whether a tool that failed last fails the run, or one success is enough.
-	FailurePolicy lathe.FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
-	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
-	ToolChoice lathe.ToolChoice `key:"tool_choice" default:"auto"`
-	// Tell `required` or a function in every turn instead of the first only.
-	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
-	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
-	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"`
-	// Calls of one turn that run side by side, where their tools only read.
-	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
-	// Ask once more when the answer after tool calls is blank.
-	FixEmptyFinal bool `key:"fix_empty_final" default:"true"`
-	// The words of that request.
-	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."`
-	// Send that request without tools.
-	FixEmptyFinalDisableTools bool `key:"fix_empty_final_disable_tools" default:"true"`
-	// Times a turn is repeated without tools when the server says that it cannot do tools.
-	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"`
-	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
-	Executor lathe.Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
-	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
-	OnParseError lathe.OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
-	// At a limit: one last model call without tools, or end at once.
-	OnLimit lathe.OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
-	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
-	OversizeOutput lathe.OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
-	// Unwrap fenced and doubly encoded arguments once.
-	Repair lathe.Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
-	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
-	ResultFormat lathe.ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
-	// Leave empty members out of the envelope.
-	CompactEnvelope bool `key:"tool_result_compact_envelope" default:"false" also:"compact_envelope"`
-	// End the run when the model asks for a tool that is not there.
-	StrictUnknownTool bool `key:"strict_unknown_tool" default:"false"`
+	Enabled        bool `key:"enabled" default:"true"`
+	lathe.Settings `key:",inline"`
 	// Read the short form `<tool:NAME>{…}` as a call.
 	AllowDeprecatedSyntax bool `key:"allow_deprecated_syntax" default:"false"`
 	// Show the text of calls that could not be read as a part of the answer.
 	ShowUnreadableCalls bool      `key:"show_unreadable_calls" default:"false"`
 	Retention           Retention `key:"retention"`
-	// Model calls of one run.
-	MaxIterations int `key:"max_iterations" default:"8" range:"1.." also:"max_turns max_steps max_rounds"`
-	// Tool calls of one run.
-	MaxToolCalls int `key:"max_total_tool_calls" default:"32" range:"1.." also:"max_tool_calls max_calls"`
-	// Runs that a tool may start inside a run; `0`: none.
-	MaxDepth int `key:"max_depth" default:"1" range:"0..100"`
-	// Equal calls with equal results.
-	MaxRepeatedCalls int `key:"max_repeated_calls" default:"3" range:"1.."`
-	// Calls in a row to tools that are not there.
-	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.."`
-	// Argument text of one call.
-	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." also:"max_args_bytes max_arguments_bytes"`
-	// One call written as text.
-	MaxPayloadBytes int `key:"max_payload_bytes" default:"8KiB" is:"size" range:"1.."`
-	// Output of one call.
-	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." also:"max_output_bytes"`
-	// Nesting of arguments.
-	MaxJSONDepth int `key:"max_json_depth" default:"64" range:"1..1000"`
-	// Members of one object in arguments.
-	MaxJSONKeys int `key:"max_json_keys" default:"10000" range:"1.."`
-	// Tool definitions sent.
-	MaxTools int `key:"max_tools" default:"128" range:"1.."`
-	// Tool definitions sent, in bytes.
-	MaxToolsBytes int `key:"max_tools_bytes" default:"200000" is:"size" range:"1.."`
-	// Time of one call; a tool may have its own.
-	ToolTimeout time.Duration `key:"tool_timeout" default:"30s" range:"1ns.."`
-	// Time of one run, or `none`.
-	RunTimeout time.Duration `key:"run_timeout" default:"15m" off:"none"` // negative: none
-	// Time in which a person may approve a call.
-	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." also:"approval_timeout"`
-	// Tokens of one run, or `none`.
-	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"` // the largest number: no bound
-	// US dollars of one run, by `models.NAME.price`, else as model servers report it; or `none`.
-	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" also:"max_cost_usd"` // 0: no bound
+	lathe.Limits        `key:",inline"`
 }
 
 // Retention says what a session's history keeps of tool results after a run.
@@ -298,37 +230,15 @@ type Sim struct {
 
 // Settings returns the settings of runs. Without tool_calling.enabled no tools are used.
 func (c *Config) Settings() lathe.Settings {
-	t := &c.ToolCalling
-	s := lathe.Settings{
-		ToolUseMode: t.ToolUseMode, FailurePolicy: t.FailurePolicy, ParallelToolCalls: t.ParallelToolCalls, MaxParallel: t.MaxParallel,
-		ToolChoice: t.ToolChoice, ToolChoiceEveryTurn: t.ToolChoiceEveryTurn,
-		NoFixEmptyFinal: !t.FixEmptyFinal, FixEmptyFinalText: t.FixEmptyFinalText, FixEmptyFinalKeepTools: !t.FixEmptyFinalDisableTools,
-		FallbackRetryCount: t.FallbackRetryCount, Executor: t.Executor, OnParseError: t.OnParseError, OnLimit: t.OnLimit,
-		OversizeOutput: t.OversizeOutput, Repair: t.Repair, ResultFormat: t.ResultFormat, CompactEnvelope: t.CompactEnvelope,
-		StrictUnknownTool: t.StrictUnknownTool,
-	}
-	if !t.Enabled {
+	s := c.ToolCalling.Settings
+	if !c.ToolCalling.Enabled {
 		s.ToolUseMode = lathe.ModeDisabled
 	}
 	return s
 }
 
 // Limits returns the limits of runs.
-func (c *Config) Limits() lathe.Limits {
-	t := &c.ToolCalling
-	l := lathe.Limits{
-		MaxIterations: t.MaxIterations, MaxToolCalls: t.MaxToolCalls, MaxDepth: t.MaxDepth,
-		MaxRepeatedCalls: t.MaxRepeatedCalls, MaxUnknownTools: t.MaxUnknownTools,
-		MaxToolArgsBytes: t.MaxToolArgsBytes, MaxPayloadBytes: t.MaxPayloadBytes, MaxOutputBytes: t.MaxOutputBytes,
-		MaxJSONDepth: t.MaxJSONDepth, MaxJSONKeys: t.MaxJSONKeys, MaxTools: t.MaxTools, MaxToolsBytes: t.MaxToolsBytes,
-		ToolTimeout: t.ToolTimeout, RunTimeout: t.RunTimeout, ApprovalTTL: t.ApprovalTTL,
-		MaxTokensTotal: t.MaxTokensTotal, MaxCost: t.MaxCost,
-	}
-	if t.MaxDepth == 0 {
-		l.MaxDepth = -1 // in lathe.Limits 0 is the default
-	}
-	return l
-}
+func (c *Config) Limits() lathe.Limits { return c.ToolCalling.Limits }
 
 // SimModel is the model that answers where none is configured.
 const SimModel = "sim/demo"

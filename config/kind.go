@@ -115,8 +115,9 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	}
 	switch t.Kind() {
 	case reflect.Bool:
+		negated := is == "negated"
 		return newVocabulary("true=yes,on,1 false=no,off,0").kind(
-			func(s string) any { return s == "true" }, func(v reflect.Value) string { return strconv.FormatBool(v.Bool()) })
+			func(s string) any { return (s == "true") != negated }, func(v reflect.Value) string { return strconv.FormatBool(v.Bool() != negated) })
 	case reflect.String:
 		if of := tag.Get("of"); of != "" {
 			v := newVocabulary(of)

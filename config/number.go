@@ -38,6 +38,16 @@ func numberKind(tag reflect.StructTag, off string) *kind {
 	}
 	lowest, most := bounds(tag, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, maxCount)
 	k.parse = func(s string) (any, error) { return number(s, lowest, most) }
+	if tag.Get("zero") != "" {
+		k.text = func(v reflect.Value) string { return strconv.FormatInt(max(v.Int(), 0), 10) }
+		k.parse = func(s string) (any, error) {
+			n, err := number(s, lowest, most)
+			if n == 0 {
+				n = -1
+			}
+			return n, err
+		}
+	}
 	return k
 }
 

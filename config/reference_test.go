@@ -67,7 +67,7 @@ func reference(comments map[string]string) string {
 			def = "`" + def + "`"
 		}
 		escape := strings.NewReplacer("|", `\|`)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.path, def, escape.Replace(s.kind.what), escape.Replace(comments[s.field]))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.path, def, escape.Replace(s.kind.what), escape.Replace(s.text(comments)))
 	}
 	return b.String()
 }
@@ -80,6 +80,7 @@ func fieldComments(t *testing.T) (map[string]string, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "../settings.go") // lathe.Settings and lathe.Limits
 	byField, text := map[string]string{}, ""
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -99,7 +100,7 @@ func fieldComments(t *testing.T) (map[string]string, string) {
 				return true
 			}
 			for _, f := range fields.Fields.List {
-				if f.Tag == nil || f.Doc == nil || !strings.Contains(f.Tag.Value, "key:") {
+				if f.Tag == nil || f.Doc == nil || len(f.Names) == 0 || !strings.Contains(f.Tag.Value, "key:") {
 					continue
 				}
 				name := spec.Name.Name + "." + f.Names[0].Name
@@ -117,7 +118,7 @@ func TestReferenceIsWritten(t *testing.T) {
 	t.Parallel()
 	comments, text := fieldComments(t)
 	for _, s := range flat(settingsOf(reflect.TypeFor[Config]())) {
-		if doc := comments[s.field]; doc == "" || !strings.HasSuffix(doc, ".") {
+		if doc := s.text(comments); doc == "" || !strings.HasSuffix(doc, ".") {
 			t.Errorf("%s: the comment before the field %s is its text in the reference; it ends with a full stop: %q", s.path, s.field, doc)
 		}
 	}

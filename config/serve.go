@@ -145,25 +145,11 @@ type APIKey struct {
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.
 	Concurrency int `key:"concurrency" default:"0" range:"0.." also:"max_concurrent"`
-	// Model calls of one run, where that is less than in `tool_calling`.
-	MaxIterations int `key:"max_iterations" default:"0" range:"0.."`
-	// Tool calls of one run, likewise.
-	MaxToolCalls int `key:"max_total_tool_calls" default:"0" range:"0.." also:"max_tool_calls"`
-	// Time of one run, likewise.
-	RunTimeout time.Duration `key:"run_timeout" default:"none" off:"none"`
-	// Tokens of one run, likewise.
-	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"`
-	// US dollars of one run, likewise.
-	MaxCost float64 `key:"max_cost" default:"none" is:"dollars"`
+	// Limits narrow those of tool_calling: fields that are not above 0 say nothing.
+	lathe.Limits `key:",inline" narrow:"keys" note:"It can only lower that of tool_calling."`
 	// Group of the key, whose budget it shares. Default: none.
 	Group  string    `key:"group" is:"word" also:"team"`
 	Budget KeyBudget `key:"budget" also:"quota"`
-}
-
-// Limits returns the limits of runs of the key. They narrow those of tool_calling: fields that are not above 0 say nothing.
-func (k *APIKey) Limits() lathe.Limits {
-	return lathe.Limits{MaxIterations: k.MaxIterations, MaxToolCalls: k.MaxToolCalls, RunTimeout: k.RunTimeout,
-		MaxTokensTotal: k.MaxTokensTotal, MaxCost: k.MaxCost}
 }
 
 // isStore refuses a password that stands in the file.

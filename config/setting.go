@@ -12,15 +12,21 @@ import (
 // field. The comment before the field is its text in docs/config.md and in the help of flags. Its tags are:
 //
 //	key      name of the setting; a dot begins a section; ",inline": the settings of the struct stand in
-//	         the section of the field; "-": no setting
+//	         the section of the field; "-": no setting. lathe.Settings and lathe.Limits have such fields, too
 //	or       second name that is read as well and documented nowhere
 //	default  default as one would write it; none: the zero value of the field. On a struct:
 //	         "KEY=VALUE", the default of one of its settings there
 //	is       what the text must be, if the type of the field does not say it: see textChecks,
-//	         nameChecks and refChecks; "size", "dollars" and "rate" of numbers
+//	         nameChecks and refChecks; "size", "dollars" and "rate" of numbers; "negated" of a bool that
+//	         holds the opposite of the setting
 //	of       words of a closed vocabulary; after "=", what people write instead of the word
 //	range    lowest and highest number, size or duration: "1..20", "1s.."
 //	off      word that turns a bound off
+//	zero     what a field holds whose setting is 0, if 0 in the field means the default: "-1"
+//	narrow   of a limit: the places where it can be narrowed: "request", "keys", "agents". On a struct
+//	         of limits: the place that it is, which has those limits alone, and none of them is set
+//	note     on a struct: what is true of all its settings, for the reference
+//	guest    of a limit: the highest value that a WebAssembly guest may set
 //	names    of a map: what the names of its entries must be, as in nameChecks
 //	per      of a map: what a name is, or "NAME to VALUE", for the reference and errors
 //	unset    of a list: "all", if nil grants everything and ["*"] is read as nil; "omit", if
@@ -30,6 +36,7 @@ type setting struct {
 	path  string // from the struct that was asked for its settings: "retention.mode"
 	or    string // likewise; "": none
 	field string // "Retention.Mode", where its comment is found
+	note  string // follows the comment
 	index []int
 	def   string
 	also  []string
@@ -45,8 +52,13 @@ type row struct {
 // last returns the last word of the path.
 func (s *setting) last() string { return s.path[strings.LastIndexByte(s.path, '.')+1:] }
 
-// doc returns the comment of the field, in one line.
-func (s *setting) doc() string { return comments()[s.field] }
+// doc returns the text of the setting, in one line.
+func (s *setting) doc() string { return s.text(comments()) }
+
+// text returns the comment of the field and what follows it.
+func (s *setting) text(comments map[string]string) string {
+	return strings.TrimSpace(comments[s.field] + " " + s.note)
+}
 
 //go:embed comments.txt
 var commentText string
@@ -74,9 +86,10 @@ func settingsOf(t reflect.Type) []*setting {
 	return list
 }
 
-// appendSettings appends the settings of a struct whose keys begin with prefix. override is "KEY=VALUE",
-// the default of one of them.
-func appendSettings(dst []*setting, t reflect.Type, prefix, override string, index []int) []*setting {
+// appendSettings appends the settings of a struct whose keys begin with prefix. The tag default of within, the field of the
+// struct, is "KEY=VALUE", the default of one of them.
+func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflect.StructTag, index []int) []*setting {
+	place := within.Get("narrow")
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, ok := f.Tag.Lookup("key")
@@ -89,13 +102,20 @@ func appendSettings(dst []*setting, t reflect.Type, prefix, override string, ind
 			if name == ",inline" {
 				section = prefix
 			}
-			dst = appendSettings(dst, f.Type, section, def, at)
+			dst = appendSettings(dst, f.Type, section, f.Tag, at)
 			continue
 		}
-		if key, value, _ := strings.Cut(override, "="); key == name {
+		if key, value, _ := strings.Cut(within.Get("default"), "="); key == name {
 			def = value
 		}
-		s := &setting{path: prefix + name, field: t.Name() + "." + f.Name, index: at, def: def, kind: kindOf(f.Type, f.Tag, def)}
+		tag := f.Tag
+		if place != "" {
+			if !slices.Contains(strings.Fields(tag.Get("narrow")), place) {
+				continue
+			}
+			tag, def = narrowing(f.Type, tag)
+		}
+		s := &setting{path: prefix + name, field: t.Name() + "." + f.Name, note: within.Get("note"), index: at, def: def, kind: kindOf(f.Type, tag, def)}
 		if or := f.Tag.Get("or"); or != "" {
 			s.or = prefix + or
 		}
@@ -103,6 +123,14 @@ func appendSettings(dst []*setting, t reflect.Type, prefix, override string, ind
 		dst = append(dst, s)
 	}
 	return dst
+}
+
+// narrowing returns the tag and the default of a limit where it may be left unset.
+func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string) {
+	if t.Kind() == reflect.Int {
+		return `range:"0.." ` + tag, "0"
+	}
+	return `off:"none" ` + tag, "none"
 }
 
 // rowsOf returns the settings of the struct that v points to.

@@ -54,7 +54,7 @@ type Options struct {
 	Rand func() uint64
 }
 
-const defaultMaxPayloadBytes = 8192
+var defaultMaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxPayloadBytes
 
 // A Dialect is one format of tool calls in text, with its parser and its encoder.
 // Its methods may be called from several goroutines at once.

@@ -63,7 +63,7 @@ func TestGuestSumsWithAutoToolCall(t *testing.T) {
 	if want := string(usageJSON(usage)); r.metrics != want || usage.InputTokens == 0 || r.Sends != 1 || r.Usage != usage {
 		t.Errorf("metrics %s, want %s; %d sends, %+v", r.metrics, want, r.Sends, r.Usage)
 	}
-	if req := w.requests[0]; req.Model != "gpt-4o-mini" || req.MaxIterations != 4 || req.MaxToolCalls != 4 || !strings.HasPrefix(req.Run.SessionID, "guest_") {
+	if req := w.requests[0]; req.Model != "gpt-4o-mini" || req.Limits.MaxIterations != 4 || req.Limits.MaxToolCalls != 4 || !strings.HasPrefix(req.Run.SessionID, "guest_") {
 		t.Errorf("request: %+v", req)
 	}
 }

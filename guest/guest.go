@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/internal/wasmrt"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -123,8 +125,8 @@ type RunOptions struct {
 	// Principal and Labels name the program's owner in its runs.
 	Principal string
 	Labels    map[string]string
-	// Defaults are the values of a session that sets none, and Caps the maximum that it may set,
-	// of MaxIterations, MaxToolCalls and MaxOutputBytes. Zero fields: 8, 32, 64 KiB; and 128, 10 000, 1 MiB.
+	// Defaults are the values of a session that sets none, and Caps the maximum that it may set, of the limits with the tag
+	// guest: MaxIterations, MaxToolCalls and MaxOutputBytes. Zero fields: the default of the limit, and the value of the tag.
 	Defaults, Caps lathe.Limits
 	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may set it itself.
 	StrictUnknownTool bool
@@ -244,19 +246,22 @@ func (p *program) end(ctx context.Context, err error) {
 }
 
 // outputBytes returns the limit of a function's output in the session.
-func (p *program) outputBytes(s *session) int {
-	return p.limit(s.params.outputBytes, p.opts.Defaults.MaxOutputBytes, defaultOutputBytes, p.opts.Caps.MaxOutputBytes, mostOutputBytes)
-}
+func (p *program) outputBytes(s *session) int { return p.limitsOf(s).MaxOutputBytes }
 
-// limit returns the session's value, or the default, at most the cap.
-func (p *program) limit(own *int, standard, other, most, otherMost int) int {
-	if standard == 0 {
-		standard = other
+// limitsOf returns the limits that a guest may set, each the session's own value, or the default, at most the cap.
+func (p *program) limitsOf(s *session) (l lathe.Limits) {
+	defaults := p.opts.Defaults.WithDefaults()
+	for _, r := range setting.Rows[lathe.Limits]() {
+		if r.Guest == 0 {
+			continue
+		}
+		n, own := s.params.limits[r.Key]
+		if !own {
+			n = r.In(&defaults).Int()
+		}
+		r.In(&l).SetInt(min(n, cmp.Or(r.In(&p.opts.Caps).Int(), r.Guest)))
 	}
-	if most == 0 {
-		most = otherMost
-	}
-	return min(valueOr(own, standard), most)
+	return l
 }
 
 // reserve reserves n bytes of the total that all sessions may hold, and reports whether they were available.

@@ -33,13 +33,14 @@ type Request struct {
 	Tools  []lathe.Tool
 	Offers []*lathe.ToolSpec
 	MCP    *MCP // nil: the session uses no tools of MCP servers
-	// MaxIterations, MaxToolCalls and MaxOutputBytes are the limits of this run, each at least 1.
-	MaxIterations, MaxToolCalls, MaxOutputBytes int
-	Timeout                                     time.Duration // 0: the host's
-	StrictUnknownTool                           bool
-	ToolChoice                                  lathe.ToolChoice
-	ParallelToolCalls                           *bool
-	ResponseFormat                              json.RawMessage
+	// Limits are those of this run that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The
+	// others are the host's.
+	Limits            lathe.Limits
+	Timeout           time.Duration // 0: the host's
+	StrictUnknownTool bool
+	ToolChoice        lathe.ToolChoice
+	ParallelToolCalls *bool
+	ResponseFormat    json.RawMessage
 	// Overrides are the parameters for the model, unchanged, sorted by name.
 	Overrides []lathe.Member
 }

@@ -47,12 +47,7 @@ func (l *Limits) runtime() *wasmrt.Limits {
 		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, NewFiles: l.NewFiles}
 }
 
-// The maximum that a session may set, and the default.
 const (
-	mostIterations, defaultIterations   = 128, 8
-	mostToolCalls, defaultToolCalls     = 10_000, 32
-	mostOutputBytes, defaultOutputBytes = 1 << 20, 64 << 10
-
 	maxLog         = 16 << 10 // one log call
 	maxCallBytes   = 16 << 20 // one text that a guest passes
 	firstFD        = 1000

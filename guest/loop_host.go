@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -136,7 +137,11 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	if req.ParallelToolCalls != nil {
 		settings.ParallelToolCalls = req.ParallelToolCalls
 	}
-	limits.MaxIterations, limits.MaxToolCalls, limits.MaxOutputBytes = req.MaxIterations, req.MaxToolCalls, req.MaxOutputBytes
+	for _, r := range setting.Rows[lathe.Limits]() {
+		if r.Guest > 0 {
+			r.In(&limits).Set(r.In(&req.Limits))
+		}
+	}
 	if full := limits.WithDefaults(); req.Timeout > 0 && (full.RunTimeout < 0 || req.Timeout < full.RunTimeout) {
 		limits.RunTimeout = req.Timeout
 	}

@@ -44,7 +44,7 @@ func newSet(t testing.TB, tools ...lathe.Tool) *tool.Set {
 
 // autoSend is a send that executes calls.
 func autoSend(functions ...lathe.Tool) *guest.Request {
-	return &guest.Request{Messages: []lathe.Message{lathe.User("go")}, Auto: true, Tools: functions, MaxIterations: 4, MaxToolCalls: 4, MaxOutputBytes: 1 << 10}
+	return &guest.Request{Messages: []lathe.Message{lathe.User("go")}, Auto: true, Tools: functions, Limits: lathe.Limits{MaxIterations: 4, MaxToolCalls: 4, MaxOutputBytes: 1 << 10}}
 }
 
 // A program outside the module runs a guest with a model, tools and a policy of its own: the guest's function is

@@ -12,19 +12,20 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // params are the parameters of a session. The pointers are nil where the guest has not set them.
 type params struct {
-	model                      string
-	arenaPtr, arenaLen         uint32
-	outputBytes, calls, rounds *int
-	timeout                    time.Duration
-	strict                     bool
-	choice                     lathe.ToolChoice
-	parallel                   *bool
-	responseFormat             json.RawMessage
-	forward                    map[string]json.RawMessage // the model's
+	model              string
+	arenaPtr, arenaLen uint32
+	limits             map[string]int64 // by key, at most Row.Guest
+	timeout            time.Duration
+	strict             bool
+	choice             lathe.ToolChoice
+	parallel           *bool
+	responseFormat     json.RawMessage
+	forward            map[string]json.RawMessage // the model's
 }
 
 // The names of the parameters that are read here.
@@ -32,7 +33,6 @@ const (
 	keyModel      = "model"
 	keyArenaPtr   = "tool_arena_ptr"
 	keyArenaLen   = "tool_arena_len"
-	keyOutput     = "max_tool_output_bytes"
 	keyCalls      = "max_total_tool_calls"
 	keyCallsAlias = "max_tool_calls"
 	keyRounds     = "max_iterations"
@@ -72,7 +72,13 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 	if strings.HasPrefix(key, mcpPrefix) {
 		return s.setMCP(key, value, policy)
 	}
+	if key == keyCallsAlias {
+		key = keyCalls
+	}
 	p := &s.params
+	if r := setting.Find[lathe.Limits](key); r != nil && r.Guest > 0 {
+		return p.setLimit(r, value)
+	}
 	null := string(value) == "null"
 	switch key {
 	case keyModel:
@@ -85,20 +91,14 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 		return setWord(&p.arenaPtr, value)
 	case keyArenaLen:
 		return setWord(&p.arenaLen, value)
-	case keyOutput:
-		return setCapped(&p.outputBytes, value, mostOutputBytes)
-	case keyCalls, keyCallsAlias:
-		return setCapped(&p.calls, value, mostToolCalls)
-	case keyRounds:
-		return setCapped(&p.rounds, value, mostIterations)
 	case keyTimeout:
-		var ms *int
-		if rc := setCapped(&ms, value, math.MaxInt32); rc != 0 {
-			return rc
-		}
 		p.timeout = 0
-		if ms != nil {
-			p.timeout = max(time.Duration(*ms)*time.Millisecond, 1) // 0 ms are over at once
+		if !null {
+			ms, err := strconv.ParseUint(string(value), 10, 64)
+			if err != nil {
+				return -einval
+			}
+			p.timeout = max(time.Duration(min(ms, math.MaxInt32))*time.Millisecond, 1) // 0 ms are over at once
 		}
 	case keyStrict:
 		var strict *bool
@@ -188,17 +188,19 @@ func setWord(to *uint32, value []byte) int32 {
 	return 0
 }
 
-func setCapped(to **int, value []byte, most int) int32 {
+func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 	if string(value) == "null" {
-		*to = nil
+		delete(p.limits, r.Key)
 		return 0
 	}
 	n, err := strconv.ParseUint(string(value), 10, 64)
 	if err != nil {
 		return -einval
 	}
-	v := int(min(n, uint64(most)))
-	*to = &v
+	if p.limits == nil {
+		p.limits = map[string]int64{}
+	}
+	p.limits[r.Key] = int64(min(n, uint64(r.Guest)))
 	return 0
 }
 
@@ -242,11 +244,4 @@ func (p *params) overrides() []lathe.Member {
 		out = append(out, lathe.Member{Name: name, Value: p.forward[name]})
 	}
 	return out
-}
-
-func valueOr(v *int, other int) int {
-	if v == nil {
-		return other
-	}
-	return *v
 }

@@ -16,6 +16,7 @@ import (
 func TestGuestParameters(t *testing.T) {
 	t.Parallel()
 	yes := true
+	standard := lathe.Limits{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536}
 	type step struct {
 		json string
 		rc   int32
@@ -26,36 +27,36 @@ func TestGuestParameters(t *testing.T) {
 		opts  guest.RunOptions
 		want  guest.Request // without what every request has
 	}{
-		{"nothing", nil, guest.RunOptions{}, guest.Request{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536}},
+		{"nothing", nil, guest.RunOptions{}, guest.Request{Limits: standard}},
 		{"bad", []step{{`{`, -5}, {`[]`, -5}, {`"x"`, -5}, {`{}`, -5}, {`{"key":"","value":1}`, -5}, {`{"key":7,"value":1}`, -5}, {`{"key":"a","key":"b"}`, -5}, {"\xff", -5}},
-			guest.RunOptions{}, guest.Request{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536}},
+			guest.RunOptions{}, guest.Request{Limits: standard}},
 		{"structural", []step{{`{"key":"model","value":"m"}`, 0}, {`{"key":"messages","value":[]}`, 0}, {`{"key":"tools","value":[]}`, 0}, {`{"key":"backend","value":"b"}`, 0},
 			{`{"key":"stream","value":true}`, 0}, {`{"key":"timeout_ms","value":1500}`, 0}, {`{"key":"model","value":4}`, -22},
 			{`{"key":"Messages","value":[]}`, 0}, {`{"key":"MODEL","value":"other"}`, 0}, {`{"key":"Stream","value":false}`, 0}},
-			guest.RunOptions{}, guest.Request{Model: "m", MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536, Timeout: 1500 * time.Millisecond}},
+			guest.RunOptions{}, guest.Request{Model: "m", Limits: standard, Timeout: 1500 * time.Millisecond}},
 		{"forwarded", []step{{`{"key":"top_k","value":4}`, 0}, {`{"key":"temperature","value":0.50}`, 0}, {`{"key":"gone","value":1}`, 0}, {`{"key":"gone","value":null}`, 0},
 			{`{"key":"nothing"}`, 0}, {`{"key":"response_format","value":{"type":"json_object"}}`, 0}, {`{"key":"tool_choice","value":"none"}`, 0},
 			{`{"key":"tool_choice","value":"x"}`, -22}, {`{"key":"tool_choice","value":{"type":"function"}}`, -22}, {`{"key":"tool_choice","value":{"type":"function","function":{"name":"f"}}}`, 0},
 			{`{"key":"parallel_tool_calls","value":true}`, 0}, {`{"key":"parallel_tool_calls","value":1}`, -22}, {`{"key":"strict_unknown_tool","value":true}`, 0}},
-			guest.RunOptions{}, guest.Request{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536, ResponseFormat: []byte(`{"type":"json_object"}`),
+			guest.RunOptions{}, guest.Request{Limits: standard, ResponseFormat: []byte(`{"type":"json_object"}`),
 				ToolChoice: lathe.ToolChoice{Mode: "function", Name: "f"}, ParallelToolCalls: &yes, StrictUnknownTool: true,
 				Overrides: []lathe.Member{{Name: "temperature", Value: []byte("0.50")}, {Name: "top_k", Value: []byte("4")}}}},
 		{"caps", []step{{`{"key":"max_iterations","value":129}`, 0}, {`{"key":"max_total_tool_calls","value":10001}`, 0}, {`{"key":"max_tool_output_bytes","value":99999999}`, 0}},
-			guest.RunOptions{}, guest.Request{MaxIterations: 128, MaxToolCalls: 10000, MaxOutputBytes: 1 << 20}},
+			guest.RunOptions{}, guest.Request{Limits: lathe.Limits{MaxIterations: 128, MaxToolCalls: 10000, MaxOutputBytes: 1 << 20}}},
 		{"caps of the operator", []step{{`{"key":"max_iterations","value":129}`, 0}, {`{"key":"max_total_tool_calls","value":2}`, 0}, {`{"key":"max_tool_output_bytes","value":9}`, 0}},
-			guest.RunOptions{Caps: lathe.Limits{MaxIterations: 3, MaxToolCalls: 3, MaxOutputBytes: 3}}, guest.Request{MaxIterations: 3, MaxToolCalls: 2, MaxOutputBytes: 3}},
+			guest.RunOptions{Caps: lathe.Limits{MaxIterations: 3, MaxToolCalls: 3, MaxOutputBytes: 3}}, guest.Request{Limits: lathe.Limits{MaxIterations: 3, MaxToolCalls: 2, MaxOutputBytes: 3}}},
 		{"no output under the operator's cap", []step{{`{"key":"max_tool_output_bytes","value":0}`, 0}},
-			guest.RunOptions{Caps: lathe.Limits{MaxOutputBytes: 3}}, guest.Request{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 1}},
+			guest.RunOptions{Caps: lathe.Limits{MaxOutputBytes: 3}}, guest.Request{Limits: lathe.Limits{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 1}}},
 		{"defaults of the operator", nil, guest.RunOptions{Defaults: lathe.Limits{MaxIterations: 3, MaxToolCalls: 4, MaxOutputBytes: 5}, StrictUnknownTool: true},
-			guest.Request{MaxIterations: 3, MaxToolCalls: 4, MaxOutputBytes: 5, StrictUnknownTool: true}},
+			guest.Request{Limits: lathe.Limits{MaxIterations: 3, MaxToolCalls: 4, MaxOutputBytes: 5}, StrictUnknownTool: true}},
 		{"numbers", []step{{`{"key":"max_iterations","value":-1}`, -22}, {`{"key":"max_iterations","value":"4"}`, -22}, {`{"key":"max_iterations","value":4.5}`, -22},
 			{`{"key":"max_iterations","value":18446744073709551616}`, -22}, {`{"key":"max_iterations","value":5}`, 0}, {`{"key":"tool_arena_ptr","value":4294967296}`, -22},
 			{`{"key":"tool_arena_ptr","value":4294967295}`, 0}, {`{"key":"tool_arena_ptr","value":-2147483648}`, 0}, {`{"key":"tool_arena_len","value":null}`, 0}},
-			guest.RunOptions{}, guest.Request{MaxIterations: 5, MaxToolCalls: 32, MaxOutputBytes: 65536}},
+			guest.RunOptions{}, guest.Request{Limits: lathe.Limits{MaxIterations: 5, MaxToolCalls: 32, MaxOutputBytes: 65536}}},
 		{"mcp without permission", []step{{`{"key":"mcp.enabled","value":true}`, -13}, {`{"key":"mcp.enabled","value":false}`, 0}, {`{"key":"mcp.enabled","value":1}`, -22},
 			{`{"key":"mcp.server_ids","value":["a"]}`, -13}, {`{"key":"mcp.server_ids","value":[]}`, 0}, {`{"key":"mcp.server_ids","value":"a"}`, -22}, {`{"key":"mcp.tool_allowlist","value":[1]}`, -22},
 			{`{"key":"mcp.task_tool_denylist","value":[]}`, -13}, {`{"key":"mcp.other","value":[]}`, -22}},
-			guest.RunOptions{}, guest.Request{MaxIterations: 8, MaxToolCalls: 32, MaxOutputBytes: 65536}},
+			guest.RunOptions{}, guest.Request{Limits: standard}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -30,7 +31,7 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	body, metrics := []byte(nil), []byte("{}")
 	req := p.request(s, auto)
 	switch {
-	case auto && req.MaxIterations == 0:
+	case auto && req.Limits.MaxIterations == 0:
 		body = failure(codeCallLimit, "exceeded "+keyRounds)
 	case p.out.Sends >= p.limits.Sends:
 		body = failure(string(lathe.ReasonBudgetExceeded), "exceeded sends")
@@ -77,13 +78,10 @@ func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
 
 // request is what the host is asked for.
 func (p *program) request(s *session, auto bool) *Request {
-	d, c := &p.opts.Defaults, &p.opts.Caps
 	req := &Request{
 		Run:   lathe.RunInfo{SessionID: s.id, Principal: p.opts.Principal, Labels: p.opts.Labels},
 		Model: s.params.model, Messages: slices.Clone(s.messages), Auto: auto,
-		MaxIterations:     p.limit(s.params.rounds, d.MaxIterations, defaultIterations, c.MaxIterations, mostIterations),
-		MaxToolCalls:      p.limit(s.params.calls, d.MaxToolCalls, defaultToolCalls, c.MaxToolCalls, mostToolCalls),
-		MaxOutputBytes:    max(p.outputBytes(s), 1), // 0 would be what the host has by default
+		Limits:            p.limitsOf(s),
 		Timeout:           s.params.timeout,
 		StrictUnknownTool: p.opts.StrictUnknownTool || s.params.strict,
 		ToolChoice:        s.params.choice, ParallelToolCalls: s.params.parallel, ResponseFormat: s.params.responseFormat,
@@ -92,14 +90,19 @@ func (p *program) request(s *session, auto bool) *Request {
 	if auto {
 		req.MCP = s.mcp.request(&p.opts.MCP)
 	} else {
-		req.MaxIterations, req.MaxToolCalls = 1, 0
+		req.Limits.MaxIterations, req.Limits.MaxToolCalls = 1, 0
 	}
-	if req.MaxToolCalls == 0 { // calls come back unexecuted
-		req.Auto, req.MCP, req.MaxToolCalls = false, nil, 1
+	if req.Limits.MaxToolCalls == 0 { // calls come back unexecuted
+		req.Auto, req.MCP, req.Limits.MaxToolCalls = false, nil, 1
 		for _, f := range s.functions {
 			offer := f.spec
 			offer.Owner = lathe.OwnerClient
 			req.Offers = append(req.Offers, &offer)
+		}
+	}
+	for _, r := range setting.Rows[lathe.Limits]() {
+		if n := r.In(&req.Limits); r.Guest > 0 && r.Key != keyRounds && n.IsZero() { // 0 would be what the host has by default
+			n.SetInt(1)
 		}
 	}
 	return req

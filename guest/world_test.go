@@ -67,7 +67,7 @@ func (w *world) Send(ctx context.Context, req *guest.Request) (*guest.Reply, err
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "world: send", Err: err}
 	}
 	limits := w.limits
-	limits.MaxIterations, limits.MaxToolCalls, limits.MaxOutputBytes = req.MaxIterations, req.MaxToolCalls, req.MaxOutputBytes
+	limits.MaxIterations, limits.MaxToolCalls, limits.MaxOutputBytes = req.Limits.MaxIterations, req.Limits.MaxToolCalls, req.Limits.MaxOutputBytes
 	settings := lathe.Settings{OnLimit: lathe.OnLimitStop, StrictUnknownTool: req.StrictUnknownTool, ToolChoice: req.ToolChoice,
 		ParallelToolCalls: req.ParallelToolCalls, NoFixEmptyFinal: !req.Auto}
 	runner, err := tool.NewRunner(set, &tool.Options{Policy: w.policy, Limits: limits, Settings: settings})

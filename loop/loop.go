@@ -22,6 +22,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -91,7 +92,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if err := checkSettings(&l.opts.Settings); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
-	if err := checkLimits(&l.opts.Limits); err != nil {
+	if err := setting.Check(&l.opts.Limits); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -160,7 +161,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		r.limits = *in.Limits
 	}
 	r.settings = withDefaults(r.settings, &l.info)
-	r.limits = r.limits.WithDefaults()
+	setting.Fill(&r.limits)
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
 		Model:       l.opts.Model,
@@ -353,8 +354,8 @@ func (r *run) refuse() {
 		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, err)
 	case r.in.Settings != nil && checkSettings(r.in.Settings) != nil:
 		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, checkSettings(r.in.Settings))
-	case r.in.Limits != nil && checkLimits(r.in.Limits) != nil:
-		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, checkLimits(r.in.Limits))
+	case r.in.Limits != nil && setting.Check(r.in.Limits) != nil:
+		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, setting.Check(r.in.Limits))
 	case r.info.Depth > max(r.limits.MaxDepth, 0):
 		r.limit = "max_depth"
 		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, max(r.limits.MaxDepth, 0)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // reasonLabels and codeLabels are whole vocabularies: nothing else is ever a label value.
@@ -25,11 +26,6 @@ var codeLabels = []lathe.Code{
 	lathe.CodeInvalidOutput, lathe.CodeRedactionFailed, lathe.CodeToolCallLimit, lathe.CodeMaxDepth, lathe.CodeTooManyCalls, lathe.CodeIncompleteCall,
 	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeContentRemoved, lathe.CodeBudgetExhausted, lathe.CodePriceUnknown, lathe.CodeTooManyTools, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
 }
-
-// limitLabels are the keys of limits that calls and runs may meet.
-var limitLabels = []string{"max_iterations", "max_total_tool_calls", "max_depth", "max_repeated_calls", "max_unknown_tools", "max_tool_args_bytes",
-	"max_payload_bytes", "max_tool_output_bytes", "max_json_depth", "max_json_keys", "max_tools", "max_tools_bytes", "tool_timeout", "run_timeout",
-	"approval_ttl", "max_tokens_total", "max_cost"}
 
 // A fault of a model call whose kind begins so is counted as harmony's own.
 const (
@@ -133,7 +129,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 			input: tokens.WithLabelValues(provider, "input"), output: tokens.WithLabelValues(provider, "output"),
 		}
 	})
-	m.limits = newVocabulary(rest, limitLabels, 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
+	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
 	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString)}, 0, nil,
 		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))
 	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,

@@ -155,14 +155,7 @@ func (o *requestOptions) member(name, at string, v []byte) *problem {
 			return nil
 		})
 	case "limits":
-		rows := limitRows(&o.limits)
-		names := make([]string, len(rows))
-		for i := range rows {
-			names[i] = rows[i].key
-		}
-		return eachMember(v, at, names, func(name, at string, v []byte) *problem {
-			return rows[slices.Index(names, name)].read(v, at)
-		})
+		return eachMember(v, at, requestLimits(), func(name, at string, v []byte) *problem { return readLimit(&o.limits, name, at, v) })
 	case "session":
 		p := take(v, &o.session, at, "a text")
 		if p == nil && (o.session == "" || len(o.session) > maxSession) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // RunOptions override the runner's options for one run. A caller that gets the values from a client must check them first.
@@ -58,7 +59,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 			}
 		}
 	}
-	w.limits = w.limits.WithDefaults()
+	setting.Fill(&w.limits)
 	w.tools.open(r, run, opts, &w.settings, &w.limits)
 	if opts != nil {
 		w.suspend = opts.Suspend

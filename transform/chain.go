@@ -42,7 +42,7 @@ type Options struct {
 	ShowUnreadableCalls bool
 }
 
-const defaultMaxPayloadBytes = 8192
+var defaultMaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxPayloadBytes
 
 // A Chain is what a list of transforms does. It does not change and may be shared.
 type Chain struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -139,16 +140,9 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 		opts.Log = func(level, text string) { view.note("guest " + level + ": " + printable(text)) }
 	}
 	opts.Defaults = cfg.Limits()
-	for _, c := range []struct {
-		key      string
-		from, to *int
-	}{
-		{"max_iterations", &opts.Defaults.MaxIterations, &opts.Caps.MaxIterations},
-		{"max_total_tool_calls", &opts.Defaults.MaxToolCalls, &opts.Caps.MaxToolCalls},
-		{"max_tool_output_bytes", &opts.Defaults.MaxOutputBytes, &opts.Caps.MaxOutputBytes},
-	} {
-		if cfg.Origin("tool_calling."+c.key) != "default" { // what the operator says, no guest exceeds
-			*c.to = *c.from
+	for _, r := range setting.Rows[lathe.Limits]() {
+		if r.Guest > 0 && cfg.Origin("tool_calling."+r.Key) != "default" { // what the operator says, no guest exceeds
+			r.In(&opts.Caps).Set(r.In(&opts.Defaults))
 		}
 	}
 	for _, g := range f.grants {

@@ -194,6 +194,13 @@ func typeLines(path string, o *types.TypeName, show func(types.Type) string) []s
 			if f.Exported() {
 				lines = append(lines, fmt.Sprintf("%s field %s.%s %s", path, o.Name(), f.Name(), show(f.Type())))
 			}
+			if of, ok := f.Type().Underlying().(*types.Struct); ok && f.Embedded() {
+				for promoted := range of.Fields() {
+					if promoted.Exported() {
+						lines = append(lines, fmt.Sprintf("%s field %s.%s %s", path, o.Name(), promoted.Name(), show(promoted.Type())))
+					}
+				}
+			}
 		}
 	}
 	if types.IsInterface(under) {

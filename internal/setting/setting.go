@@ -1,0 +1,195 @@
+// Package setting reads structs of settings, such as lathe.Limits: each field with a key is a row, and its tags say the rest. Code
+// that treats all settings alike ranges over the rows, so that a new setting is one field.
+package setting
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Row is one setting. The tags of its field are those of the type setting in package config.
+type Row struct {
+	Key   string
+	Tag   reflect.StructTag
+	Words []string // the values of a closed vocabulary; nil: there is none
+	// Guest is the highest value that a WebAssembly guest may set for its session; 0: a guest cannot set it.
+	Guest int64
+	// Negative says that a value below 0 has a meaning of its own: no limit, or with ZeroIsLess, 0.
+	Negative, ZeroIsLess bool
+
+	index int
+	def   reflect.Value // invalid: the zero value of the field
+}
+
+// In returns the field of the row in the struct that ptr points to.
+func (r *Row) In(ptr any) reflect.Value { return reflect.ValueOf(ptr).Elem().Field(r.index) }
+
+// Narrows reports whether the setting can be narrowed in a place of the tag narrow, such as "request".
+func (r *Row) Narrows(place string) bool {
+	return slices.Contains(strings.Fields(r.Tag.Get("narrow")), place)
+}
+
+var tables sync.Map // from reflect.Type to []*Row
+
+// Rows returns the rows of T in the order of its fields. They must not be changed.
+func Rows[T any]() []*Row { return rowsOf(reflect.TypeFor[T]()) }
+
+// Find returns the row of T with the key, or nil.
+func Find[T any](key string) *Row {
+	for _, r := range Rows[T]() {
+		if r.Key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// Keys returns the keys of T in the order of its fields.
+func Keys[T any]() []string {
+	var keys []string
+	for _, r := range Rows[T]() {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
+
+// rowsOf panics if tags are wrong, which every test of the package that declares the struct shows.
+func rowsOf(t reflect.Type) []*Row {
+	if known, ok := tables.Load(t); ok {
+		return known.([]*Row)
+	}
+	var rows []*Row
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("key")
+		if key == "" {
+			continue
+		}
+		r := &Row{Key: key, Tag: f.Tag, ZeroIsLess: f.Tag.Get("zero") != "", index: i}
+		r.Negative = r.ZeroIsLess || f.Type == reflect.TypeFor[time.Duration]() && f.Tag.Get("off") != ""
+		for _, word := range strings.Fields(f.Tag.Get("of")) {
+			word, _, _ = strings.Cut(word, "=")
+			r.Words = append(r.Words, word)
+		}
+		r.def = r.parse(f.Type, f.Tag.Get("default"))
+		if most := f.Tag.Get("guest"); most != "" {
+			r.Guest = r.number(most)
+		}
+		rows = append(rows, r)
+	}
+	tables.Store(t, rows)
+	return rows
+}
+
+// parse returns the default of a number or a text.
+func (r *Row) parse(t reflect.Type, text string) reflect.Value {
+	var v any
+	switch {
+	case t.Kind() == reflect.String:
+		v = text
+	case t == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			panic("setting: default of " + r.Key + ": " + err.Error())
+		}
+		v = d
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		v = r.number(text)
+	default:
+		return reflect.Value{}
+	}
+	return reflect.ValueOf(v).Convert(t)
+}
+
+// number reads a number, a size such as 64KiB, or none, which is the largest number.
+func (r *Row) number(text string) int64 {
+	if text == "none" {
+		return math.MaxInt64
+	}
+	unit := int64(1)
+	if digits, ok := strings.CutSuffix(text, "KiB"); ok {
+		text, unit = digits, 1<<10
+	} else if digits, ok := strings.CutSuffix(text, "MiB"); ok {
+		text, unit = digits, 1<<20
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic("setting: " + r.Key + ": " + err.Error())
+	}
+	return n * unit
+}
+
+// Fill sets the zero fields of the struct that ptr points to, if they are numbers or texts, to their defaults.
+func Fill(ptr any) {
+	v := reflect.ValueOf(ptr).Elem()
+	for _, r := range rowsOf(v.Type()) {
+		if f := v.Field(r.index); r.def.IsValid() && f.IsZero() {
+			f.Set(r.def)
+		}
+	}
+}
+
+// Check returns an error with the key of the first field of the struct that ptr points to whose value is not allowed: a word that
+// is not in its vocabulary, a number below 0 where that has no meaning. Zero fields are allowed.
+func Check(ptr any) error {
+	v := reflect.ValueOf(ptr).Elem()
+	for _, r := range rowsOf(v.Type()) {
+		switch f := v.Field(r.index); f.Kind() {
+		case reflect.String:
+			if s := f.String(); s != "" && r.Words != nil && !slices.Contains(r.Words, s) {
+				return fmt.Errorf("%s: %q is none of %q", r.Key, s, r.Words)
+			}
+		case reflect.Int, reflect.Int64:
+			if f.Int() < 0 && !r.Negative {
+				return fmt.Errorf("%s: %d is negative", r.Key, f.Int())
+			}
+		case reflect.Float64:
+			if n := f.Float(); n < 0 || math.IsNaN(n) {
+				return fmt.Errorf("%s: %v is not an amount", r.Key, n)
+			}
+		}
+	}
+	return nil
+}
+
+// Narrow sets each number of the struct that ptr points to, in which no number is 0 but for "no limit", to that of by where that
+// is stricter. It returns the key of the first number of by that is wider, or "". A 0 of by says nothing.
+func Narrow[T any](ptr, by *T) (above string) {
+	have, want := reflect.ValueOf(ptr).Elem(), reflect.ValueOf(by).Elem()
+	for _, r := range Rows[T]() {
+		h, w := have.Field(r.index), want.Field(r.index)
+		var wider bool
+		switch h.Kind() {
+		case reflect.Int, reflect.Int64:
+			n, more := stricter(r, h.Int(), w.Int())
+			h.SetInt(n)
+			wider = more
+		case reflect.Float64:
+			n, more := stricter(r, h.Float(), w.Float())
+			h.SetFloat(n)
+			wider = more
+		}
+		if wider && above == "" {
+			above = r.Key
+		}
+	}
+	return above
+}
+
+func stricter[T int64 | float64](r *Row, have, want T) (n T, wider bool) {
+	switch {
+	case want == 0, want < 0 && !r.ZeroIsLess:
+		return have, false
+	case r.ZeroIsLess:
+		return min(have, want), want > max(have, 0)
+	case have <= 0 || want < have:
+		return want, false
+	}
+	return have, want > have
+}
