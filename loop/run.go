@@ -161,6 +161,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		r.limits = *in.Limits
 	}
 	r.settings = withDefaults(r.settings, &l.info)
+	payload := r.limits.MaxPayloadBytes // 0: the model's own
 	setting.Fill(&r.limits)
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
@@ -174,6 +175,8 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		APIVersion:  in.APIVersion,
 		User:        in.User,
 		RequestID:   in.Run.RequestID,
+
+		MaxPayloadBytes: payload,
 	}
 	if in.Sampling != nil {
 		r.req.Sampling = *in.Sampling

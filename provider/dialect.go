@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,6 +200,10 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	if sent == nil {
 		sent = &rendering{}
 	}
+	payload := cmp.Or(max(t.opts.MaxPayloadBytes, 0), lathe.Limits{}.WithDefaults().MaxPayloadBytes)
+	if req.MaxPayloadBytes > 0 {
+		payload = min(payload, req.MaxPayloadBytes)
+	}
 	choice, single := req.ToolChoice, req.ParallelToolCalls != nil && !*req.ParallelToolCalls
 	constrained := t.constrain != nil && len(tools) > 0 && unreadableTurns(req.Messages) >= t.opts.ConstrainAfter
 	if t.opts.RecoverLeakedCalls {
@@ -211,7 +216,7 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 		req, dropped = t.constrain.apply(req, d, tools, choice, single)
 	}
 	return func(yield func(lathe.Delta, error) bool) {
-		r := newReading(t, d, tools, yield)
+		r := newReading(t, d, tools, payload, yield)
 		r.dropped = dropped
 		for delta, err := range model.Generate(ctx, req) {
 			if err != nil {

@@ -35,9 +35,9 @@ type reading struct {
 // An ownCall says which index a call of the server's own was given.
 type ownCall struct{ in, out int }
 
-func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, yield func(lathe.Delta, error) bool) *reading {
+func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, maxPayload int, yield func(lathe.Delta, error) bool) *reading {
 	r := &reading{yield: yield, d: d, opts: dialect.Options{
-		Tools: tools, MaxPayloadBytes: t.opts.MaxPayloadBytes, AllowDeprecatedSyntax: t.opts.AllowDeprecatedSyntax, Rand: t.opts.Rand,
+		Tools: tools, MaxPayloadBytes: maxPayload, AllowDeprecatedSyntax: t.opts.AllowDeprecatedSyntax, Rand: t.opts.Rand,
 	}}
 	r.parser = d.NewParser(&r.opts)
 	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls

@@ -106,7 +106,8 @@ type setting struct {
 	policy    lathe.Policy
 	model     lathe.Model     // in place of the simulated ones, whatever the name
 	store     store.RunIndex  // in place of one in memory
-	approvals *approval.Queue // nil: no call can be approved
+	approvals *approval.Queue // nil: no call can be approved, unless there is an approver
+	approver  lathe.Approver
 	bus       *observe.BusOptions
 	now       func() time.Time // of everything
 	instead   func(n int, r *http.Request) (*http.Response, error)
@@ -129,7 +130,7 @@ func serve(t testing.TB, s *setting) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := &tool.Options{Policy: s.policy, Settings: s.settings, Limits: s.limits, Now: s.now}
+	own := &tool.Options{Policy: s.policy, Approver: s.approver, Settings: s.settings, Limits: s.limits, Now: s.now}
 	if s.approvals != nil {
 		own.Approver = s.approvals
 	}

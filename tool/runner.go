@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // Options of a [Runner]. The zero value denies every call.
@@ -70,12 +71,15 @@ type Runner struct {
 }
 
 // NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code
-// invalid_config, says which option cannot be used: an unknown hash mode, HashKeyed without a key, the name of
+// invalid_config, says which option cannot be used: a limit below 0, an unknown hash mode, HashKeyed without a key, the name of
 // a secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	r := &Runner{set: set}
 	if opts != nil {
 		r.opts = *opts
+	}
+	if err := setting.Check(&r.opts.Limits); err != nil {
+		return nil, invalidOption(err)
 	}
 	r.ownClock = r.opts.Now != nil
 	if !r.ownClock {

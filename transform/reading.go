@@ -38,7 +38,11 @@ func newReading(v *conversation, req *lathe.Request, yield func(lathe.Delta, err
 	r := &reading{v: v, yield: yield}
 	r.shown.ShowUnreadable = v.chain.showBad
 	if v.chain.tagCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
-		r.tags = newTagReader(req.Tools, v.chain.maxPayload, r.addText)
+		most := v.chain.maxPayload
+		if req.MaxPayloadBytes > 0 {
+			most = min(most, req.MaxPayloadBytes)
+		}
+		r.tags = newTagReader(req.Tools, most, r.addText)
 	}
 	return r
 }

@@ -27,6 +27,7 @@ var guarded = []string{"net", "net/http", "os", "os/exec", "os/signal", "databas
 var rules = []rule{
 	{path: "", imports: []string{"internal/setting"}},
 	{path: "internal/setting"},
+	{path: "internal/setting/limittest", imports: []string{"", "event", "internal/setting", "lathetest", "policy", "provider", "tool"}},
 	{path: "internal/rawjson"},
 	{path: "internal/text"},
 	{path: "internal/markdown"},

@@ -1,0 +1,207 @@
+// Package limittest has a run for each limit of lathe.Limits that meets it, so that a test of an entry point can show that each
+// limit is obeyed there.
+package limittest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/setting"
+	"github.com/lathe-run/lathe/lathetest"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A Scenario is a run that meets one limit.
+type Scenario struct {
+	*setting.Row
+	Tight lathe.Limits // the limit alone
+	Text  string       // its value as a configuration has it
+	JSON  string       // its value as a request has it
+	// Blocks says that without the limit the run would wait until its next limit.
+	Blocks bool
+	// OneCall says that the first call of the run, made alone and without a model, meets the limit. The others bound what only
+	// a run of a model has: its model calls, their cost, its calls together, the tools that the model is sent.
+	OneCall bool
+
+	dialect string        // of a model that writes calls as text
+	turns   [][][2]string // the calls of each turn, name and arguments; then the model answers
+}
+
+const long = `{"text":"a text that is longer than the limits of bytes are"}`
+
+// scenarios has one entry for each limit, by key.
+var scenarios = map[string]Scenario{
+	"max_iterations":        {Text: "1", turns: [][][2]string{{{"echo", `{}`}}}},
+	"max_total_tool_calls":  {Text: "1", turns: [][][2]string{{{"echo", `{"n":1}`}, {"echo", `{"n":2}`}}}},
+	"max_depth":             {Text: "0", OneCall: true, turns: [][][2]string{{{"agent", `{}`}}}},
+	"max_repeated_calls":    {Text: "2", turns: [][][2]string{{{"echo", `{}`}}, {{"echo", `{}`}}}},
+	"max_unknown_tools":     {Text: "1", turns: [][][2]string{{{"nothing", `{}`}}, {{"nothing", `{}`}}}},
+	"max_tool_args_bytes":   {Text: "8", OneCall: true, turns: [][][2]string{{{"echo", long}}}},
+	"max_payload_bytes":     {Text: "32", turns: [][][2]string{{{"echo", long}}}, dialect: "hermes"},
+	"max_tool_output_bytes": {Text: "8", OneCall: true, turns: [][][2]string{{{"echo", long}}}},
+	"max_json_depth":        {Text: "1", OneCall: true, turns: [][][2]string{{{"echo", `{"a":{"b":1}}`}}}},
+	"max_json_keys":         {Text: "1", OneCall: true, turns: [][][2]string{{{"echo", `{"a":1,"b":2}`}}}},
+	"max_tools":             {Text: "1"},
+	"max_tools_bytes":       {Text: "16"},
+	"tool_timeout":          {Text: "1ms", OneCall: true, turns: [][][2]string{{{"wait", `{}`}}}, Blocks: true},
+	"run_timeout":           {Text: "1ms", turns: [][][2]string{{{"wait", `{}`}}}, Blocks: true},
+	"approval_ttl":          {Text: "1ms", OneCall: true, turns: [][][2]string{{{"pay", `{}`}}}, Blocks: true},
+	"max_tokens_total":      {Text: "1", turns: [][][2]string{{{"echo", `{}`}}}},
+	"max_cost":              {Text: "0.01", turns: [][][2]string{{{"echo", `{}`}}}},
+}
+
+// Each calls f with the scenario of each limit, in a test of its own. A limit without a scenario fails t by its name.
+func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
+	for _, r := range setting.Rows[lathe.Limits]() {
+		s, ok := scenarios[r.Key]
+		if !ok {
+			t.Errorf("the limit %s has no scenario in internal/setting/limittest", r.Key)
+			continue
+		}
+		s.Row = r
+		switch to := r.In(&s.Tight).Addr().Interface().(type) {
+		case *time.Duration:
+			d, err := time.ParseDuration(s.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*to, s.JSON = d, fmt.Sprintf("%q", s.Text)
+		default:
+			s.JSON = s.Text
+			if s.Text == "0" { // of a limit whose 0 is kept as -1
+				reflect.ValueOf(to).Elem().SetInt(-1)
+			} else if err := json.Unmarshal([]byte(s.Text), to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Run(r.Key, func(t *testing.T) { f(t, &s) })
+	}
+}
+
+// Tools are those of all scenarios.
+func Tools() []lathe.Tool {
+	type args = map[string]any
+	read := &tool.FuncOptions{Show: []string{"*"}, Effect: lathe.ReadOnly}
+	agent := *read
+	agent.StartsRun = true
+	var tools []lathe.Tool
+	for name, f := range map[string]struct {
+		opts *tool.FuncOptions
+		call func(context.Context, args) (args, error)
+	}{
+		"echo":  {read, func(_ context.Context, in args) (args, error) { return in, nil }},
+		"agent": {&agent, func(context.Context, args) (args, error) { return args{}, nil }},
+		"wait":  {read, func(ctx context.Context, _ args) (args, error) { <-ctx.Done(); return nil, context.Cause(ctx) }},
+		"pay":   {&tool.FuncOptions{Show: []string{"*"}, Effect: lathe.Writes}, func(context.Context, args) (args, error) { return args{}, nil }},
+	} {
+		tools = append(tools, tool.Func(name, "A tool of a test.", f.call, f.opts))
+	}
+	return tools
+}
+
+// Set returns a set of the tools.
+func Set(t testing.TB) *tool.Set {
+	t.Helper()
+	set, err := tool.NewSet(Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// Policy asks about calls that write.
+func Policy() lathe.Policy {
+	return policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Ask}
+}
+
+// An Approver never decides.
+type Approver struct{}
+
+// Approve returns when nobody waits any more.
+func (Approver) Approve(ctx context.Context, _ *lathe.ApprovalRequest) (lathe.Approval, error) {
+	<-ctx.Done()
+	return lathe.Approval{}, ctx.Err()
+}
+
+// Model returns the model of the scenario. It may answer several runs at once.
+func (s *Scenario) Model(t testing.TB) lathe.Model {
+	t.Helper()
+	var m lathe.Model = &model{turns: s.turns, asText: s.dialect != ""}
+	if s.dialect != "" {
+		var err error
+		if m, err = provider.WithDialect(m, s.dialect, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// A model answers by the number of the model's messages in the request. Each model call costs a dollar.
+type model struct {
+	turns  [][][2]string
+	asText bool // calls in the dialect hermes
+}
+
+func (m *model) Describe() lathe.ModelInfo { return lathetest.NewModel().Describe() }
+
+func (m *model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	turn := 0
+	for i := range req.Messages {
+		if req.Messages[i].Role == lathe.RoleAssistant {
+			turn++
+		}
+	}
+	step := lathetest.Text("done")
+	if turn < len(m.turns) {
+		step = lathetest.Step{}
+		var text strings.Builder
+		for i, c := range m.turns[turn] {
+			fmt.Fprintf(&text, "<tool_call>\n{\"name\":%q,\"arguments\":%s}\n</tool_call>", c[0], c[1])
+			step.Calls = append(step.Calls, lathe.ToolCall{ID: fmt.Sprintf("call_%d_%d", turn, i), Name: c[0], Arguments: c[1]})
+		}
+		if m.asText {
+			step = lathetest.Text(text.String())
+		}
+	}
+	return func(yield func(lathe.Delta, error) bool) {
+		for d, err := range lathetest.NewModel(step).Generate(ctx, req) {
+			if d.Finish != nil {
+				cost := 1.0
+				d.Finish.ProviderCost = &cost
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// Call returns the first call of the run.
+func (s *Scenario) Call() (name, args string) { return s.turns[0][0][0], s.turns[0][0][1] }
+
+// Met reports whether events have met the limit.
+func (s *Scenario) Met(events []event.Event) bool {
+	for _, e := range events {
+		switch d := e.Data.(type) {
+		case *event.ToolCallResult:
+			if d.Limit == s.Key {
+				return true
+			}
+		case *event.RunFinished:
+			if d.Limit == s.Key {
+				return true
+			}
+		}
+	}
+	return false
+}
