@@ -20,8 +20,8 @@ import (
 func TestEachLimitAndSettingIsARow(t *testing.T) {
 	t.Parallel()
 	for of, keys := range map[reflect.Type][]string{
-		reflect.TypeFor[lathe.Limits]():   setting.Keys[lathe.Limits](),
-		reflect.TypeFor[lathe.Settings](): setting.Keys[lathe.Settings](),
+		reflect.TypeFor[lathe.Limits]():   setting.Keys[lathe.Limits](""),
+		reflect.TypeFor[lathe.Settings](): setting.Keys[lathe.Settings](""),
 	} {
 		seen := map[string]bool{}
 		for f := range of.Fields() {

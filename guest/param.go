@@ -92,14 +92,15 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 	case keyArenaLen:
 		return setWord(&p.arenaLen, value)
 	case keyTimeout:
-		p.timeout = 0
-		if !null {
-			ms, err := strconv.ParseUint(string(value), 10, 64)
-			if err != nil {
-				return -einval
-			}
-			p.timeout = max(time.Duration(min(ms, math.MaxInt32))*time.Millisecond, 1) // 0 ms are over at once
+		if null {
+			p.timeout = 0
+			return 0
 		}
+		ms, rc := number(value, math.MaxInt32)
+		if rc != 0 {
+			return rc
+		}
+		p.timeout = max(time.Duration(ms)*time.Millisecond, 1) // 0 ms are over at once
 	case keyStrict:
 		var strict *bool
 		if rc := setBool(&strict, value); rc != 0 {
@@ -193,15 +194,24 @@ func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 		delete(p.limits, r.Key)
 		return 0
 	}
-	n, err := strconv.ParseUint(string(value), 10, 64)
-	if err != nil {
-		return -einval
+	n, rc := number(value, r.Guest)
+	if rc != 0 {
+		return rc
 	}
 	if p.limits == nil {
 		p.limits = map[string]int64{}
 	}
-	p.limits[r.Key] = int64(min(n, uint64(r.Guest)))
+	p.limits[r.Key] = n
 	return 0
+}
+
+// number reads a number; one above most counts as most.
+func number(value []byte, most int64) (n int64, rc int32) {
+	v, err := strconv.ParseUint(string(value), 10, 64)
+	if err != nil {
+		return 0, -einval
+	}
+	return int64(min(v, uint64(most))), 0
 }
 
 func setBool(to **bool, value []byte) int32 {

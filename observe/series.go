@@ -129,7 +129,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 			input: tokens.WithLabelValues(provider, "input"), output: tokens.WithLabelValues(provider, "output"),
 		}
 	})
-	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
+	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](""), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
 	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString)}, 0, nil,
 		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))
 	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // requestOptions are what a request asks of its run beyond what OpenAI's wire has: the object `lathe`. They can only narrow
@@ -155,7 +156,7 @@ func (o *requestOptions) member(name, at string, v []byte) *problem {
 			return nil
 		})
 	case "limits":
-		return eachMember(v, at, requestLimits(), func(name, at string, v []byte) *problem { return readLimit(&o.limits, name, at, v) })
+		return eachMember(v, at, setting.Keys[lathe.Limits]("request"), func(name, at string, v []byte) *problem { return readLimit(&o.limits, name, at, v) })
 	case "session":
 		p := take(v, &o.session, at, "a text")
 		if p == nil && (o.session == "" || len(o.session) > maxSession) {

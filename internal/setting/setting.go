@@ -50,11 +50,13 @@ func Find[T any](key string) *Row {
 	return nil
 }
 
-// Keys returns the keys of T in the order of its fields.
-func Keys[T any]() []string {
+// Keys returns the keys of T that can be narrowed in a place, in the order of its fields; of "", all.
+func Keys[T any](place string) []string {
 	var keys []string
 	for _, r := range Rows[T]() {
-		keys = append(keys, r.Key)
+		if place == "" || r.Narrows(place) {
+			keys = append(keys, r.Key)
+		}
 	}
 	return keys
 }
@@ -158,38 +160,35 @@ func Check(ptr any) error {
 	return nil
 }
 
-// Narrow sets each number of the struct that ptr points to, in which no number is 0 but for "no limit", to that of by where that
-// is stricter. It returns the key of the first number of by that is wider, or "". A 0 of by says nothing.
+// Narrow sets each number of the struct that ptr points to, whose fields have their defaults, to that of by where that is stricter.
+// It returns the key of the first number of by that is wider, or "". A 0 of by says nothing.
 func Narrow[T any](ptr, by *T) (above string) {
-	have, want := reflect.ValueOf(ptr).Elem(), reflect.ValueOf(by).Elem()
 	for _, r := range Rows[T]() {
-		h, w := have.Field(r.index), want.Field(r.index)
-		var wider bool
-		switch h.Kind() {
-		case reflect.Int, reflect.Int64:
-			n, more := stricter(r, h.Int(), w.Int())
-			h.SetInt(n)
-			wider = more
-		case reflect.Float64:
-			n, more := stricter(r, h.Float(), w.Float())
-			h.SetFloat(n)
-			wider = more
+		f, other := r.In(ptr), r.In(by)
+		have, want := amount(f), amount(other)
+		if want == 0 || want < 0 && !r.ZeroIsLess {
+			continue
 		}
-		if wider && above == "" {
+		if have <= 0 && !r.ZeroIsLess {
+			have = math.Inf(1) // no limit
+		}
+		switch {
+		case want < have || math.IsNaN(want): // Check refuses NaN later
+			f.Set(other)
+		case want > max(have, 0) && above == "":
 			above = r.Key
 		}
 	}
 	return above
 }
 
-func stricter[T int64 | float64](r *Row, have, want T) (n T, wider bool) {
+// amount returns a number, and 0 for other kinds. Near ones above 2^53 may be equal.
+func amount(f reflect.Value) float64 {
 	switch {
-	case want == 0, want < 0 && !r.ZeroIsLess:
-		return have, false
-	case r.ZeroIsLess:
-		return min(have, want), want > max(have, 0)
-	case have <= 0 || want < have:
-		return want, false
+	case f.CanInt():
+		return float64(f.Int())
+	case f.CanFloat():
+		return f.Float()
 	}
-	return have, want > have
+	return 0
 }
