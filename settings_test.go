@@ -55,7 +55,7 @@ func TestWordsOfSettingsAreTheConstants(t *testing.T) {
 			continue
 		}
 		of := r.In(&lathe.Settings{}).Type().Name()
-		if got := constants(t, "settings.go", of); !slices.Equal(got, r.Words) || got[0] != r.Tag.Get("default") {
+		if got := reflecttest.Constants(t, "settings.go", of); !slices.Equal(got, r.Words) || got[0] != r.Tag.Get("default") {
 			t.Errorf("%s: the words are %q with the default %q, and the constants of %s %q", r.Key, r.Words, r.Tag.Get("default"), of, got)
 		}
 	}

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/leaktest"
 )
 
 func load(t *testing.T, yaml string) *config.Config {
@@ -79,7 +78,7 @@ func TestReloadKeepsTheToolsOfTheProgram(t *testing.T) {
 
 // New returns an error for every configuration that cannot be served, and stops what it has started.
 func TestNewRefusesWhatCannotBeServed(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaktest.Since(t)()
 	rule := load(t, "policy: {rules: {r: {decision: deny, when: 'true'}}}")
 	r := rule.Policy.Rules["r"]
 	r.When = "this is no condition"
@@ -107,7 +106,7 @@ func TestNewRefusesWhatCannotBeServed(t *testing.T) {
 
 // Close without Shutdown stops everything, may be called twice, and leaves no reload possible.
 func TestCloseStopsEverything(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaktest.Since(t)()
 	cfg := load(t, "models: {one: {provider: sim, model: sim/demo}}")
 	a, err := app.New(cfg, nil)
 	if err != nil {

@@ -13,18 +13,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
+func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }
 
 // model calls the tool once, then answers; it speaks in pieces both times.
 type model struct {

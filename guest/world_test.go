@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -27,7 +26,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A world is a host of the real parts: the loop, the one runner, the engine and the metrics, with the
 // simulated model or a script in its place.

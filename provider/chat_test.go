@@ -15,14 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/secret"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // key is put together here, so that no scanner takes the file for a leak.
 var key = "sk-" + strings.Repeat("c4n4ry", 4)

@@ -17,12 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
@@ -36,7 +35,7 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
+func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }
 
 // A fixture is a gateway on a real address of this machine, over the simulated model.
 type fixture struct {

@@ -12,15 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func parallel(n int) *tool.Options {
 	return &tool.Options{Policy: policy.AllowAll(), Settings: lathe.Settings{MaxParallel: n}, Limits: lathe.Limits{MaxToolCalls: 10_000, MaxRepeatedCalls: 10_000}}

@@ -9,13 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/sim"
@@ -93,7 +92,7 @@ func TestEveryFaultEndsAsDocumented(t *testing.T) {
 
 // The same over HTTP: not parallel, so that the goroutines that are left can be counted.
 func TestEveryFaultOverHTTP(t *testing.T) {
-	before := goleak.IgnoreCurrent()
+	check := leaktest.Since(t)
 	// A server each: faults that come with every other request count the requests.
 	var wg sync.WaitGroup
 	for _, f := range sim.FaultsOn(lathe.WireOpenAIChat) {
@@ -118,7 +117,7 @@ func TestEveryFaultOverHTTP(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	goleak.VerifyNone(t, before)
+	check()
 }
 
 func timeoutFor(f sim.Fault) string {

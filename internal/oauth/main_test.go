@@ -3,7 +3,7 @@ package oauth
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/lathe-run/lathe/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

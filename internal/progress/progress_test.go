@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/lathe-run/lathe/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // On a terminal the line appears after a second, is written over every second, and is gone at the end.
 func TestLiveLine(t *testing.T) {

@@ -75,6 +75,7 @@ var rules = []rule{
 	{path: "internal/wire/workers", imports: []string{"", "remote"}},
 	{path: "internal/testdata", std: []string{"os"}},
 	{path: "internal/reflecttest", imports: []string{""}},
+	{path: "internal/leaktest", outside: []string{"go.uber.org/goleak"}},
 	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
 	{path: "internal/gbnf", imports: []string{"internal/rawjson", "internal/text"}},
 	{path: "dialect", imports: []string{"", "internal/delta", "internal/gbnf", "internal/rawjson"}},

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/internal/wasmrt"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func runtime(t testing.TB, opts *wasmrt.Options) *wasmrt.Runtime {
 	t.Helper()

@@ -16,16 +16,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/sim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A tripper answers requests without a network. Its body is what the server was sent.
 type tripper func(path string, header http.Header, body []byte) (status int, contentType, answer string)

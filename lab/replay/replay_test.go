@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -24,7 +23,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A saying is one turn of a scripted model: what it finishes with, or how it fails.
 type answering struct {

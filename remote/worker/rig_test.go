@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/remote/worker"
@@ -25,7 +24,7 @@ import (
 	"github.com/lathe-run/lathe/tool/remotetool/remotetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
+func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }
 
 const token = "a-token-of-workers-0123456789"
 

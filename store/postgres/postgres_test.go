@@ -7,8 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"go.uber.org/goleak"
-
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
@@ -16,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
+func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }
 
 func open(t testing.TB, url string) *postgres.Store {
 	t.Helper()

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/store/storetest"
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		write(path)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func open(t *testing.T, path string) *sqlite.Store {

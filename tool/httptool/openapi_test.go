@@ -17,11 +17,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files again")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A recorder is a server that keeps the requests that it gets, as they came.
 type recorder struct {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/lathe-run/lathe/internal/leaktest"
 )
 
 // The test binary is also the MCP server that the tests talk to: with MCP_TEST_SERVER set it speaks
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		serveTest(mode)
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 type testMessage struct {

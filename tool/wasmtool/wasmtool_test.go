@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/leaktest"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -24,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/sum.wasm")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const manifest = `name: it
 description: A guest.
