@@ -21,7 +21,7 @@ var hostileJSON = []string{
 // what is said, does not grow beyond it.
 func TestJSONWorkIsLinear(t *testing.T) {
 	t.Parallel()
-	const n, payload = 1 << 12, 512
+	const n, payload = 1 << 11, 512
 	leads := []string{"", "<tool_call>", "<tool_call>{\"arguments\": \"", "[TOOL_CALLS]", "<｜tool▁calls▁begin｜>", "<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{",
 		"<|START_ACTION|>[", "{\"name\": \"f\", \"parameters\": {}}"}
 	o := &Options{Tools: []*lathe.ToolSpec{{Name: "f"}}, MaxPayloadBytes: payload}

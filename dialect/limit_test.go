@@ -54,7 +54,7 @@ func looked(t *testing.T, p Parser) int {
 // what the parser holds on to does not grow with the text.
 func TestWorkIsLinear(t *testing.T) {
 	t.Parallel()
-	const n = 1 << 12
+	const n = 1 << 11
 	for name, newParser := range newParsers(&Options{AllowDeprecatedSyntax: true}) {
 		for _, unit := range hostile {
 			for _, lead := range []string{"", "<|channel|>final<|message|>", "<|channel|>tool<|message|>{\"tool\":\"a\",\"arguments\":\"", "<tool name=\"a\" args>{\"a\":\""} {

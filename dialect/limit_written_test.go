@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // eachWritten runs a test for each dialect whose arguments the parser writes. call returns a call of f that has fill twice.
@@ -72,7 +73,7 @@ func TestWrittenCallsHavePayloadLimit(t *testing.T) {
 			}
 			want := ""
 			for _, size := range []int{len(long) * 2, 1, 7} {
-				if size != 1 && limit%16 > 1 && size != len(long)*2 {
+				if size < len(long) && limit%16 > 1 && (size != 1 || !testdata.All()) {
 					continue
 				}
 				m, shown, deltas := readPieces(d.NewParser(&o), lead+long+tail, size)

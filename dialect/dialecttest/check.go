@@ -32,6 +32,12 @@ func parse(t TB, p dialect.Parser, text string, cuts []int) []lathe.Delta {
 		deltas = p.Append(deltas, text[from:to])
 		from = to
 	}
+	return flush(t, p, deltas, text, cuts)
+}
+
+// flush ends the text that p has read in pieces that end at the cuts. It returns deltas with those of the end.
+func flush(t TB, p dialect.Parser, deltas []lathe.Delta, text string, cuts []int) []lathe.Delta {
+	t.Helper()
 	deltas, err := p.Flush(deltas)
 	if err != nil && !errors.Is(err, dialect.ErrIncomplete) {
 		t.Fatalf("Flush: %v, want nil or ErrIncomplete", err)
@@ -80,11 +86,11 @@ func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) [
 	if rest := afterText(prefix+text, textOf(whole, p)); rest != "" {
 		t.Errorf("text %q: the parser says what the text does not, from %q on\n%s", text, rest, want)
 	}
-	differs := func(cuts []int) bool {
+	differs := func(deltas []lathe.Delta, cuts []int) bool {
 		t.Helper()
-		deltas := parse(t, newParser(), text, cuts)
-		if got := Format(Join(deltas)); got != want {
-			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, got, want)
+		// Most are equal, and text is written only to compare those that are not.
+		if joined := Join(deltas); !slices.Equal(joined, whole) && Format(joined) != want {
+			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, Format(joined), want)
 			return true
 		}
 		if got := readable(deltas); got != shown {
@@ -93,51 +99,67 @@ func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) [
 		}
 		return false
 	}
-	for i := 1; i < len(text); i++ {
-		if differs([]int{i}) {
-			break
+	end := ending{t: t, newParser: newParser, prefix: prefix, deltas: whole, swallowed: weight(prefix+text) - weight(textOf(whole, p)), failed: failed(whole)}
+	for i, same := 0, true; i < len(text); i++ {
+		p := newParser()
+		var deltas []lathe.Delta
+		if i > 0 {
+			deltas = p.Append(nil, text[:i])
+		}
+		end.check(text[:i], deltas)
+		if same && i > 0 {
+			same = !differs(flush(t, p, p.Append(deltas, text[i:]), text, []int{i}), []int{i})
 		}
 	}
 	each := make([]int, 0, len(text))
 	for i := 1; i < len(text); i++ {
 		each = append(each, i)
 	}
-	differs(each)
+	differs(parse(t, newParser(), text, each), each)
 	random := rand.New(rand.NewPCG(20261120, uint64(len(text))))
 	for range 100 {
-		if differs(randomCuts(random, len(text))) {
+		cuts := randomCuts(random, len(text))
+		if differs(parse(t, newParser(), text, cuts), cuts) {
 			break
 		}
-	}
-	for i := range len(text) {
-		checkEnd(t, newParser, prefix, text[:i], text, whole)
 	}
 	return whole
 }
 
-// checkEnd proves that a text that ends early says, up to its last words, what the whole text
-// says in deltas, and loses nothing.
-func checkEnd(t testing.TB, newParser func() dialect.Parser, prefix, text string, whole string, deltas []lathe.Delta) {
+// An ending checks the beginnings of a text that are not followed by the rest.
+type ending struct {
+	t         testing.TB
+	newParser func() dialect.Parser
+	prefix    string
+	deltas    []lathe.Delta // of the whole text
+	swallowed int           // bytes of the whole text that its deltas do not say
+	failed    bool          // a call of the whole text could not be read
+}
+
+// check proves that a text that ends early says, up to its last words, what the whole text says in deltas, and loses
+// nothing. before are the deltas of a parser that has not read the end.
+func (e *ending) check(text string, before []lathe.Delta) {
+	t := e.t
 	t.Helper()
-	p := newParser()
-	ended := Parse(t, p, text)
-	if rest := afterText(prefix+text, textOf(ended, p)); rest != "" {
+	p := e.newParser()
+	ended := textOf(Parse(t, p, text), p)
+	if rest := afterText(e.prefix+text, ended); rest != "" {
 		t.Errorf("text %q: the parser says what the text does not, from %q on", text, rest)
 	}
 	// What a text that is read without a fault swallows is markup, and its beginning has no more of it.
-	if swallowed, most := weight(prefix+text)-weight(textOf(ended, p)), weight(prefix+whole)-weight(textOf(deltas, p)); swallowed > most && !failed(deltas) {
-		t.Errorf("text %q: %d bytes are not said, want at most %d:\n%s", text, swallowed, most, Format(ended))
+	if swallowed := weight(e.prefix+text) - weight(ended); swallowed > e.swallowed && !e.failed {
+		t.Errorf("text %q: %d bytes are not said, want at most %d: %q", text, swallowed, e.swallowed, ended)
 	}
-	before := Join(newParser().Append(nil, text))
+	before = Join(before)
 	for i, d := range before {
 		switch {
-		case i >= len(deltas):
-		case pieced(d.Kind) && i == len(before)-1 && d.Kind == deltas[i].Kind && strings.HasPrefix(deltas[i].Text, d.Text):
+		case i >= len(e.deltas):
+		case pieced(d.Kind) && i == len(before)-1 && d.Kind == e.deltas[i].Kind && strings.HasPrefix(e.deltas[i].Text, d.Text):
 			continue
-		case d == deltas[i]:
+		case d == e.deltas[i]:
 			continue
 		}
-		t.Fatalf("text %q says too early:\n%s\nthe whole says:\n%s", text, Format(before), Format(deltas))
+		t.Fatalf("text %q says too early:\n%s\nthe whole says:\n%s", text, Format(before), Format(e.deltas))
 	}
 }
 
