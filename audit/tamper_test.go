@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // Whatever is done to the lines of a log is found, and where.
@@ -260,9 +261,7 @@ func writeUntilKilled(path string) {
 // chain is whole.
 func TestT36_KilledWhileWriting(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills processes; not with -short")
-	}
+	testdata.NeedLong(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var newest int64
 	for round := range 6 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -24,6 +25,9 @@ func TestConforms(t *testing.T) {
 		}
 		t.Run(name+"/postgres", func(t *testing.T) {
 			t.Parallel()
+			if name == "stepped" {
+				testdata.NeedAll(t)
+			}
 			d := newDatabase(t)
 			enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 				d.clock.Set(time.Now())

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,10 +68,8 @@ func (*hintless) Watch(ctx context.Context, _ func(string)) error {
 // break while answers are on their way.
 func TestSimulatedRunsSurviveOnPostgres(t *testing.T) {
 	t.Parallel()
-	from, n := seeds(t)
-	if n = min(n, 500); os.Getenv("LATHE_SOAK_SEEDS") == "" {
-		n = 16 // a history takes a hundred times longer than one in memory
-	}
+	from, n := seeds(t, 16, 6) // a history takes a hundred times longer than one in memory
+	n = min(n, 500)
 	const groups = 2
 	var mu sync.Mutex
 	var cuts atomic.Int64

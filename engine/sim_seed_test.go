@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 )
 
-// seeds is how many histories the tests try; LATHE_SOAK_SEEDS sets another number, LATHE_SOAK_FROM
-// the first.
-func seeds(t *testing.T) (from, n uint64) {
+// seeds is how many histories a test tries: all if every test runs, else some, and a few in a short run. LATHE_SOAK_SEEDS
+// sets another number, LATHE_SOAK_FROM the first.
+func seeds(t *testing.T, all, some uint64) (from, n uint64) {
 	t.Helper()
 	read := func(name string, n uint64) uint64 {
 		if s := os.Getenv(name); s != "" {
@@ -26,14 +27,21 @@ func seeds(t *testing.T) (from, n uint64) {
 		}
 		return n
 	}
-	return read("LATHE_SOAK_FROM", 1), read("LATHE_SOAK_SEEDS", 300)
+	n = some
+	switch {
+	case testdata.All():
+		n = all
+	case testing.Short():
+		n = some / 4
+	}
+	return read("LATHE_SOAK_FROM", 1), read("LATHE_SOAK_SEEDS", n)
 }
 
 // Whatever befalls the processes, the stores, the clocks and the people of a simulated world, each
 // history keeps every promise.
 func TestSimulatedRunsSurvive(t *testing.T) {
 	t.Parallel()
-	from, n := seeds(t)
+	from, n := seeds(t, 300, 100)
 	const groups = 4
 	var mu sync.Mutex
 	table := &enginetest.Table{}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -92,6 +93,9 @@ func TestEachStepMayFail(t *testing.T) {
 			}
 			t.Run(name+" "+script.Name, func(t *testing.T) {
 				t.Parallel()
+				if name == "postgres" && !soak {
+					testdata.NeedAll(t)
+				}
 				open := prepare(t)
 				for _, outcome := range outcomes {
 					synctest.Test(t, func(t *testing.T) {

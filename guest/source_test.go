@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
@@ -41,9 +42,7 @@ func build(t *testing.T, env []string, name string, args ...string) {
 
 func TestExampleInGo(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: a Go module takes seconds to build")
-	}
+	testdata.NeedAll(t) // it compiles the standard library for WebAssembly
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
 	build(t, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS="}, "go", "build", "-o", wasm, "../examples/guest-go")
 	sums(t, wasm)
@@ -51,6 +50,7 @@ func TestExampleInGo(t *testing.T) {
 
 func TestExampleInRust(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	rustc, target := wasmtest.Rust(t, "wasm32-wasip1", "wasm32-wasi") // newer and older compilers call it so
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
 	build(t, nil, rustc, "--edition", "2021", "--target", target, "-O", "-C", "link-arg=--export-table", "-o", wasm, "../examples/guest-rust/sum.rs")
@@ -59,6 +59,7 @@ func TestExampleInRust(t *testing.T) {
 
 func TestExampleInC(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	cc := wasmtest.C(t)
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
 	build(t, nil, cc[0], append(cc[1:], "--target=wasm32-wasi", "-O2", "-Wl,--export-table", "-o", wasm, "../examples/guest-c/sum.c")...)

@@ -17,10 +17,7 @@ import (
 // it, and the process that resumes the run continues the same chain.
 func TestT36_AuditedBeforeTheCall(t *testing.T) {
 	t.Parallel()
-	lathePath, err := exec.LookPath("lathe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := lathePath(t)
 	w := &world{keys: map[string][]string{}, called: make(chan string, 1), freed: make(chan struct{})}
 	srv := httptest.NewServer(w)
 	t.Cleanup(srv.Close)
@@ -42,7 +39,7 @@ policy: {tools: {act: allow}}
 `, srv.URL))
 	turns := write("turns.txt", "-- turn --\ncall: act {}\n-- turn --\ntext: Done.\n")
 	lathe1 := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), lathePath, args...)
+		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LATHE_STORE=sqlite:"+filepath.Join(dir, "runs.db"))
 		return cmd
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -36,8 +38,17 @@ func TestMain(m *testing.M) {
 //	protected               starts an MCP server that wants a login, and sets $SEARCH_URL to it
 //	gosource                sets the caches of Go, and $LATHE_CLONE to the sources
 //	docs FILE               writes the files of a document, runs its commands and compares their answers
+//
+// The condition [all] is true if every test runs. A short run has only some scripts, because each starts many processes.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	dir, files := "testdata", []string(nil)
+	if testing.Short() {
+		dir = ""
+		for _, name := range []string{"config", "help", "json", "policy", "run", "serve", "tools"} {
+			files = append(files, filepath.Join("testdata", name+".txtar"))
+		}
+	}
 	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +63,8 @@ func TestScripts(t *testing.T) {
 	}
 	serving := &daemons{of: map[*testscript.TestScript]*served{}}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -68,6 +80,12 @@ func TestScripts(t *testing.T) {
 			"signal":    serving.signal,
 			"protected": serveProtected,
 			"gosource":  useGo,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "all" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return testdata.All(), nil
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DOCS", docs)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
@@ -19,6 +20,7 @@ import (
 // resumes the runs of the other; clients send their requests to a process that is up.
 func TestF4_DatabaseKilledUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	db := pgtest.Start(t)
 	survive(t, db.Schema(t), cycles(t)/3, func(rng *rand.Rand, _ int) bool {
 		if rng.IntN(2) != 0 {
@@ -33,6 +35,7 @@ func TestF4_DatabaseKilledUnderLoad(t *testing.T) {
 // F5: the database is killed and its synchronous standby takes over under load. The URL names both.
 func TestF5_StandbyTakesOverUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	primary := pgtest.Start(t)
 	schema := primary.Schema(t)
 	standby := primary.Standby(t)
@@ -65,6 +68,7 @@ func either(t *testing.T, schema string, primary, standby *pgtest.Server) string
 // Each such run is set aside by the process that knows, and what was done is not done again by either.
 func TestF6_StandbyThatLacksEventsUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	primary := pgtest.Start(t)
 	schema := primary.Schema(t)
 	standby := primary.Follower(t)

@@ -23,6 +23,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -61,6 +62,7 @@ var trialTools = map[string]enginetest.Tool{"look": {Effect: lathe.ReadOnly}, "p
 // newTrial makes a trial whose configuration has these lines, too.
 func newTrial(t *testing.T, more ...string) *trial {
 	t.Helper()
+	testdata.NeedLong(t)
 	const patience = 10 * time.Minute // for the cycles of ./test; more may take until the tests end
 	end := time.Now().Add(patience)
 	if last, ok := t.Deadline(); ok && os.Getenv("LATHE_SOAK_CYCLES") != "" {
@@ -379,12 +381,15 @@ func (x *trial) history(s store.RunIndex, kills int) *enginetest.History {
 	return h
 }
 
-// cycles is how often a process is killed; LATHE_SOAK_CYCLES says another number.
+// cycles is how often a process is killed: 25 times if every test runs, else 8; LATHE_SOAK_CYCLES sets another number.
 func cycles(t *testing.T) int {
 	t.Helper()
 	s := os.Getenv("LATHE_SOAK_CYCLES")
-	if s == "" {
+	switch {
+	case s == "" && testdata.All():
 		return 25
+	case s == "":
+		return 8
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {

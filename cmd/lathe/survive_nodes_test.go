@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -82,6 +83,7 @@ func (x *trial) passes(d time.Duration) {
 // reach its clients and its tools. It writes nothing; the other resumes its runs.
 func TestF9_NodesCutOffUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	url := pgtest.URL(t)
 	const lease = time.Second
 	x := newTrial(t, fmt.Sprintf("cluster: {lease: %v}\n", lease))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -110,6 +111,7 @@ func copied(t *testing.T, from, to string) string {
 // afterwards; what was not synced is not.
 func TestF7_PowerCutUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	d := newDisk(t, 32<<20)
 	x := newTrial(t)
 	n := max(cycles(t)/6, 2)
@@ -123,6 +125,7 @@ func TestF7_PowerCutUnderLoad(t *testing.T) {
 // F7: the same, where the disk is that of the database.
 func TestF7_PowerCutOfTheDatabase(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	d := newDisk(t, 256<<20)
 	db := pgtest.StartIn(t, d.at)
 	schema, err := url.Parse(db.Schema(t))

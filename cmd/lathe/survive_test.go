@@ -44,10 +44,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // again and answered `interrupted`, what reads or is idempotent is called again, under the same key.
 func TestKilledInTheMiddleOfACall(t *testing.T) {
 	t.Parallel()
-	lathePath, err := exec.LookPath("lathe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := lathePath(t)
 	for effect, want := range map[string]string{"read_only": "ok", "idempotent": "ok", "writes": "interrupted"} {
 		t.Run(effect, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +72,7 @@ policy: {tools: {act: allow}}
 `, srv.URL, method, effect))
 			turns := write("turns.txt", "-- turn --\ncall: act {}\n-- turn --\ntext: Done.\n")
 			lathe1 := func(args ...string) *exec.Cmd {
-				cmd := exec.CommandContext(t.Context(), lathePath, args...)
+				cmd := exec.CommandContext(t.Context(), path, args...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "LATHE_STORE=sqlite:"+filepath.Join(dir, "runs.db"))
 				return cmd
 			}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // A collector keeps what is posted to it.
@@ -53,8 +55,10 @@ func (c *collector) got() (string, []map[string]any) {
 	return strings.Join(names, ", "), slices.Clone(c.spans)
 }
 
+// lathePath returns the path of the command, which is this test's program. A short run skips the test: it starts processes.
 func lathePath(t *testing.T) string {
 	t.Helper()
+	testdata.NeedLong(t)
 	path, err := exec.LookPath("lathe")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 func findBrowser(t *testing.T) string {
@@ -44,6 +45,7 @@ func plainReport(n int) *Report {
 
 // The page is drawn: its matrix has both colours, and it is neither blank nor dark where it should be light.
 func TestReportIsDrawnByABrowser(t *testing.T) {
+	testdata.NeedAll(t)
 	browser := findBrowser(t)
 	good, bad := color.RGBA{0x0b, 0x5a, 0x9c, 255}, color.RGBA{0xa8, 0x43, 0x0a, 255}
 	for _, c := range []struct {

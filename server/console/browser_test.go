@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/server/console"
 )
@@ -338,6 +339,7 @@ await send();
 // other, and the browser's guards have nothing to refuse.
 func TestT27_T41_PageInABrowser(t *testing.T) {
 	t.Parallel()
+	testdata.NeedLong(t)
 	for _, size := range []string{"1280,860", "640,430"} { // the second is the first at 200 % zoom
 		s := newStage(driver)
 		report := s.browse(t, size)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 const exactDriver = begin + `
@@ -63,6 +64,7 @@ await send();
 // it, and nothing differs from the text but white space between tokens.
 func TestT23_CardShowsExactArguments(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	var edges []string
 	was := false
 	for r := rune(0); r <= utf8.MaxRune; r++ {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // frames writes parts of a stream. One that begins with a number and a blank ends the stored event of that id.
@@ -80,6 +82,7 @@ await send();
 // is loaded again; the run is followed from the last stored event; each sentence is read aloud once.
 func TestPageFollowsARunOverLossAndReload(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	s := newStage(followDriver)
 	cue := make(chan struct{}, 10)
 	var streams, questions atomic.Int64
@@ -167,6 +170,7 @@ await send();
 // too late; the run is followed and no second one begins.
 func TestPageNamesTheApproverElsewhere(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	for _, click := range []string{"true", "false"} {
 		s := newStage(strings.Replace(elsewhereDriver, "CLICK", click, 1))
 		cue := make(chan struct{})
@@ -251,6 +255,7 @@ await send();
 // A card approves nothing that it does not show whole, and sends edited arguments as they were written.
 func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	s := newStage(cardDriver)
 	bodies := make(chan string, 10)
 	soon := time.Now().Add(time.Hour).Format(time.RFC3339)

@@ -146,9 +146,6 @@ func until(t *testing.T, what string, ok func() bool) {
 // What needs a server of its own, which is killed and set otherwise.
 func TestF4_F5_ServersAreKilled(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills a server again and again; not with -short")
-	}
 	server := pgtest.Start(t)
 	t.Run("a crash loses nothing", func(t *testing.T) { crash(t, server) })
 	t.Run("refuses unsafe settings", func(t *testing.T) { refusesUnsafe(t, server) })

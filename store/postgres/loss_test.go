@@ -14,9 +14,6 @@ import (
 // of the log is found out, run by run, before anything is done on it.
 func TestF6_StandbyThatLacksEvents(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts servers of its own; not with -short")
-	}
 	primary := pgtest.Start(t)
 	schema := primary.Schema(t)
 	standby := primary.Follower(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/store/storetest"
@@ -300,9 +301,7 @@ func write(path string) {
 // A process that writes is killed repeatedly: every acknowledged event is stored, and no log has a gap.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills processes; not with -short")
-	}
+	testdata.NeedLong(t)
 	path := filepath.Join(t.TempDir(), "runs.db")
 	acknowledged := map[string]int64{}
 	for round := range 8 {

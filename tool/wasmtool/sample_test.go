@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
@@ -44,9 +45,7 @@ func addsUp(t testing.TB, file string) {
 // The Go of the page for authors is a tool.
 func TestSampleGo(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: a Go module takes seconds to build")
-	}
+	testdata.NeedAll(t) // it compiles the standard library for WebAssembly
 	dir := t.TempDir()
 	write(t, dir, "main.go", block(t, "go"))
 	write(t, dir, "go.mod", []byte("module sum\n\ngo 1.26\n"))
@@ -71,6 +70,7 @@ func TestSampleGo(t *testing.T) {
 // The Rust of the page is one, too, where its compiler has the target.
 func TestSampleRust(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	rustc, target := wasmtest.Rust(t, "wasm32-unknown-unknown")
 	dir := t.TempDir()
 	write(t, dir, "sum.rs", block(t, "rust"))
@@ -84,6 +84,7 @@ func TestSampleRust(t *testing.T) {
 // The C of the page echoes, where clang can link for WASI.
 func TestSampleC(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	cc := wasmtest.C(t)
 	dir := t.TempDir()
 	write(t, dir, "echo.c", block(t, "c"))

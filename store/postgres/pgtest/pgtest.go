@@ -29,9 +29,10 @@ var shared struct {
 }
 
 // URL returns the URL of an empty schema for the test, on the one server of the test process. Where no
-// server can be started, the test is skipped.
+// server can be started, and with -short, the test is skipped.
 func URL(tb testing.TB) string {
 	tb.Helper()
+	skipShort(tb)
 	base := os.Getenv(Existing)
 	if base == "" {
 		shared.Lock()
@@ -44,6 +45,14 @@ func URL(tb testing.TB) string {
 		base = s.URL("postgres")
 	}
 	return create(tb, base, os.Getenv(Existing) != "")
+}
+
+// skipShort skips the test in a short run.
+func skipShort(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("needs a PostgreSQL server: does not run with -short")
+	}
 }
 
 func check(tb testing.TB, err error) {

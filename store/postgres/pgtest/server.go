@@ -52,12 +52,13 @@ func (s *Server) PID() int {
 	return s.run.pid
 }
 
-// Start starts a server for one test, which may kill it. Where none can be started, the test is skipped.
+// Start starts a server for one test, which may kill it. Where none can be started, and with -short, the test is skipped.
 func Start(tb testing.TB) *Server { return StartIn(tb, "") }
 
 // StartIn starts a server whose data folder is created in parent.
 func StartIn(tb testing.TB, parent string) *Server {
 	tb.Helper()
+	skipShort(tb)
 	s, err := start(tb.Context(), parent)
 	check(tb, err)
 	tb.Cleanup(s.stop)
