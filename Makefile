@@ -1,32 +1,35 @@
-# `make help` lists the targets. ./test runs everything that CI runs.
+# `make help` lists the targets. ./test builds, checks and tests the project; ./test --all is what CI runs.
 .DEFAULT_GOAL := help
-GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# With -trimpath the build cache does not depend on the folder, so that clones share it.
+export GOFLAGS := -trimpath $(GOFLAGS)
 FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench bench-compare conformance agents temporal temporalexample e2e screenshots release image releasetest
+.PHONY: help build check test testall race lint fuzz soak gen bench bench-compare conformance agents temporal temporalexample e2e screenshots release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 build: ## build the lathe binary into the current folder
-	go build -trimpath -o lathe ./cmd/lathe
+	go build -o lathe ./cmd/lathe
 
-check: ## format, vet and test: the quick round before a commit
-	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+check: ## format, vet and the short tests: the round before a commit
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt would change:"; echo "$$bad"; exit 1; }
 	go vet ./...
-	go test ./...
+	go test -short -vet=off ./...
 
-test: ## everything that CI runs
+test: ## the round before a merge, with the race detector, an agent, an SDK, databases and a browser
 	./test
+
+testall: ## everything that CI runs
+	./test --all
 
 race: ## tests under the race detector
 	go test -race ./...
 
 lint: ## the linters of .golangci.yml
-	go run $(GOLANGCI) run ./...
-	cd engine/temporal && go run $(GOLANGCI) run ./...
+	./test --lint
 
 gen: ## write the generated documents and golden files again
 	go test ./config -run '^TestReferenceIsWritten$$' -update
@@ -64,7 +67,7 @@ TEMPORALDEV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lathe/temporaldev/$(shell c
 
 temporal: ## engine/temporal on a real Temporal server, which is built once (7 to 20 min, 150 MB); the tests take 6 to 10 min
 	@test -x "$(TEMPORALDEV)" || { echo "building a Temporal server: $(TEMPORALDEV)"; cd internal/temporaldev && \
-	  GOMAXPROCS=2 nice -n 15 go build -p 2 -trimpath -ldflags='-s -w' -o "$(TEMPORALDEV)" .; }
+	  GOMAXPROCS=2 nice -n 15 go build -p 2 -ldflags='-s -w' -o "$(TEMPORALDEV)" .; }
 	cd engine/temporal && LATHE_TEMPORAL_SERVER="$(TEMPORALDEV)" go test -count=1 -v -timeout 30m -run '^TestReal(Server|ServerConforms|Gateway)$$' . ./cmd/lathe-temporal
 
 temporalexample: ## the TypeScript worker of engine/temporal, with its packages from npm (290 MB)
