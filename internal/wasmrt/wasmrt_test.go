@@ -213,7 +213,7 @@ func TestT30EndlessLoopStops(t *testing.T) {
 func TestT31CompileEnds(t *testing.T) {
 	t.Parallel()
 	m := New()
-	for range 2000 {
+	for range 300 {
 		m.Func("", nil, nil, 0, strings.Repeat(Const(1)+Drop, 500))
 	}
 	_, err := runtime(t, &wasmrt.Options{CompileTimeout: time.Millisecond}).Compile(t.Context(), m.Bytes(), nil)

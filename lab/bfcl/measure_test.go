@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/lab/bfcl"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -207,6 +208,7 @@ func ExampleMeasure() {
 // The runs of the harness come to the leaderboard's own verdicts.
 func TestRunsAgreeWithLeaderboard(t *testing.T) {
 	t.Parallel()
+	testdata.NeedLong(t)
 	fsys := data(t)
 	categories, err := bfcl.Select(fsys)
 	if err != nil {
@@ -267,6 +269,7 @@ func measured(t *testing.T, m *bfcl.Measured, outputs string, ids []string) []*e
 // whose arguments are expressions of another language.
 func TestRunsOfAnswers(t *testing.T) {
 	t.Parallel()
+	testdata.NeedLong(t)
 	fsys := data(t)
 	categories, err := bfcl.Select(fsys)
 	if err != nil {
