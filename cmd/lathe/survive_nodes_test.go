@@ -20,6 +20,7 @@ import (
 // misses nothing.
 func TestF3_NodesStoppedUnderLoad(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	url := pgtest.URL(t)
 	const lease = time.Second
 	x := newTrial(t, fmt.Sprintf("cluster: {lease: %v}\n", lease))

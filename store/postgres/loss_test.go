@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -14,6 +15,7 @@ import (
 // of the log is found out, run by run, before anything is done on it.
 func TestF6_StandbyThatLacksEvents(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	primary := pgtest.Start(t)
 	schema := primary.Schema(t)
 	standby := primary.Follower(t)
