@@ -47,7 +47,7 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	done
 
 soak: ## SEEDS simulated histories (10000), CYCLES killed processes (200), each fault at each step; prints what was promised
-	LATHE_SOAK_SEEDS=$(SEEDS) LATHE_SOAK_CYCLES=$(CYCLES) go test -count=1 -v -timeout 120m \
+	LATHE_TEST=all LATHE_SOAK_SEEDS=$(SEEDS) LATHE_SOAK_CYCLES=$(CYCLES) go test -count=1 -v -timeout 120m \
 	  -run '^(TestSimulatedRunsSurvive|TestSimulatedRunsSurviveOnPostgres|TestEachStepMayFail|TestF21_.*|TestF1_ServeKilledUnderLoad|TestF3_NodesStoppedUnderLoad|TestF4_DatabaseKilledUnderLoad|TestF5_StandbyTakesOverUnderLoad|TestF6_StandbyThatLacksEventsUnderLoad|TestF7_.*|TestF9_NodesCutOffUnderLoad)$$' ./engine ./loop ./cmd/lathe
 
 bench: ## loop, assembly and decode beside their peers; prints a table with ratios
