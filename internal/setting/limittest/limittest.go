@@ -127,7 +127,7 @@ func Policy() lathe.Policy {
 // An Approver never decides.
 type Approver struct{}
 
-// Approve returns when nobody waits any more.
+// Approve returns when its context ends.
 func (Approver) Approve(ctx context.Context, _ *lathe.ApprovalRequest) (lathe.Approval, error) {
 	<-ctx.Done()
 	return lathe.Approval{}, ctx.Err()
