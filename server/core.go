@@ -78,6 +78,7 @@ type chatHandler struct {
 	turns   *hiddenTurns
 	earlier *earlierRuns
 	origins origins
+	newer   newerHeaders
 }
 
 // A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.

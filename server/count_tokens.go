@@ -122,7 +122,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 	}
 	if pr.Wire() == lathe.WireMessages {
 		counted.Betas = betasOf(r.Header)
-		if v := r.Header.Get("Anthropic-Version"); messages.KnownVersion(v) {
+		if v := r.Header.Get("Anthropic-Version"); messages.AcceptsVersion(v) {
 			counted.APIVersion = v
 		}
 	}

@@ -2,9 +2,11 @@ package server
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -65,6 +67,11 @@ func (a *chat) acceptBetas(m *Model, header http.Header) {
 	case len(betas) == 0:
 	case m.Loop.Wire() == lathe.WireMessages:
 		a.in.Betas = betas
+		for _, beta := range betas {
+			if messages.NewerBeta(beta) {
+				a.handler.newer.note(a.handler.opts.Log, "anthropic-beta", beta)
+			}
+		}
 	default:
 		a.ignored = append(a.ignored, "anthropic-beta")
 	}
@@ -82,25 +89,69 @@ func betasOf(header http.Header) (betas []string) {
 	return betas
 }
 
-// acceptVersion reads the header anthropic-version. A model on Messages gets it as it is; a version that the wire does not have is
-// refused. For models on other wires the header has no effect, and another version than the codec's is listed as ignored.
+// acceptVersion reads the header anthropic-version. A model on Messages gets it as it is, also a version that is newer than the codec;
+// what is no version of the API is refused. For models on other wires the header has no effect, and another version than the codec's
+// is listed as ignored.
 func (a *chat) acceptVersion(m *Model, header http.Header) *problem {
 	const name = "anthropic-version"
 	values := header["Anthropic-Version"]
 	if a.protocol != messagesAPI || len(values) == 0 {
 		return nil
 	}
-	switch known := len(values) == 1 && messages.KnownVersion(values[0]); {
-	case m.Loop.Wire() != lathe.WireMessages:
+	if m.Loop.Wire() != lathe.WireMessages {
 		if len(values) != 1 || values[0] != messages.Version {
 			a.ignored = append(a.ignored, name)
 		}
-	case !known:
-		return badRequest(name, "The header anthropic-version must be one of %s, once: the model server gets it as it is.", messages.Versions())
-	default:
-		a.in.APIVersion = values[0]
+		return nil
+	}
+	if len(values) != 1 || !messages.AcceptsVersion(values[0]) {
+		return badRequest(name, "The header anthropic-version must be 2023-01-01, %s or a later date, once: the model server gets it as it is.", messages.Version)
+	}
+	version := values[0]
+	if member := sampled(&a.req.Sampling); member != "" && !a.plan.relayed && messages.RefusesSampling(version) {
+		return badRequest(member, "The API does not accept %s with anthropic-version %s. Send the request without it.", member, version)
+	}
+	if a.in.APIVersion = version; messages.NewerVersion(version) {
+		a.handler.newer.note(a.handler.opts.Log, name, version)
 	}
 	return nil
+}
+
+// sampled returns a member that newer versions of Anthropic's API refuse, if the request has one.
+func sampled(s *lathe.Sampling) string {
+	switch {
+	case s.Temperature != nil:
+		return "temperature"
+	case s.TopP != nil:
+		return "top_p"
+	case s.TopK != nil:
+		return "top_k"
+	}
+	return ""
+}
+
+// maxNoted limits the values of headers that a newerHeaders remembers, and so those that it logs.
+const maxNoted = 64
+
+// newerHeaders logs each value of a header that is newer than the codec once.
+type newerHeaders struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// note logs a value of the header name, unless it or maxNoted others have been logged.
+func (n *newerHeaders) note(log *slog.Logger, name, value string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen[value] || len(n.seen) >= maxNoted {
+		return
+	}
+	if n.seen == nil {
+		n.seen = map[string]bool{}
+	}
+	n.seen[value] = true
+	log.Info("a client sends a header that is newer than this version knows: the model server gets it, and the request is read as before",
+		"header", name, "value", value)
 }
 
 // restrictTools removes the tools of this server that the request does not allow from the run.

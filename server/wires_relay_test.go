@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,15 +38,21 @@ func (m *modelServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(m.stream)), Request: r}, nil
 }
 
-// relaying serves a model on a wire whose server answers with the stream, and no tools.
-func relaying(t *testing.T, w lathe.Wire, stream string) (*fixture, *modelServer) {
+// model returns a model on a wire whose server is m.
+func (m *modelServer) model(t *testing.T, w lathe.Wire) *provider.Chat {
 	t.Helper()
-	m := &modelServer{stream: stream}
 	model, err := provider.New(w, "up-model", &provider.Options{Name: "up", BaseURL: "http://up.invalid", Transport: m, Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools = nil }}), m
+	return model
+}
+
+// relaying serves a model on a wire whose server answers with the stream, and no tools.
+func relaying(t *testing.T, w lathe.Wire, stream string) (*fixture, *modelServer) {
+	t.Helper()
+	m := &modelServer{stream: stream}
+	return serve(t, &setting{model: m.model(t, w), opts: func(o *server.Options) { o.Setup.Tools = nil }}), m
 }
 
 var relayClients = map[string]struct {
@@ -109,8 +116,8 @@ func TestBetasReachTheirOwnAPI(t *testing.T) {
 	}
 }
 
-// The version of the API that a client names reaches a model on Messages as it is, with or without tools of this server in play.
-// A version that the API does not have is refused by name, and is listed for models on other wires.
+// The version of the API that a client names reaches a model on Messages as it is, also one that is newer than the codec, with or
+// without tools of this server in play. A text that is no version is refused by name, and is listed for models on other wires.
 func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
 	t.Parallel()
 	const name = "Anthropic-Version"
@@ -118,7 +125,7 @@ func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
 	bodies := map[string]string{"relayed": of.body, "written anew": strings.TrimSuffix(of.body, "}") + `,"lathe":{"show":"items"}}`}
 	for as, body := range bodies {
 		f, m := relaying(t, lathe.WireMessages, exampleStream(t, of.file))
-		for _, version := range []string{"2023-01-01", "2023-06-01"} {
+		for _, version := range []string{"2023-01-01", "2023-06-01", "2026-10-21", "2031-02-28"} {
 			if a := c.send(t.Context(), f, true, body, name, version); a.status != 200 {
 				t.Fatalf("%s, %s: %d %s", as, version, a.status, a.body)
 			}
@@ -127,9 +134,9 @@ func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
 			}
 		}
 		m.header.Store(nil)
-		for _, version := range []string{"2024-01-01", "", " 2023-06-01,2023-06-01"} {
+		for _, version := range []string{"2022-01-01", "2026-13-01", "2031-2-28", "latest", "", " 2023-06-01,2023-06-01", "2026-10-21, 2026-10-21"} {
 			a := c.send(t.Context(), f, true, body, name, version)
-			if a.status != 400 || !strings.Contains(a.body, "anthropic-version must be one of 2023-01-01, 2023-06-01") || m.header.Load() != nil {
+			if a.status != 400 || !strings.Contains(a.body, "anthropic-version must be 2023-01-01, 2023-06-01 or a later date") || m.header.Load() != nil {
 				t.Errorf("%s, %q: %d %s", as, version, a.status, a.body)
 			}
 		}
@@ -138,6 +145,51 @@ func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
 	for version, ignored := range map[string]string{"2023-06-01": "", "2099-01-01": "anthropic-version"} {
 		if a := c.send(t.Context(), f, false, c.body(false, nil, lathe.User("hi")), name, version); a.status != 200 || a.header.Get("X-Lathe-Ignored") != ignored {
 			t.Errorf("%s: %d %v", version, a.status, a.header)
+		}
+	}
+}
+
+// A version and a beta that are newer than the codec are logged once.
+func TestNewerHeadersAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	c, of := wireClients["messages"], relayClients["messages"]
+	m := &modelServer{stream: exampleStream(t, of.file)}
+	var log lockedBuffer
+	f := serve(t, &setting{model: m.model(t, lathe.WireMessages), opts: func(o *server.Options) {
+		o.Setup.Tools, o.Log = nil, slog.New(slog.NewTextHandler(&log, nil))
+	}})
+	for range 2 {
+		for _, version := range []string{"2023-06-01", "2026-10-21", "2031-02-28"} {
+			if a := c.send(t.Context(), f, true, of.body, "Anthropic-Version", version, "Anthropic-Beta", "interleaved-thinking-2025-05-14,later-2030-01-01"); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	for value, want := range map[string]int{"2023-06-01": 0, "2026-10-21": 1, "2031-02-28": 1, "interleaved-thinking-2025-05-14": 0, "later-2030-01-01": 1} {
+		if n := strings.Count(log.String(), "value="+value+"\n"); n != want {
+			t.Errorf("%s is logged %d times, want %d:\n%s", value, n, want, log.String())
+		}
+	}
+}
+
+// Version 2026-10-21 of Anthropic's API refuses temperature, top_p and top_k. A request that the server writes anew is refused as the
+// vendor refuses it. One that is relayed is left to the model server.
+func TestNewVersionOfTheAPIHasNoSampling(t *testing.T) {
+	t.Parallel()
+	const name = "Anthropic-Version"
+	c, of := wireClients["messages"], relayClients["messages"]
+	anew := func(body string) string { return strings.TrimSuffix(body, "}") + `,"lathe":{"show":"items"}}` }
+	for _, member := range []string{"temperature", "top_p", "top_k"} {
+		body := strings.TrimSuffix(of.body, "}") + `,"` + member + `":1}`
+		f, m := relaying(t, lathe.WireMessages, exampleStream(t, of.file))
+		if a := c.send(t.Context(), f, true, anew(body), name, "2026-10-21"); a.status != 400 || !strings.Contains(a.body, member) || m.sent.Load() != nil {
+			t.Errorf("%s, written anew: %d %s", member, a.status, a.body)
+		}
+		if a := c.send(t.Context(), f, true, anew(body), name, "2023-06-01"); a.status != 200 || !strings.Contains(*m.sent.Load(), member) {
+			t.Errorf("%s, written anew, former version: %d %s", member, a.status, a.body)
+		}
+		if a := c.send(t.Context(), f, true, body, name, "2026-10-21"); a.status != 200 || !strings.Contains(*m.sent.Load(), member) {
+			t.Errorf("%s, relayed: %d %s", member, a.status, a.body)
 		}
 	}
 }

@@ -13,13 +13,13 @@ import (
 // defaultMaxTokens is sent if neither the request nor the options have a limit.
 const defaultMaxTokens = 8192
 
-// reserved reports whether Request.Overrides cannot replace the member.
-func reserved(name string) bool {
+// reserved reports whether Request.Overrides of req cannot replace the member.
+func reserved(req *lathe.Request, name string) bool {
 	switch name {
 	case "model", "messages", "system", "tools", "tool_choice", "stream":
 		return true
 	}
-	return false
+	return RefusesSampling(req.APIVersion) && slices.Contains(samplingNames, name)
 }
 
 // An encoder encodes one request.
@@ -59,7 +59,7 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	for i, m := range req.Overrides {
-		if !reserved(m.Name) && member(req.Overrides[i+1:], m.Name) == nil && len(m.Value) > 0 {
+		if !reserved(req, m.Name) && member(req.Overrides[i+1:], m.Name) == nil && len(m.Value) > 0 {
 			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
 		}
 	}
@@ -77,8 +77,10 @@ func (e *encoder) drop(path string) {
 	}
 }
 
-// free reports whether no override has the name.
-func (e *encoder) free(name string) bool { return member(e.req.Overrides, name) == nil }
+// free reports whether no override that is sent has the name.
+func (e *encoder) free(name string) bool {
+	return member(e.req.Overrides, name) == nil || reserved(e.req, name)
+}
 
 func (e *encoder) without(feature string) bool { return slices.Contains(e.opts.Without, feature) }
 
@@ -106,13 +108,13 @@ func (e *encoder) sampling(dst []byte) []byte {
 	return dst
 }
 
-// temperature appends temperature, top_p and top_k. Thinking does not allow all of their values.
+// temperature appends temperature, top_p and top_k. Thinking does not allow all of their values, newer versions of the API none.
 func (e *encoder) temperature(dst []byte) []byte {
 	s := &e.req.Sampling
-	thinks := e.plan.on()
+	thinks, refused := e.plan.on(), RefusesSampling(e.req.APIVersion)
 	if t := s.Temperature; t != nil && e.free("temperature") {
 		switch {
-		case e.without(featureTemperature), thinks && *t != 1:
+		case refused, e.without(featureTemperature), thinks && *t != 1:
 			e.drop("sampling.temperature")
 		case *t > 1: // OpenAI's go to 2
 			e.drop("sampling.temperature")
@@ -122,14 +124,14 @@ func (e *encoder) temperature(dst []byte) []byte {
 		}
 	}
 	if p := s.TopP; p != nil && e.free("top_p") {
-		if e.without(featureTopP) || thinks && *p < 0.95 {
+		if refused || e.without(featureTopP) || thinks && *p < 0.95 {
 			e.drop("sampling.top_p")
 		} else {
 			dst = appendFloat(dst, "top_p", *p)
 		}
 	}
 	if k := s.TopK; k != nil && e.free("top_k") {
-		if e.without(featureTopK) || thinks {
+		if refused || e.without(featureTopK) || thinks {
 			e.drop("sampling.top_k")
 		} else {
 			dst = appendInt(dst, "top_k", int64(*k))

@@ -68,7 +68,8 @@ func TestAppendRequestOptions(t *testing.T) {
 		"format text":           {lathe.Request{Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"text"}`)}}, wire.EncodeOptions{}, `"max_tokens":8192`, ""},
 		"format and named call": {lathe.Request{Tools: tool, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "f"}, Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}}, wire.EncodeOptions{}, `"max_tokens":8192,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f"}`, ""},
 		"format unknown":        {lathe.Request{Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"xml"}`)}}, wire.EncodeOptions{}, `"max_tokens":8192`, "sampling.response_format"},
-		"overrides":             {lathe.Request{Overrides: []lathe.Member{{Name: "max_tokens", Value: []byte("7")}, {Name: "model", Value: []byte(`"x"`)}, {Name: "service_tier", Value: []byte(`"auto"`)}}}, wire.EncodeOptions{}, `"max_tokens":7,"service_tier":"auto"`, ""},
+		"overrides of a version without sampling": {lathe.Request{APIVersion: "2026-10-21", Sampling: lathe.Sampling{TopK: new(3)}, Overrides: []lathe.Member{{Name: "temperature", Value: []byte("1")}, {Name: "top_p", Value: []byte("1")}, {Name: "service_tier", Value: []byte(`"auto"`)}}}, wire.EncodeOptions{}, `"max_tokens":8192,"service_tier":"auto"`, "sampling.top_k"},
+		"overrides": {lathe.Request{Overrides: []lathe.Member{{Name: "max_tokens", Value: []byte("7")}, {Name: "model", Value: []byte(`"x"`)}, {Name: "service_tier", Value: []byte(`"auto"`)}}}, wire.EncodeOptions{}, `"max_tokens":7,"service_tier":"auto"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.req.Model, tt.req.Messages = "m", []lathe.Message{lathe.User("a")}
@@ -316,5 +317,9 @@ func TestAppendRelayedChangesLittle(t *testing.T) {
 	want = strings.Replace(strings.Replace(strings.Replace(body, "alias", "claude", 1), `"stream":true`, `"stream":false`, 1), `{}}]`, `{}}],"tool_choice":{"type":"none"}`, 1)
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	req = &lathe.Request{APIVersion: "2026-10-21", Overrides: []lathe.Member{{Name: "temperature", Value: []byte("1")}}}
+	if got = string(Codec{}.AppendRelayed(nil, []byte(body), req, nil)); got != body {
+		t.Errorf("got  %s\nwant %s", got, body)
 	}
 }

@@ -11,8 +11,7 @@ package messages
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -41,17 +40,38 @@ func (Codec) KeyHeader() (name, before string) { return "x-api-key", "" }
 // Headers returns the header that names the version of the API.
 func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", Version}} }
 
-// Version is the version of the API that this codec implements.
-const Version = "2023-06-01"
+// Versions of the API.
+const (
+	firstVersion = "2023-01-01"
+	// Version is the version of the API that this codec implements.
+	Version = "2023-06-01"
+	// newestVersion is the newest version that was published when this codec was written. It refuses the members of samplingNames.
+	newestVersion = "2026-10-21"
+)
 
-// versions are all versions of the API.
-var versions = []string{"2023-01-01", Version}
+// samplingNames are the members that the API refuses from newestVersion on.
+var samplingNames = []string{"temperature", "top_p", "top_k"}
 
-// KnownVersion reports whether the API has the version.
-func KnownVersion(version string) bool { return slices.Contains(versions, version) }
+// AcceptsVersion reports whether version is one of the API: 2023-01-01, [Version], or any later date, since the requests and
+// answers of later versions are read by the rules of this codec.
+func AcceptsVersion(version string) bool {
+	return version == firstVersion || version == Version || NewerVersion(version)
+}
 
-// Versions returns the names of all versions of the API, for an error message.
-func Versions() string { return strings.Join(versions, ", ") }
+// NewerVersion reports whether version is a date after [Version].
+func NewerVersion(version string) bool {
+	_, err := time.Parse(time.DateOnly, version)
+	return err == nil && version > Version
+}
+
+// NewerBeta reports whether the name of a beta ends with a date after the newest version of the API that this codec knows.
+func NewerBeta(name string) bool {
+	date := name[max(0, len(name)-len(time.DateOnly)):]
+	return NewerVersion(date) && date > newestVersion
+}
+
+// RefusesSampling reports whether the API refuses temperature, top_p and top_k in that version.
+func RefusesSampling(version string) bool { return NewerVersion(version) && version >= newestVersion }
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (

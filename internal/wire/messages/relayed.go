@@ -15,7 +15,7 @@ import (
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	need := map[string][]byte{}
 	for _, m := range req.Overrides {
-		if !reserved(m.Name) {
+		if !reserved(req, m.Name) {
 			need[m.Name] = m.Value
 		}
 	}
