@@ -60,6 +60,9 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 	if p == nil && pr == responsesAPI {
 		p = h.completeInput(r.Context(), c, req)
 	}
+	if p == nil {
+		p = (&members{protocol: pr, req: req}).whole(false, nil)
+	}
 	if p != nil {
 		c.fail(w, p)
 		return

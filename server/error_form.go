@@ -69,7 +69,7 @@ func (f errorForm) status(p *problem) int {
 
 // apiError returns p for the codec of the client's wire, which derives the type of the error from its status.
 func (c *caller) apiError(p *problem) *wire.APIError {
-	e := &wire.APIError{Status: c.form.status(p), Code: p.Code, Message: p.Message, Param: p.Param, RequestID: c.requestID, RetryAfter: p.RetryAfter.Seconds()}
+	e := &wire.APIError{Status: c.form.status(p), Code: p.Code, Message: p.Message, Param: p.Param, RequestID: c.requestID, RetryAfter: p.RetryAfter.Seconds(), Details: p.Details}
 	if c.form == formOpenAI {
 		e.Type = p.kind()
 	}

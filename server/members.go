@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -28,6 +29,9 @@ type members struct {
 // effect: also those that the wire of the model's server does not have. relayed says that the client gets the model server's
 // own bytes.
 func (ms *members) sort(m *Model, relayed bool) *problem {
+	if p := ms.whole(relayed, m.Pass); p != nil {
+		return p
+	}
 	same := m.Loop.Wire() == ms.protocol.Wire()
 	for _, member := range ms.req.Unknown {
 		name := member.Name
@@ -44,6 +48,31 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 	}
 	if !relayed {
 		ms.ignored = append(ms.ignored, ms.req.Dropped...)
+	}
+	return nil
+}
+
+// elsewhere are members by which clients leave a part of the conversation or of the prompt to the server. The model would answer without
+// that part if they were ignored.
+var elsewhere = rawjson.NewNames("cachedContent", "cached_content", "conversation", "previous_interaction_id", "previous_response_id", "prompt", "thread")
+
+// noThreads is the error detail after which the tool runners of Anthropic's libraries send the whole conversation, without a thread.
+const noThreads = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
+
+// whole refuses a request that leaves a part of its conversation to the server by a member that the server does not read. Only a
+// relayed request may have such a member, if the model's entry lists it: the model server then has the rest. pass is that list.
+func (ms *members) whole(relayed bool, pass []string) *problem {
+	for _, m := range ms.req.Unknown {
+		if !elsewhere.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
+			continue
+		}
+		p := badRequest(m.Name, "This server does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",
+			m.Name, ms.protocol.conversation, m.Name)
+		p.Code = "unsupported_parameter"
+		if m.Name == "thread" && ms.protocol.Wire() == lathe.WireMessages {
+			p.Details = []byte(noThreads)
+		}
+		return p
 	}
 	return nil
 }

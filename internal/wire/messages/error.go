@@ -77,7 +77,11 @@ func errorType(e *wire.APIError) string {
 // AppendError appends the body of an error answer, which is also the data of an error event.
 func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
 	dst = wire.AppendText(append(dst, `{"type":"error","error":{`...), "type", errorType(e))
-	dst = append(wire.AppendText(dst, "message", errorMessage(e)), '}')
+	dst = wire.AppendText(dst, "message", errorMessage(e))
+	if len(e.Details) > 0 {
+		dst = append(wire.AppendKey(dst, "details"), e.Details...)
+	}
+	dst = append(dst, '}')
 	if e.RequestID != "" {
 		dst = wire.AppendText(dst, "request_id", e.RequestID)
 	}
