@@ -63,6 +63,26 @@ func TestEmptyListsOfAKeyGrantNothing(t *testing.T) {
 	}
 }
 
+// Clients on every wire are told not to send a request again whose key is wrong or is not allowed what it asks for: they would
+// repeat it for minutes.
+func TestRefusedKeysAreNotRetried(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{opts: func(o *server.Options) {
+		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New("0123456789abcdef"), Models: []string{}}}
+	}})
+	for name, c := range wireClients {
+		_, before := c.codec.KeyHeader()
+		for status, key := range map[int]string{401: "another key", 403: "0123456789abcdef"} {
+			for _, stream := range []bool{false, true} {
+				a := c.send(t.Context(), f, stream, c.body(stream, nil, lathe.User("hi")), c.key, before+key)
+				if a.status != status || a.header.Get("X-Should-Retry") != "false" {
+					t.Errorf("%s: %d, X-Should-Retry %q: %s", name, a.status, a.header.Get("X-Should-Retry"), a.body)
+				}
+			}
+		}
+	}
+}
+
 func TestHostsAndOrigins(t *testing.T) { // T10, T26
 	t.Parallel()
 	f := serve(t, &setting{opts: func(o *server.Options) {

@@ -97,7 +97,7 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
-	if p.NoRetry {
+	if p.NoRetry || p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden { // the key stays as it is
 		h.Set("X-Should-Retry", "false")
 	}
 	if p.Status == http.StatusUnauthorized {
