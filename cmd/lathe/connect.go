@@ -57,7 +57,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`
 	fl.StringVar(&f.model, "model", "", "`name` of a model of the server; may be left out if it has one")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server; without it none is sent")
 	fl.BoolVar(&f.write, "write", false, "write the settings into the agent's files, and keep their former content beside them")
-	fl.BoolVar(&f.undo, "undo", false, "restore the files as they were before the first --write")
+	fl.BoolVar(&f.undo, "undo", false, "take out of the files what --write put in")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --write: say which files would be written, and write none")
 	fl.BoolVar(&f.noCheck, "no-check", false, "do not ask the server")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -81,6 +81,8 @@ type settingsFile struct {
 	Content string `json:"content,omitempty"` // of the settings alone
 	Written bool   `json:"written,omitempty"`
 	Backup  string `json:"backup,omitempty"`
+	// Left are settings that --undo left, since they have another value than --write gave them.
+	Left []string `json:"left,omitempty"`
 }
 
 func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
@@ -200,13 +202,19 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 	}
 	c := &connection{Agent: a.Name, Wire: a.Wire}
 	for _, change := range changes {
-		c.Files = append(c.Files, settingsFile{Path: change.Path})
+		c.Files = append(c.Files, settingsFile{Path: change.Path, Backup: change.Backup, Left: change.Left})
 	}
 	if f.asJSON {
 		return writeConnectJSON(cmd.OutOrStdout(), c)
 	}
 	for _, change := range changes {
 		fmt.Fprintf(cmd.OutOrStdout(), "restored %s\n", dirs.Short(change.Path))
+		for _, setting := range change.Left {
+			fmt.Fprintf(cmd.OutOrStdout(), "  %s was changed since it was written, and is left as it is\n", setting)
+		}
+		if change.Backup != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "  its former content is in %s\n", dirs.Short(change.Backup))
+		}
 	}
 	return nil
 }

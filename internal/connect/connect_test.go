@@ -180,21 +180,20 @@ func TestUnreadableSettingsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Undo does not touch a file that its user edited after it was written, nor one that was edited between two writes.
+// Undo does not touch a file of a format without three-way edits that was changed after it was written, or between two writes.
 func TestUndoKeepsLaterEdits(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		home := t.TempDir()
 		record := filepath.Join(home, "record")
-		files := Find("opencode").Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m"})
+		files := Find("codex").Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m"})
 		path := files[0].Path
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(`{"theme":"dark"}`), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("a = 1\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Write(record, files); err != nil {
 			t.Fatal(err)
 		}
-		edited := `{"theme": "light"}`
-		if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("a = 2\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if again {

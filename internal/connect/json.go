@@ -148,17 +148,17 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// remove removes the member at a path of members.
+// remove removes the value at a path.
 func (n *node) remove(path []string) {
-	for i, name := range n.names {
-		switch {
-		case name == path[0] && len(path) > 1:
-			n.values[i].remove(path[1:])
-			return
-		case name == path[0]:
-			n.names, n.values = slices.Delete(n.names, i, i+1), slices.Delete(n.values, i, i+1)
-			return
-		}
+	last := len(path) - 1
+	of, value := n.at(path[:last]), n.at(path)
+	if value == nil {
+		return
+	}
+	i := slices.Index(of.values, value)
+	of.values = slices.Delete(of.values, i, i+1)
+	if of.object {
+		of.names = slices.Delete(of.names, i, i+1)
 	}
 }
 
@@ -169,11 +169,9 @@ func (n *node) set(path []string, value *node) {
 		return
 	}
 	if name, selected, ok := selector(path[0]); ok && !n.object {
-		for _, v := range n.values {
-			if m := v.member(name); m != nil && m.scalar == selected {
-				v.set(path[1:], value)
-				return
-			}
+		if v := n.element(path[0]); v != nil {
+			v.set(path[1:], value)
+			return
 		}
 		n.list = true
 		v := &node{object: true, names: []string{name}, values: []*node{{scalar: selected}}}
@@ -212,14 +210,7 @@ func editJSON(text []byte, entries []Entry) ([]byte, error) {
 		}
 		n.set(e.Path, value)
 	}
-	compact, err := n.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = json.Indent(&b, compact, "", indentation(text))
-	b.WriteByte('\n')
-	return b.Bytes(), err
+	return n.text(indentation(text))
 }
 
 // indentation returns the white space before the first indented line; two blanks if no line is indented.

@@ -29,8 +29,10 @@ type Written struct {
 	Path   string `json:"path"`
 	Backup string `json:"backup,omitempty"` // "": the file did not exist
 	SHA256 string `json:"sha256"`           // of the content that was written
-	// Edited is set if another program changed the file between two writes. Such a file is not restored.
+	// Edited is set if another program changed the file between two writes. Such a file is not restored as a whole.
 	Edited bool `json:"edited,omitempty"`
+	// Puts are the settings that were written, if Undo can take them out of a file that was changed since: those of JSON.
+	Puts []Put `json:"puts,omitempty"`
 }
 
 // A Change is the outcome for one file of [Write] or [Undo].
@@ -38,6 +40,8 @@ type Change struct {
 	Path    string `json:"path"`
 	Backup  string `json:"backup,omitempty"`
 	Changed bool   `json:"changed"`
+	// Left are the settings that Undo left in the file, since they have another value than Write gave them.
+	Left []string `json:"left,omitempty"`
 }
 
 // ReadFile returns the content of a configuration file of at most 4 MiB; nil if the file does not exist.
@@ -119,6 +123,13 @@ func Write(record string, files []File) ([]Change, error) {
 			w.Edited = w.Edited || sum(before) != w.SHA256
 			w.SHA256 = sum(merged)
 		}
+		if files[i].Format == JSON {
+			puts, err := putsOf(JSON, before, files[i].Entries)
+			if err != nil {
+				return nil, err
+			}
+			w.add(puts)
+		}
 		changes[i].Backup = w.Backup
 	}
 	if err := writeRecord(record, r); err != nil {
@@ -137,8 +148,9 @@ func Write(record string, files []File) ([]Change, error) {
 // ErrNothingWritten is the error of [Undo] for a record that does not exist.
 var ErrNothingWritten = errors.New("nothing was written for this agent")
 
-// Undo restores the files of a record, and removes those that did not exist before. If one of them was edited since, it returns
-// an error and changes nothing.
+// Undo restores the files of a record, and removes those that did not exist before. From a JSON file that was changed since, by the
+// agent or its user, it takes out what was written and keeps the rest. If a file of another format was changed, it returns an error
+// and changes nothing. It removes the record, and the directory of the record if it is empty.
 func Undo(record string) ([]Change, error) {
 	r, err := readRecord(record)
 	if err != nil {
@@ -147,44 +159,68 @@ func Undo(record string) ([]Change, error) {
 	if len(r.Files) == 0 {
 		return nil, ErrNothingWritten
 	}
-	texts := make([][]byte, len(r.Files))
-	for i, w := range r.Files {
-		now, err := ReadFile(w.Path)
-		if err != nil {
+	changes, texts := make([]Change, len(r.Files)), make([][]byte, len(r.Files))
+	for i := range r.Files {
+		if texts[i], changes[i], err = r.Files[i].former(); err != nil {
 			return nil, err
 		}
-		if w.Backup != "" {
-			if texts[i], err = ReadFile(w.Backup); err == nil && texts[i] == nil {
-				err = fmt.Errorf("the backup %s is not there", w.Backup)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if same := now != nil && sum(now) == w.SHA256 && !w.Edited || bytes.Equal(now, texts[i]); !same {
-			before := "it did not exist before"
-			if w.Backup != "" {
-				before = "its former content is in " + w.Backup
-			}
-			return nil, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, before)
-		}
 	}
-	var changes []Change
 	for i, w := range r.Files {
-		var err error
 		if texts[i] == nil {
-			if err = os.Remove(w.Path); errors.Is(err, fs.ErrNotExist) {
+			err = os.Remove(w.Path)
+			if errors.Is(err, fs.ErrNotExist) {
 				err = nil
 			}
-		} else if err = replace(w.Path, texts[i]); err == nil {
+		} else {
+			err = replace(w.Path, texts[i])
+		}
+		if err == nil && w.Backup != "" && changes[i].Backup == "" {
 			err = os.Remove(w.Backup)
 		}
 		if err != nil {
-			return changes, err
+			return changes[:i], err
 		}
-		changes = append(changes, Change{Path: w.Path, Changed: true})
 	}
-	return changes, os.Remove(record)
+	if err := os.Remove(record); err != nil {
+		return changes, err
+	}
+	_ = os.Remove(filepath.Dir(record)) // fails if it holds other records
+	return changes, nil
+}
+
+// former returns the text that the file is to have without what was written; nil: it is to be removed. The change has a backup if
+// that is to stay.
+func (w *Written) former() (text []byte, c Change, err error) {
+	c = Change{Path: w.Path, Changed: true}
+	now, err := ReadFile(w.Path)
+	if err != nil {
+		return nil, c, err
+	}
+	if w.Backup != "" {
+		if text, err = ReadFile(w.Backup); err == nil && text == nil {
+			err = fmt.Errorf("the backup %s is not there", w.Backup)
+		}
+		if err != nil {
+			return nil, c, err
+		}
+	}
+	if now != nil && sum(now) == w.SHA256 && !w.Edited || bytes.Equal(now, text) {
+		return text, c, nil
+	}
+	before := "it did not exist before"
+	if w.Backup != "" {
+		before = "its former content is in " + w.Backup
+	}
+	if now == nil || len(w.Puts) == 0 {
+		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, before)
+	}
+	if text, c.Left, err = takeOut(text, now, w.Puts); err != nil {
+		return nil, c, fmt.Errorf("%s was changed since it was written, and is left as it is: %w; %s", w.Path, err, before)
+	}
+	if len(c.Left) > 0 {
+		c.Backup = w.Backup
+	}
+	return text, c, nil
 }
 
 func (r *Record) of(path string) *Written {

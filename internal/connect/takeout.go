@@ -1,0 +1,162 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Put is a setting that [Write] put into a file, or removed from it.
+type Put struct {
+	Path    []string `json:"path"`
+	Value   any      `json:"value,omitempty"`
+	Removed bool     `json:"removed,omitempty"`
+	// Default is set for a setting that the file only got because it had none. The agent may replace it.
+	Default bool `json:"default,omitempty"`
+}
+
+// putsOf returns what a merge of the entries into the text before puts there.
+func putsOf(f *Format, before []byte, entries []Entry) ([]Put, error) {
+	had, err := f.Decode(before)
+	if err != nil {
+		return nil, err
+	}
+	var puts []Put
+	for _, e := range entries {
+		p := Put{Path: e.Path, Value: e.Value, Removed: e.Value == Absent, Default: e.Holds == "default"}
+		if _, is := Lookup(had, e.Path); is && p.Default {
+			continue
+		}
+		if p.Removed {
+			p.Value = nil
+		}
+		puts = append(puts, p)
+	}
+	return puts, nil
+}
+
+// add adds settings of a later write, which replace those at the same paths.
+func (w *Written) add(puts []Put) {
+	for _, p := range puts {
+		if i := slices.IndexFunc(w.Puts, func(old Put) bool { return slices.Equal(old.Path, p.Path) }); i >= 0 {
+			p.Default = p.Default || w.Puts[i].Default
+			w.Puts[i] = p
+			continue
+		}
+		w.Puts = append(w.Puts, p)
+	}
+}
+
+// takeOut returns the JSON text now without what was put in, with the values of the text before in its place, and with everything
+// else that has changed since. left are the paths of settings that have another value by now; they are left as they are. The text
+// is nil if the file did not exist before, which is a before of nil, and nothing else is in it.
+func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err error) {
+	had, err := parseJSON(before)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
+	}
+	n, err := parseJSON(now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w as JSON: %w", ErrUnreadable, err)
+	}
+	changed := false
+	for _, p := range puts {
+		old, is := had.at(p.Path), n.at(p.Path)
+		switch {
+		case same(is, old): // as it was before
+		case p.Removed && is == nil:
+			n.set(p.Path, old)
+			changed = true
+		case !p.Removed && is == nil: // removed by the user
+		case p.Removed || !equal(is.tree(), p.Value):
+			if !p.Default {
+				left = append(left, strings.Join(p.Path, "."))
+			}
+		case old != nil:
+			n.set(p.Path, old)
+			changed = true
+		default:
+			n.remove(p.Path)
+			changed = true
+		}
+	}
+	for _, p := range puts {
+		for i := len(p.Path) - 1; i > 0; i-- {
+			path := p.Path[:i]
+			if had.at(path) != nil || n.at(path) == nil || !n.at(path).hollow(path, puts) {
+				break
+			}
+			n.remove(path)
+		}
+	}
+	switch {
+	case !changed:
+		return now, left, nil
+	case before == nil && len(n.names) == 0:
+		return nil, left, nil
+	}
+	text, err = n.text(indentation(now))
+	return text, left, err
+}
+
+func same(a, b *node) bool {
+	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
+}
+
+// at returns the value at a path; nil if there is none.
+func (n *node) at(path []string) *node {
+	for _, key := range path {
+		if n.list {
+			n = n.element(key)
+		} else {
+			n = n.member(key)
+		}
+		if n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// element returns the object of a list that `[name=value]` selects; nil if there is none.
+func (n *node) element(selecting string) *node {
+	name, value, ok := selector(selecting)
+	if !ok {
+		return nil
+	}
+	for _, v := range n.values {
+		if m := v.member(name); m != nil && m.scalar == value {
+			return v
+		}
+	}
+	return nil
+}
+
+// hollow reports whether the value at path is an object or a list that holds nothing but the member that selects it and defaults.
+func (n *node) hollow(path []string, puts []Put) bool {
+	if n.list {
+		return len(n.values) == 0
+	}
+	selects, _, _ := selector(path[len(path)-1])
+	for _, name := range n.names {
+		member := append(path[:len(path):len(path)], name)
+		if name != selects && !slices.ContainsFunc(puts, func(p Put) bool { return p.Default && slices.Equal(p.Path, member) }) {
+			return false
+		}
+	}
+	return n.object
+}
+
+// text returns the value as indented text with a final newline.
+func (n *node) text(indent string) ([]byte, error) {
+	compact, err := n.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, compact, "", indent)
+	b.WriteByte('\n')
+	return b.Bytes(), err
+}
