@@ -63,8 +63,8 @@ func TestEmptyListsOfAKeyGrantNothing(t *testing.T) {
 	}
 }
 
-// Clients on every wire are told not to send a request again whose key is wrong or is not allowed what it asks for: they would
-// repeat it for minutes.
+// The answer to a request whose key is wrong, or may not do what it asks for, has a header on every wire by which clients do not repeat
+// it: Claude Code would for minutes.
 func TestRefusedKeysAreNotRetried(t *testing.T) {
 	t.Parallel()
 	f := serve(t, &setting{opts: func(o *server.Options) {

@@ -82,6 +82,23 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 			changed = true
 		}
 	}
+	if !changed {
+		return now, left, nil
+	}
+	n.prune(had, puts)
+	if before == nil && len(n.names) == 0 {
+		return nil, left, nil
+	}
+	text, err = n.text(indentation(now))
+	return text, left, err
+}
+
+func same(a, b *node) bool {
+	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
+}
+
+// prune removes objects and lists that had does not have and that hold nothing any more.
+func (n *node) prune(had *node, puts []Put) {
 	for _, p := range puts {
 		for i := len(p.Path) - 1; i > 0; i-- {
 			path := p.Path[:i]
@@ -91,18 +108,6 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 			n.remove(path)
 		}
 	}
-	switch {
-	case !changed:
-		return now, left, nil
-	case before == nil && len(n.names) == 0:
-		return nil, left, nil
-	}
-	text, err = n.text(indentation(now))
-	return text, left, err
-}
-
-func same(a, b *node) bool {
-	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
 }
 
 // at returns the value at a path; nil if there is none.
