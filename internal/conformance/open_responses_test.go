@@ -14,6 +14,24 @@ import (
 	"github.com/lathe-run/lathe/internal/testdata"
 )
 
+// everyUpstream starts a server without tools, with the simulated model in its process and behind each of the four wires of model
+// servers. It returns the address with /v1, and the names of the models.
+func everyUpstream(t *testing.T) (base string, models []string) {
+	t.Helper()
+	upstream := strings.TrimSuffix(simServer(t), "/v1")
+	models = []string{"process"}
+	config := "tools: {builtin: []}\nmodels:\n  process: {provider: sim, model: sim/demo}\n"
+	for wire, path := range map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "", "gemini": "/v1beta"} {
+		config += fmt.Sprintf("  %s: {base_url: %q, wire: %s, model: sim/demo}\n", wire, upstream+path, wire)
+		models = append(models, wire)
+	}
+	file := filepath.Join(t.TempDir(), "lathe.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server(t, "serve", "--config", file, "--addr", "127.0.0.1:0"), models
+}
+
 // TestOpenResponses runs the compliance suite of Open Responses, over HTTP and WebSockets, against a server without tools of its
 // own, with the simulated model in the server's process and behind each of the four wires of model servers.
 func TestOpenResponses(t *testing.T) {
@@ -30,18 +48,7 @@ func TestOpenResponses(t *testing.T) {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	upstream := strings.TrimSuffix(server(t, "sim", "serve", "--addr", "127.0.0.1:0"), "/v1")
-	models := []string{"process"}
-	config := "tools: {builtin: []}\nmodels:\n  process: {provider: sim, model: sim/demo}\n"
-	for wire, path := range map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "", "gemini": "/v1beta"} {
-		config += fmt.Sprintf("  %s: {base_url: %q, wire: %s, model: sim/demo}\n", wire, upstream+path, wire)
-		models = append(models, wire)
-	}
-	file := filepath.Join(t.TempDir(), "lathe.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	base := server(t, "serve", "--config", file, "--addr", "127.0.0.1:0")
+	base, models := everyUpstream(t)
 	for _, model := range models {
 		t.Run(model, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
