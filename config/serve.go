@@ -13,7 +13,7 @@ type Serve struct {
 	// Address to listen on. One that others reach wants `keys`.
 	Addr string `key:"addr" default:"127.0.0.1:8700" is:"host:port" also:"listen port host bind"`
 	// Address that serves `/metrics`, `/livez` and `/readyz` alone, without a key. Default: `/metrics` is served
-	// with everything else.
+	// with everything else, with `keys` for those that have `admin` or `metrics`.
 	MetricsAddr string `key:"metrics_addr" is:"host:port"`
 	// Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused. Default:
 	// with `keys`, on an address that others reach, any name. An empty list: none.
@@ -141,6 +141,8 @@ type APIKey struct {
 	// Whether the key is that of an operator: it sees the runs of all keys, decides about all calls, and sees and
 	// changes the state of the daemon (servers, accepted definitions, configuration, audit log).
 	Admin bool `key:"admin" default:"false" also:"operator root"`
+	// Whether the key may read `/metrics`, which shows the use and the costs of all keys; an admin key may without it.
+	Metrics bool `key:"metrics" default:"false" also:"scrape prometheus"`
 	// Requests in a minute; `0`: no bound.
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.

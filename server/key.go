@@ -34,6 +34,8 @@ type Key struct {
 	Approve []string
 	// Admin lets the key see the runs of all keys, decide about all calls, and see and change the state of the server.
 	Admin bool
+	// Metrics lets the key read /metrics, which shows the use of all keys.
+	Metrics bool
 	// Limits narrow those of the models; a zero field does not narrow.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: no bound

@@ -290,3 +290,28 @@ func TestRequestWithTheKeysOfTwoCallersIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// The series of /metrics name every key, so a key reads them only with the right to: its own, that of an operator, or that of
+// the profile whose rights it has. Without keys every client reads them.
+func TestMetricsNeedARight(t *testing.T) {
+	t.Parallel()
+	admin, scrape := key("root"), key("scrape")
+	admin.Admin, scrape.Metrics = true, true
+	f := serve(t, keyed(nil, key("bob"), admin, scrape))
+	for name, want := range map[string]int{"bob": 403, "root": 200, "scrape": 200} {
+		resp, body := f.do("GET", "/metrics", "", "Authorization", "Bearer "+text(name))
+		if want == 200 {
+			if resp.StatusCode != 200 || !strings.Contains(body, "lathe_") {
+				t.Errorf("%s: status %d: %s", name, resp.StatusCode, body)
+			}
+			continue
+		}
+		checkError(t, name, resp, body, want, "admin_required", "")
+	}
+	if resp, body := f.do("GET", "/api/audit", "", "Authorization", "Bearer "+text("scrape")); resp.StatusCode != 403 {
+		t.Errorf("a key for metrics is an admin key: status %d: %s", resp.StatusCode, body)
+	}
+	if resp, _ := serve(t, nil).do("GET", "/metrics", ""); resp.StatusCode != 200 {
+		t.Errorf("without keys: status %d", resp.StatusCode)
+	}
+}

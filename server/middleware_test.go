@@ -62,7 +62,7 @@ func newFront(t *testing.T, change func(*server.Options)) *front {
 		o.Log = slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Limits.MaxBody = maxBody
 		o.Setup.Hosts = []string{"lathe.example.com"}
-		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), RequestsPerMinute: 3, Concurrency: 1}, {Name: "bob", Secret: secret.New(bobKey)}, {Name: "dev"}}
+		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), RequestsPerMinute: 3, Concurrency: 1}, {Name: "bob", Secret: secret.New(bobKey), Metrics: true}, {Name: "dev"}}
 		o.Setup.Identity = &idp{others: "dev"}
 		if change != nil {
 			change(o)

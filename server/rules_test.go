@@ -56,7 +56,7 @@ func TestOneKeyCannotTakeAllPlaces(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey)}, {Name: "bob", Secret: secret.New(bobKey)}}
+		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), Metrics: true}, {Name: "bob", Secret: secret.New(bobKey), Metrics: true}}
 	}})
 	f.client.Transport = &http.Transport{} // the handler stands in for one of MCP
 	defer close(release)

@@ -124,9 +124,14 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // readyTimeout bounds the check of the store for one /readyz.
 const readyTimeout = 5 * time.Second
 
+// metrics answers /metrics. Its series name all keys, their use and costs, so a key needs the right to read them.
 func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) {
 	if g.opts.Metrics == nil || g.opts.NoMetrics {
 		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Metrics are not served here."})
+		return
+	}
+	if !c.key.isAdmin() && !c.key.Metrics {
+		c.fail(w, &problem{Status: http.StatusForbidden, Code: "admin_required", Message: "The metrics show the use of all keys: they need a key with keys.NAME.metrics: true, or an admin key."})
 		return
 	}
 	g.opts.Metrics.Handler().ServeHTTP(w, r)
