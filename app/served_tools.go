@@ -30,8 +30,9 @@ func (t servedTools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.Too
 }
 
 // Execute implements [server.Tools].
-func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error) {
-	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
+func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string, limits lathe.Limits, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error) {
+	limits, _ = t.runner.Limits().Narrow(limits)
+	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow, Limits: &limits})
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
 	work.Adopt(&msg)
 	if t.trail != nil {

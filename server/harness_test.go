@@ -280,8 +280,9 @@ func (t *tools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
 	return t.runner.Begin(run, &tool.RunOptions{Allow: allow}).Specs()
 }
 
-func (t *tools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error) {
-	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
+func (t *tools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string, limits lathe.Limits, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error) {
+	limits, _ = t.runner.Limits().Narrow(limits)
+	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow, Limits: &limits})
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
 	work.Adopt(&msg)
 	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, emit)

@@ -44,8 +44,9 @@ type Tools interface {
 	// Advertised returns the specs of the tools that the run advertises to its model. allow restricts them by name; nil
 	// allows all.
 	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
-	// Execute executes one tool call with all stages of the runner. Its events are passed to emit.
-	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error)
+	// Execute executes one tool call with all stages of the runner, as the only call of a run. limits narrow those of the
+	// runner, also for a run that the call starts; zero fields do not narrow. Its events are passed to emit.
+	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, limits lathe.Limits, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error)
 }
 
 // A Setup is the part of the configuration that can be replaced while the server runs. See [Server.Reload].

@@ -147,7 +147,7 @@ type toolAnswer struct {
 	Content    string     `json:"content"` // the result as a model would get it
 }
 
-// callTool has one call made, by the runner that makes those of models.
+// callTool has one call made, by the runner that makes those of models, within the limits that the key sets for a run.
 func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *caller) {
 	name := r.PathValue("name")
 	p := c.tool(name, "")
@@ -163,7 +163,7 @@ func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *cal
 	run.RunID, run.RequestID = "call_"+c.requestID, c.requestID
 	call := lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}
 	n := int64(0)
-	result, err := c.setup.Tools.Execute(r.Context(), run, c.allow(), call, func(d event.Data) {
+	result, err := c.setup.Tools.Execute(r.Context(), run, c.allow(), c.key.Limits, call, func(d event.Data) {
 		if h.opts.Metrics != nil {
 			n++
 			h.opts.Metrics.Emit(r.Context(), event.Event{ID: n, Time: h.opts.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
