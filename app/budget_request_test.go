@@ -20,6 +20,13 @@ func TestBudgetsReadRequestsThatAreRelayed(t *testing.T) {
 		`"max_tokens":100,"\u006e":6`:                                                  429,
 		`"max_completion_tokens":1,"max_tokens":600`:                                   429,
 		`"max_tokens":600,"max_completion_tokens":1`:                                   429,
+		`"max_tokens":1,"n_predict":-1`:                                                400,
+		`"max_tokens":1,"n_predict":0`:                                                 400,
+		`"max_tokens":1,"n_predict":null`:                                              400,
+		`"max_tokens":1,"n_predict":"many"`:                                            400,
+		`"max_tokens":1,"thinking_budget":5000`:                                        429,
+		`"max_tokens":1,"reasoning":{"max_tokens":5000}`:                               429,
+		`"max_tokens":1,"thinking":{"budget_tokens":5000}`:                             429,
 		`"max_tokens":100,"service_tier":"priority"`:                                   403,
 		`"max_tokens":100,"service_tier":"default"`:                                    200,
 		`"max_tokens":100,"modalities":["audio"]`:                                      403,
@@ -36,6 +43,9 @@ func TestBudgetsReadRequestsThatAreRelayed(t *testing.T) {
 		}
 		if rec.Code != want || s.model.calls.Load() != calls {
 			t.Errorf("%s: %d after %d calls, want %d: %s", body, rec.Code, s.model.calls.Load(), want, rec.Body)
+		}
+		if want == 400 && !strings.Contains(rec.Body.String(), "n_predict must be a number above 0 under a budget") {
+			t.Errorf("%s: %s", body, rec.Body)
 		}
 		s.wantSpent(store.AccountKey, "app", "2026-11-29", 10*calls)
 	}

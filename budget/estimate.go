@@ -3,6 +3,8 @@ package budget
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -21,14 +23,22 @@ const (
 
 // Names of members of a request, on all wires, that say how long and how many answers may be.
 var (
-	limitNames  = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "max_new_tokens", "num_predict", "n_predict")
-	choiceNames = rawjson.NewNames("n", "best_of", "candidateCount", "candidate_count", "num_return_sequences")
-	nestedNames = rawjson.NewNames("generationConfig", "generation_config", "options") // objects that have them, too
+	// The wires define null as the absence of these limits. What servers make of it elsewhere is not defined.
+	wireLimits    = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+	limitNames    = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "max_new_tokens", "num_predict", "n_predict")
+	choiceNames   = rawjson.NewNames("n", "best_of", "candidateCount", "candidate_count", "num_return_sequences")
+	thinkingNames = rawjson.NewNames("thinking_budget", "thinking_token_budget", "thinking_budget_tokens", "reasoning_budget")
+	thoughtNames  = rawjson.NewNames("budget_tokens", "max_tokens")                                                            // members of the objects reasoning and thinking that limit thinking
+	nestedNames   = rawjson.NewNames("generationConfig", "generation_config", "options", "chat_template_kwargs", "extra_body") // objects that have them, too
 )
 
 // asked is what a request asks for besides its conversation.
 type asked struct {
 	output, choices int64
+	thinking        int64  // tokens of thinking that servers of chat completions may write beyond output
+	budgetTokens    int64  // thinking.budget_tokens, which Messages counts as output
+	open            bool   // a limit is null, or not positive in the configuration: the server's own limit can be in force
+	unbounded       string // a member of the client whose value is no limit; "": none
 	predicted       int64  // bytes of a predicted answer, which is charged as output where the model does not write it
 	surcharge       string // a member for which the vendor asks another price; "": none
 }
@@ -37,11 +47,30 @@ type asked struct {
 func (a *asked) take(name string, value []byte, own bool) {
 	switch {
 	case limitNames.Has(name):
-		a.output = max(a.output, number(value))
+		a.output = max(a.output, a.number(name, value, own, 1))
+		if strings.TrimSpace(string(value)) == "null" {
+			a.open = true
+			if !own && !wireLimits.Has(name) {
+				a.unbounded = name
+			}
+		}
+	case thinkingNames.Has(name):
+		a.thinking = max(a.thinking, a.number(name, value, own, 0)) // 0: no thinking
 	case choiceNames.Has(name):
-		a.choices = max(a.choices, number(value))
+		a.choices = max(a.choices, a.number(name, value, own, math.MinInt32)) // one at least
 	case nestedNames.Has(name):
-		a.takeObject(value, own)
+		for name, value := range object(value) {
+			a.take(rawjson.Text(name), value, own)
+		}
+	case name == "reasoning" || name == "thinking":
+		for inner, value := range object(value) {
+			switch inner := rawjson.Text(inner); {
+			case name == "thinking" && inner == "budget_tokens":
+				a.budgetTokens = max(a.budgetTokens, a.number(name+"."+inner, value, own, 0))
+			case thoughtNames.Has(inner):
+				a.thinking = max(a.thinking, a.number(name+"."+inner, value, own, 0))
+			}
+		}
 	case name == "prediction":
 		a.predicted += int64(len(value))
 	case !own && costsMore(name, value):
@@ -49,12 +78,33 @@ func (a *asked) take(name string, value []byte, own bool) {
 	}
 }
 
-func (a *asked) takeObject(raw []byte, own bool) {
-	if at := rawjson.SkipSpace(raw, 0); at < len(raw) && raw[at] == '{' {
-		for name, value := range rawjson.Members(raw[at:]) {
-			a.take(rawjson.Text(name), value, own)
-		}
+// number returns the value of a limit as a whole number, rounded up. What is not a number of at least least is 0: in the configuration
+// it means the server's own limit, and in a request it is not admitted, because servers take it as no limit. null is 0 and means that
+// the member is absent.
+func (a *asked) number(name string, raw []byte, own bool, least float64) int64 {
+	text := strings.TrimSpace(string(raw))
+	if text == "null" {
+		return 0
 	}
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err == nil && f >= least || errors.Is(err, strconv.ErrRange) && f > 0:
+		return int64(math.Ceil(min(max(f, 0), math.MaxInt32)))
+	case own:
+		a.open = true
+	default:
+		a.unbounded = name
+	}
+	return 0
+}
+
+// object yields the members of an object, and none of another value.
+func object(raw []byte) iter.Seq2[[]byte, []byte] {
+	at := rawjson.SkipSpace(raw, 0)
+	if at >= len(raw) || raw[at] != '{' {
+		return func(func([]byte, []byte) bool) {}
+	}
+	return rawjson.Members(raw[at:])
 }
 
 // usualPrice are the values of members for which vendors ask their list price or less; for any other value they can ask more.
@@ -124,29 +174,24 @@ func relayedBody(req *lathe.Request) []byte {
 // sent as it is.
 func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input, output int64, limit int) {
 	input, output = inputTokens(req), a.output
-	switch {
-	case output > 0:
-	case wire == lathe.WireMessages && m.model.MaxTokens > 0: // which demands a limit, and is sent this one
-		output = int64(m.model.MaxTokens)
-	case m.model.OutputLimit > 0:
-		output = m.model.OutputLimit
-	default:
-		output, limit = int64(m.model.MaxTokens), m.model.MaxTokens
+	usual := int64(m.model.MaxTokens)
+	if m.model.OutputLimit > 0 && (wire != lathe.WireMessages || usual <= 0) { // Messages demands a limit, and is sent MaxTokens
+		usual = m.model.OutputLimit
+	} else if wire != lathe.WireMessages && output == 0 {
+		limit = m.model.MaxTokens
+	}
+	if output == 0 || a.open {
+		output = max(output, usual)
 	}
 	if b := req.Sampling.ReasoningBudget; b != nil && int64(*b) >= output { // between calls of tools it does not count for the limit
 		output += int64(*b)
 	}
+	if wire != lathe.WireMessages { // whose thinking.budget_tokens is ReasoningBudget
+		output += a.budgetTokens
+	}
+	output += a.thinking
 	const most = 1_000_000_000 // no model reads or writes as much, and the product fits
 	return min(input, most), min(min(output, most)*min(a.choices, most)+a.predicted, most), limit
-}
-
-// number returns a number as a whole one, rounded up; 0 for what is no number above 0.
-func number(raw []byte) int64 {
-	f, err := strconv.ParseFloat(strings.TrimSpace(string(raw)), 64)
-	if err != nil || !(f > 0) {
-		return 0
-	}
-	return int64(math.Ceil(min(f, math.MaxInt32)))
 }
 
 // inputTokens returns the most tokens that a request can have.

@@ -166,6 +166,10 @@ func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.R
 			return nil, &lathe.Error{Code: lathe.CodePriceUnknown, Op: "budget: admit a model call", Err: &PriceError{Model: m.model.Name, Key: name, Member: a.surcharge}}
 		}
 	}
+	if a.unbounded != "" {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "budget: admit a model call",
+			Err: fmt.Errorf("%s must be a number above 0 under a budget, or be left out", a.unbounded)}
+	}
 	input, output, limit := m.most(req, &a, wire)
 	c := &admitted{meter: m, key: &key, name: name, input: input, output: output}
 	if err := c.reserve(ctx); err != nil {

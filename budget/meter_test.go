@@ -108,11 +108,72 @@ func TestReservationsHaveAllThatARequestAsksFor(t *testing.T) {
 		{"a predicted answer", limited(relayed(`{"messages":[],"prediction":"` + strings.Repeat("x", 998) + `"}`)), 1100},
 		{"reasoning between calls", limited(&lathe.Request{Messages: user("hi"), Sampling: lathe.Sampling{ReasoningBudget: func() *int { n := 4000; return &n }()}}), 4100},
 		{"more than there is", limited(relayed(`{"messages":[],"n":99999999999999999999,"max_tokens":1e300}`)), 1_000_000_000},
-		{"nothing that counts", limited(relayed(`{"messages":[],"n":null,"best_of":"5","options":[7],"max_tokens":-5}`)), 100},
+		{"nothing that counts", limited(relayed(`{"messages":[],"n":null,"best_of":0,"options":[7],"reasoning":"high","thinking":true}`)), 100},
+		{"beyond what a number holds", limited(relayed(`{"messages":[],"max_tokens":1e400}`)), 1_000_000_000},
+		{"null, which may be the server's own limit", limited(relayed(`{"messages":[],"max_tokens":100,"max_completion_tokens": null}`)), 500},
+		{"null alone", &lathe.Request{Messages: user("hi"), Overrides: []lathe.Member{{Name: "max_tokens", Value: []byte("null")}}}, 500},
+		{"thinking_budget", limited(relayed(`{"messages":[],"thinking_budget":700}`)), 800},
+		{"thinking_token_budget", limited(relayed(`{"messages":[],"thinking_token_budget":700}`)), 800},
+		{"thinking_budget_tokens", limited(relayed(`{"messages":[],"thinking_budget_tokens":700}`)), 800},
+		{"reasoning_budget", limited(relayed(`{"messages":[],"reasoning_budget":700}`)), 800},
+		{"reasoning.max_tokens", limited(relayed(`{"messages":[],"reasoning":{"effort":"high","max_tokens":700}}`)), 800},
+		{"thinking.budget_tokens", limited(relayed(`{"messages":[],"thinking":{"type":"enabled","budget_tokens":700}}`)), 800},
+		{"less thinking than output", limited(relayed(`{"messages":[],"thinking":{"budget_tokens":7}}`)), 107},
+		{"thinking of a template", limited(relayed(`{"messages":[],"chat_template_kwargs":{"thinking_budget":700}}`)), 800},
+		{"no thinking", limited(relayed(`{"messages":[],"thinking_budget":0,"reasoning_budget":null}`)), 100},
+		{"thinking, passed on", limited(&lathe.Request{Messages: user("hi"), Overrides: []lathe.Member{{Name: "thinking_budget", Value: []byte("700")}}}), 800},
 	} {
 		if _, got := b.reserved(tt.req); got != tt.want {
 			t.Errorf("%s: %d output tokens are reserved, want %d", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A value that servers take as no limit is refused, however else the request limits its answer: it would lift what was reserved.
+func TestALimitThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "max_new_tokens", "num_predict", "n_predict",
+		"thinking_budget", "thinking_token_budget", "thinking_budget_tokens", "reasoning_budget", "reasoning.max_tokens", "thinking.budget_tokens",
+		"options.num_predict", "generationConfig.maxOutputTokens", "best_of"} {
+		outer, inner, nested := strings.Cut(name, ".")
+		named := name
+		if nested && outer != "reasoning" && outer != "thinking" {
+			named = inner
+		}
+		for _, value := range []string{"-1", "0", "-1e400", `"5000"`, "true", "[]", "{}", "null"} {
+			thinks := strings.Contains(name, "thinking") || strings.Contains(name, "reasoning")
+			if value == "null" && !strings.Contains(name, "predict") && name != "max_new_tokens" {
+				continue // absent
+			}
+			if value == "0" && (thinks || name == "best_of") || value == "-1" && name == "best_of" {
+				continue // no thinking, and one answer
+			}
+			text := fmt.Sprintf("%q:%s", name, value)
+			if nested {
+				text = fmt.Sprintf("%q:{%q:%s}", outer, inner, value)
+			}
+			bodies := map[string]*lathe.Request{"relayed": relayed(`{"messages":[],"max_tokens":1,` + text + `}`), "twice": relayed(`{"messages":[],` + text + `,"max_tokens":1}`)}
+			if !nested {
+				bodies["passed on"] = &lathe.Request{Messages: user("hi"), Overrides: []lathe.Member{{Name: name, Value: []byte(value)}}}
+			}
+			for way, req := range bodies {
+				_, err := b.admit(b.model(), req)
+				if lathe.CodeOf(err) != lathe.CodeInvalidRequest || !strings.Contains(err.Error(), named+" must be a number above 0") {
+					t.Errorf("%s, %s: %v", text, way, err)
+				}
+			}
+		}
+	}
+	m := b.model()
+	m.Overrides = []lathe.Member{{Name: "n_predict", Value: []byte("-1")}}
+	if a, err := b.admit(m, &lathe.Request{Messages: user("hi"), Overrides: m.Overrides}); err != nil {
+		t.Errorf("set by the operator: %v", err)
+	} else {
+		if x := b.balance(); (x.ReservedNanos-x.ReservedTokens*10_000)/90_000 != 500 {
+			t.Errorf("set by the operator: %+v", x)
+		}
+		a.Settle(t.Context(), nil, nil)
 	}
 }
 
