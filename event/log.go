@@ -15,7 +15,7 @@ const (
 )
 
 // ReadLog reads the log of one run as JSON lines, as `lathe runs export` and `lathe run --json` print it. Deltas and empty
-// lines are left out. It returns at least one event; the first is the only RunStarted. It returns an error for the line at
+// lines are left out. Figures that no run can have, such as negative token counts, are errors. It returns at least one event; the first is the only RunStarted. It returns an error for the line at
 // which an event is missing, is of another run, follows the end of the run, or would not be written as it was read: then
 // it was recorded without its content, or by another version of this program.
 func ReadLog(in io.Reader) ([]Event, error) {
@@ -74,6 +74,9 @@ func appendLogLine(events []Event, line []byte) ([]Event, error) {
 		return nil, fmt.Errorf("event %d follows the end of the run", e.ID)
 	case n == MaxLogEvents:
 		return nil, fmt.Errorf("more than %d events", MaxLogEvents)
+	}
+	if err := checkFigures(e.Data); err != nil {
+		return nil, fmt.Errorf("event %d cannot be: %w", e.ID, err)
 	}
 	return append(events, e), nil
 }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -15,8 +18,12 @@ import (
 // safeName is what the id of an imported run may be, because ids are parts of paths and of headers, and the name of a tool.
 var safeName = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
+// maxImportAhead bounds how far the clock of the server that a run comes from may be ahead.
+const maxImportAhead = 24 * time.Hour
+
 // importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
-// imports its own runs, and those without an owner as its own; an admin imports those of all keys.
+// imports its own runs, and those without an owner as its own, both as [caller.ownImport] says; an admin imports those of all keys as
+// they are.
 func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	events, p := h.readImport(c)
 	if p != nil {
@@ -24,10 +31,14 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 		return
 	}
 	id, status := events[0].RunID, http.StatusCreated
-	_, err := h.opts.Index.Append(r.Context(), id, 0, events...)
+	stored := events
+	if !c.key.isAdmin() {
+		stored = c.ownImport(events)
+	}
+	_, err := h.opts.Index.Append(r.Context(), id, 0, stored...)
 	if errors.Is(err, lathe.ErrConflict) {
 		status, err = http.StatusOK, nil
-		if !h.hasEvents(r.Context(), id, events) {
+		if !h.hasEvents(r.Context(), id, stored) && !h.hasEvents(r.Context(), id, events) {
 			c.fail(w, conflict("run_exists", "The store has a run with this id and other events."))
 			return
 		}
@@ -54,8 +65,8 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The id of the run may have 64 letters, digits, _ and -."}
 	}
 	for i := range events {
-		if y := events[i].Time.UTC().Year(); y < 1970 || y >= 2200 {
-			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The time of an event is before 1970 or after 2199."}
+		if at := events[i].Time; at.UTC().Year() < 1970 || at.After(h.opts.Now().Add(maxImportAhead)) {
+			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The time of an event is before 1970 or in the future."}
 		}
 	}
 	state, err := loop.Fold(events)
@@ -66,14 +77,40 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "run_unfinished",
 			Message: "The run has not ended, and could be continued here and where it came from. Export it again after its end."}
 	}
-	if d := events[0].Data.(*event.RunStarted); !c.key.isAdmin() && d.Principal != c.key.Name {
-		if d.Principal != "" {
-			return nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Message: "The run belongs to another key: import it with that one."}
-		}
-		d.Principal, d.Profile = c.key.Name, c.key.Profile
-		d.Labels = withOwn(d.Labels, c.key.Labels)
+	if d := events[0].Data.(*event.RunStarted); !c.key.isAdmin() && d.Principal != c.key.Name && d.Principal != "" {
+		return nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Message: "The run belongs to another key: import it with that one."}
 	}
 	return events, nil
+}
+
+// ownImport returns the events as the run of the caller, without what only the server sets and the log says in its place: the owner,
+// profile and labels of the caller take the place of those of the log, and costs and the names of approvers are removed.
+func (c *caller) ownImport(events []event.Event) []event.Event {
+	out := slices.Clone(events)
+	for i := range out {
+		switch d := out[i].Data.(type) {
+		case *event.RunStarted:
+			own := *d
+			own.Principal, own.Profile, own.Executor = c.key.Name, c.key.Profile, ""
+			own.Labels = maps.Clone(withOwn(d.Labels, c.key.Labels))
+			maps.DeleteFunc(own.Labels, func(name, _ string) bool { return hiddenLabel(name) })
+			out[i].Data = &own
+		case *event.ModelCallFinished:
+			own := *d
+			own.Cost, own.ProviderCost = nil, nil
+			out[i].Data = &own
+		case *event.ToolCallExecuted:
+			own := *d
+			own.ChildCost = 0
+			out[i].Data = &own
+		case *event.ApprovalResolved:
+			own := *d
+			own.By = ""
+			out[i].Data = &own
+		default: // nothing of the server
+		}
+	}
+	return out
 }
 
 // hasEvents reports whether the store has the run with these events and no others.
