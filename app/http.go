@@ -5,10 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/regular"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
@@ -295,12 +294,7 @@ func (b *HTTPTools) noteImport(key string, err error) {
 
 // ReadDocument reads an OpenAPI document of at most [httptool.MaxDocumentBytes].
 func ReadDocument(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, httptool.MaxDocumentBytes+1))
+	b, err := regular.Read(path, httptool.MaxDocumentBytes)
 	if err == nil && len(b) > httptool.MaxDocumentBytes {
 		err = fmt.Errorf("%s is larger than %d bytes", path, httptool.MaxDocumentBytes)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/regular"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/sim"
 )
@@ -31,14 +32,14 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		path, parse = replay, sim.ReplayScript
 	}
 	if path != "" {
-		s, err := readScript(path, parse)
+		s, err := readScript(os.Open, path, parse) // of the command line, where a pipe is fine
 		if err != nil {
 			return nil, err
 		}
 		set("", s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sim.Scripts)) {
-		s, err := readScript(besideConfig(cfg, cfg.Sim.Scripts[name]), sim.ParseScript)
+		s, err := readScript(regular.Open, besideConfig(cfg, cfg.Sim.Scripts[name]), sim.ParseScript)
 		if err != nil {
 			return nil, invalidConfig(fmt.Errorf("sim.scripts.%s: %w", name, Cause(err)))
 		}
@@ -47,8 +48,8 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 	return opts, nil
 }
 
-func readScript(path string, parse func(io.Reader) (*sim.Script, error)) (*sim.Script, error) {
-	f, err := os.Open(path)
+func readScript(open func(path string) (*os.File, error), path string, parse func(io.Reader) (*sim.Script, error)) (*sim.Script, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, invalidRequest("%w", err)
 	}

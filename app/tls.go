@@ -4,10 +4,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"path/filepath"
 
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/regular"
 )
+
+// maxTLSFile bounds the files of serve.tls, in bytes.
+const maxTLSFile = 1 << 20
 
 // loadCertificate reads the files of serve.tls; nil if none are set.
 func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
@@ -15,13 +18,18 @@ func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
 	if t.Cert == "" {
 		return nil, nil
 	}
-	full := func(path string) string {
-		if filepath.IsAbs(path) {
-			return path
+	var pair [2][]byte
+	for i, path := range []string{t.Cert, t.Key} {
+		path = besideConfig(cfg, path)
+		var err error
+		if pair[i], err = regular.Read(path, maxTLSFile); err != nil {
+			return nil, invalidConfig(fmt.Errorf("serve.tls: %w", err))
 		}
-		return filepath.Join(cfg.Dir(), path)
+		if len(pair[i]) > maxTLSFile {
+			return nil, invalidConfig(fmt.Errorf("serve.tls: %s is larger than %d bytes", path, maxTLSFile))
+		}
 	}
-	c, err := tls.LoadX509KeyPair(full(t.Cert), full(t.Key))
+	c, err := tls.X509KeyPair(pair[0], pair[1])
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("serve.tls: %w", err))
 	}

@@ -3,17 +3,16 @@ package config
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/regular"
 )
 
 // The limits of the file of `serve.keys_file`.
@@ -94,15 +93,7 @@ func (l *loader) readKeysFile() {
 
 // readKeys returns the content of a file of keys, which has at most maxKeysFileBytes.
 func readKeys(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, fmt.Errorf("%s is no file", path))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, maxKeysFileBytes+1))
+	b, err := regular.Read(path, maxKeysFileBytes)
 	if err == nil && len(b) > maxKeysFileBytes {
 		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxKeysFileBytes))
 	}

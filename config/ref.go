@@ -5,13 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/regular"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -156,12 +155,7 @@ func (r *resolver) full(path string) string {
 
 // readSecret reads a file, which errors call what it was written as.
 func readSecret(full, written string) (string, error) {
-	f, err := os.Open(full)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", written, withoutPath(err))
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	b, err := regular.Read(full, maxSecretBytes)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", written, withoutPath(err))
 	}

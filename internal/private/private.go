@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/lathe-run/lathe/internal/regular"
 )
 
 // A File is one such file. Its fields are not changed after the first use.
@@ -22,7 +24,7 @@ type File struct {
 // Read returns the content of the file, or nil if it does not exist. A file that is larger than Max, or that others than
 // its owner may read or write, is not read: the error says so. (Where files have no such modes, their folder counts.)
 func (f *File) Read() ([]byte, error) {
-	file, err := os.Open(f.Path)
+	file, err := regular.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

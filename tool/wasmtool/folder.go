@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/regular"
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
@@ -195,12 +195,7 @@ func readManifest(stem string) (text []byte, err error) {
 }
 
 func readAtMost(file string, limit int64, what string) ([]byte, error) {
-	fh, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer fh.Close() //nolint:errcheck // it is read only
-	b, err := io.ReadAll(io.LimitReader(fh, limit+1))
+	b, err := regular.Read(file, limit)
 	if err == nil && int64(len(b)) > limit {
 		err = fmt.Errorf("%s is larger than the %d bytes of %s", filepath.Base(file), limit, what)
 	}
