@@ -34,7 +34,8 @@ type Contents struct {
 	Runs   int
 	Events int
 	Bytes  int64 // of the database without its log
-	// Faults are damages, at most 100: what SQLite's integrity check reports, and runs whose log has gaps.
+	// Faults are damages, at most 100: what SQLite's integrity check reports, tables, indexes, triggers and views that a store of its
+	// version does not have or has otherwise, and runs whose log has gaps.
 	Faults []string
 }
 
@@ -291,6 +292,9 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	}
 	if err := c.list(ctx, tx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFaults), "ok"); err != nil || len(c.Faults) > 0 {
 		return c, err // tables that are damaged are not counted
+	}
+	if err := c.checkSchema(ctx, tx); err != nil || len(c.Faults) > 0 {
+		return c, err // likewise
 	}
 	for query, into := range map[string]*int{"SELECT count(*) FROM run": &c.Runs, "SELECT count(*) FROM event": &c.Events} {
 		if err := tx.QueryRowContext(ctx, query).Scan(into); err != nil {

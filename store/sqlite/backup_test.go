@@ -342,6 +342,11 @@ func TestVerify(t *testing.T) {
 		{"DELETE FROM run WHERE run_id = 'a'", []string{"there are 3 events of a, which has no entry"}},
 		{"UPDATE event SET body = '{' WHERE id = 2", []string{"event 2 of a is not JSON", "event 2 of b is not JSON"}},
 		{"PRAGMA writable_schema = 1; DELETE FROM sqlite_master WHERE name = 'run_started'", []string{"never used"}},
+		{"CREATE TRIGGER evil AFTER INSERT ON run BEGIN DELETE FROM run; END", []string{"the trigger evil is no part of a store"}},
+		{"CREATE VIEW seen AS SELECT * FROM run", []string{"the view seen is no part of a store"}},
+		{"CREATE TABLE more (a)", []string{"the table more is no part of a store"}},
+		{"DROP INDEX run_started", []string{"the index run_started is missing"}},
+		{"ALTER TABLE run ADD COLUMN more TEXT", []string{"the table run is not that of a store"}},
 	} {
 		path := filepath.Join(t.TempDir(), "runs.db")
 		keep(t, path, 3, "a", "b")

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// checkSchema appends a fault for each table, index, trigger and view in which the file differs from a store of its version: one that
+// is foreign could change what is stored later, and one that is missing lets rows in that contradict each other.
+func (c *Contents) checkSchema(ctx context.Context, tx *sql.Tx) error {
+	want, err := objectsOf(ctx, c.Schema)
+	if err != nil {
+		return err
+	}
+	has, err := readObjects(ctx, tx)
+	if err != nil {
+		return err
+	}
+	note := func(format, name string) {
+		if len(c.Faults) < maxFaults {
+			c.Faults = append(c.Faults, fmt.Sprintf(format, name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		switch text, known := want[name]; {
+		case !known:
+			note("the %.200s is no part of a store", name)
+		case text != has[name]:
+			note("the %s is not that of a store", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if _, found := has[name]; !found {
+			note("the %s is missing", name)
+		}
+	}
+	return nil
+}
+
+// objectsOf returns the objects of a new store of that version.
+func objectsOf(ctx context.Context, version int) (map[string]string, error) {
+	scripts, err := schema.Scripts()
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1) // each connection has a database of its own
+	if err := (migration{db}).Apply(ctx, 0, scripts[:version]); err != nil {
+		return nil, err
+	}
+	return readObjects(ctx, db)
+}
+
+var spaceless = strings.NewReplacer("( ", "(", " )", ")")
+
+// readObjects returns the statements that made the objects of a database, by kind and name. Comments and spaces do not count: ALTER
+// TABLE leaves others than CREATE TABLE.
+func readObjects(ctx context.Context, q interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}) (map[string]string, error) {
+	rows, err := q.QueryContext(ctx, `SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\'`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
+	out := map[string]string{}
+	for rows.Next() {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			return nil, err
+		}
+		var words []string
+		for line := range strings.Lines(text) {
+			line, _, _ = strings.Cut(line, "--")
+			words = append(words, strings.Fields(line)...)
+		}
+		out[name] = spaceless.Replace(strings.Join(words, " "))
+	}
+	return out, rows.Err()
+}
