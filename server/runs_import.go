@@ -22,7 +22,7 @@ var safeName = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 const maxImportAhead = 24 * time.Hour
 
 // importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
-// imports its own runs, and those without an owner as its own, both as [caller.ownImport] says; an admin imports those of all keys as
+// imports its own runs, and those without an owner as its own, both as ownImport says; an admin imports those of all keys as
 // they are.
 func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	events, p := h.readImport(c)
@@ -33,7 +33,7 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 	id, status := events[0].RunID, http.StatusCreated
 	stored := events
 	if !c.key.isAdmin() {
-		stored = c.ownImport(events)
+		stored = ownImport(c.key, events)
 	}
 	_, err := h.opts.Index.Append(r.Context(), id, 0, stored...)
 	if errors.Is(err, lathe.ErrConflict) {
@@ -83,16 +83,16 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 	return events, nil
 }
 
-// ownImport returns the events as the run of the caller, without what only the server sets and the log says in its place: the owner,
-// profile and labels of the caller take the place of those of the log, and costs and the names of approvers are removed.
-func (c *caller) ownImport(events []event.Event) []event.Event {
+// ownImport returns the events as a run of the key, without what only the server sets and the log says in its place: the owner,
+// profile and labels of the key take the place of those of the log, and costs and the names of approvers are removed.
+func ownImport(key *Key, events []event.Event) []event.Event {
 	out := slices.Clone(events)
 	for i := range out {
 		switch d := out[i].Data.(type) {
 		case *event.RunStarted:
 			own := *d
-			own.Principal, own.Profile, own.Executor = c.key.Name, c.key.Profile, ""
-			own.Labels = maps.Clone(withOwn(d.Labels, c.key.Labels))
+			own.Principal, own.Profile, own.Executor = key.Name, key.Profile, ""
+			own.Labels = maps.Clone(withOwn(d.Labels, key.Labels))
 			maps.DeleteFunc(own.Labels, func(name, _ string) bool { return hiddenLabel(name) })
 			out[i].Data = &own
 		case *event.ModelCallFinished:

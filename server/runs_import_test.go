@@ -128,7 +128,7 @@ func TestAnImportForgesNothingOfTheServer(t *testing.T) {
 	}
 }
 
-// Decisions of an imported run name nobody, and a run that the store has itself is still equal to its export.
+// Decisions of an imported run name no approver, and a run that the store has itself is still equal to its export.
 func TestAnImportNamesNoApprover(t *testing.T) {
 	t.Parallel()
 	keyed := func(s *setting) {
