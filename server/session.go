@@ -223,8 +223,12 @@ func safeMethod(m string) bool {
 func cookieName(r *http.Request) string { return portCookie("lathe_session", r) }
 
 // portCookie adds the port of the request to the name of a cookie. Browsers send cookies to all ports of a host: the port in the
-// name lets a browser have sessions of several servers on one host.
+// name lets a browser have sessions of several servers on one host. On a connection with TLS the name has the prefix __Host-: browsers
+// then take the cookie from this host alone, over TLS, and no other host or port without TLS can set it. Such a cookie has the path /.
 func portCookie(name string, r *http.Request) string {
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
 	if u, err := url.Parse("//" + r.Host); err == nil && u.Port() != "" {
 		name += "_" + u.Port()
 	}

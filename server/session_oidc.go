@@ -166,6 +166,9 @@ func signInCookie(r *http.Request) string { return portCookie("lathe_signin", r)
 // setSignInCookie sets the cookie of a sign-in, or removes it if value is empty. Browsers send it when the issuer's page leads back.
 func setSignInCookie(w http.ResponseWriter, r *http.Request, c *caller, value string) {
 	ck := &http.Cookie{Name: signInCookie(r), Value: value, Path: signInPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(signInLife.Seconds()), Secure: c.secure(r)}
+	if r.TLS != nil { // as the prefix of its name requires
+		ck.Path, ck.Secure = "/", true
+	}
 	if value == "" {
 		ck.MaxAge = -1
 	}
