@@ -217,16 +217,18 @@ func (t *tracked) recorded() bool {
 	return t.runID != ""
 }
 
-// deliver has write send the last bytes of the answer, and marks the record as delivered if the client has received
-// them. That a run waits is no answer. ctx is that of the request.
+// deliver has write send the last bytes of the answer, and marks the record as delivered if they were written without an
+// error. ctx is that of the request: an answer is not delivered if the client had left before the write began, since a kernel
+// accepts a small write after that. What ctx is afterwards says nothing: net/http cancels it when a client that has read the
+// whole answer closes its connection. That a run waits is no answer.
 func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() error) error {
 	if !t.recorded() || res.Reason.Status() == "parked" {
 		return write()
 	}
 	er := t.earlier
 	defer er.deliveries.begin(t.digest)()
-	began := time.Now()
-	if err := write(); err != nil || ctx.Err() != nil {
+	began, left := time.Now(), ctx.Err() != nil
+	if err := write(); err != nil || left {
 		return err
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
@@ -249,10 +251,11 @@ func (t *tracked) permit(res *event.Result, p *problem) {
 
 // deliveries are requests whose answers are being sent. The zero value has none.
 type deliveries struct {
-	mu sync.Mutex
-	of map[store.RequestDigest]*delivery
+	mu     sync.Mutex
+	active map[store.RequestDigest]*delivery
 }
 
+// A delivery stands for all that are under way for equal requests. nil stands for none.
 type delivery struct {
 	count int
 	over  chan struct{}
@@ -262,35 +265,39 @@ type delivery struct {
 func (d *deliveries) begin(digest store.RequestDigest) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.of == nil {
-		d.of = map[store.RequestDigest]*delivery{}
+	if d.active == nil {
+		d.active = map[store.RequestDigest]*delivery{}
 	}
-	one := d.of[digest]
+	one := d.active[digest]
 	if one == nil {
 		one = &delivery{over: make(chan struct{})}
-		d.of[digest] = one
+		d.active[digest] = one
 	}
 	one.count++
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if one.count--; one.count == 0 {
-			delete(d.of, digest)
+			delete(d.active, digest)
 			close(one.over)
 		}
 	}
 }
 
-// wait waits for the deliveries of a request, until ctx is done. It reports whether there were any.
-func (d *deliveries) wait(ctx context.Context, digest store.RequestDigest) bool {
+// of returns the delivery that is under way for a request; nil: none.
+func (d *deliveries) of(digest store.RequestDigest) *delivery {
 	d.mu.Lock()
-	one := d.of[digest]
-	d.mu.Unlock()
-	if one == nil {
+	defer d.mu.Unlock()
+	return d.active[digest]
+}
+
+// wait waits for the end of the delivery, until ctx is done. It reports whether there was one.
+func (d *delivery) wait(ctx context.Context) bool {
+	if d == nil {
 		return false
 	}
 	select {
-	case <-one.over:
+	case <-d.over:
 	case <-ctx.Done():
 	}
 	return true

@@ -75,6 +75,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 	slow, fast := 0, 0
 	for {
 		waited := time.Since(t.arrived)
+		delivery := er.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
 		record, err := er.requests.FindRequest(ctx, t.digest)
 		switch {
 		case lathe.CodeOf(err) == lathe.CodeNotFound:
@@ -122,7 +123,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 		case e.over && er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow:
 			t.found(record.RunID)
 			return nil, nil
-		case e.completed() && !record.Delivered && er.deliveries.wait(ctx, t.digest):
+		case e.completed() && !record.Delivered && delivery.wait(ctx):
 			continue
 		case e.completed() && !record.Delivered && er.shared != nil && er.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
 		default:
