@@ -14,15 +14,15 @@ help: ## list the targets
 build: ## build the lathe binary into the current folder
 	go build -o lathe ./cmd/lathe
 
-check: ## format, vet and the short tests: the round before a commit
+check: ## before a commit: format, vet and the short tests
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt would change:"; echo "$$bad"; exit 1; }
 	go vet ./...
 	go test -short -vet=off ./...
 
-test: ## the round before a merge, with the race detector, an agent, an SDK, databases and a browser
+test: ## before a merge: lint, tests with the race detector, an agent, an SDK, databases and a browser
 	./test
 
-testall: ## everything that CI runs
+testall: ## everything that CI runs, every test at its full length
 	./test --all
 
 race: ## tests under the race detector

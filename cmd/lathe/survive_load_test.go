@@ -63,7 +63,7 @@ var trialTools = map[string]enginetest.Tool{"look": {Effect: lathe.ReadOnly}, "p
 func newTrial(t *testing.T, more ...string) *trial {
 	t.Helper()
 	testdata.NeedLong(t)
-	const patience = 10 * time.Minute // for the cycles of ./test; more may take until the tests end
+	const patience = 10 * time.Minute // for the cycles of ./test --all; with LATHE_SOAK_CYCLES the deadline of the tests counts
 	end := time.Now().Add(patience)
 	if last, ok := t.Deadline(); ok && os.Getenv("LATHE_SOAK_CYCLES") != "" {
 		end = last.Add(-time.Minute) // so that a trial that stands still says so
