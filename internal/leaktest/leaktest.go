@@ -1,10 +1,10 @@
-// Package leaktest fails the tests of a package that leave goroutines behind.
+// Package leaktest fails the tests of a package if goroutines still run after them.
 package leaktest
 
 import "go.uber.org/goleak"
 
-// Main runs the tests of m and exits. It fails if goroutines are left, but for the clock of the regular expressions in schemas,
-// which ends by itself two seconds after the last match.
+// Main runs the tests of m and exits, with an error if goroutines are left. The clock of regexp2, which matches the patterns of
+// schemas, is ignored: it ends by itself two seconds after the last match.
 func Main(m goleak.TestingM) {
 	goleak.VerifyTestMain(m, clock)
 }

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A Schema is the scripts of one kind of database.
+// A Schema holds the scripts of one kind of database, such as SQLite.
 type Schema struct {
 	Files fs.FS // has the folder migrations
-	// Newer is the format of the error for a database of a newer version, with that version and the newest known one.
+	// Newer is the message for a database of a newer version, a format of two %d: that version, and the newest known one.
 	Newer string
 }
 
-// A Script makes one version of the schema.
+// A Script changes the schema from the version before to its own.
 type Script struct {
 	Version int // from 1
 	Text    string
@@ -27,12 +27,13 @@ type Script struct {
 type Database interface {
 	// Version returns the version of the schema, 0 if the database is empty. It takes no lock.
 	Version(ctx context.Context) (int, error)
-	// Apply executes scripts and records their versions in one transaction that excludes the migrations of other processes. It
-	// does nothing if the version is not has any more. If has is 0, the database is empty, and no other process uses its tables.
+	// Apply executes scripts and records their versions in one transaction that excludes the migrations of other processes. If
+	// the version in that transaction is no longer has, it does nothing: another process was faster. If has is 0, the database
+	// is empty, and no other process uses its tables.
 	Apply(ctx context.Context, has int, scripts []Script) error
 }
 
-// Version returns the version that Update makes.
+// Version returns the version to which Update brings a database.
 func (s *Schema) Version() int { return len(s.names()) }
 
 // names returns the paths of the scripts in their order.
@@ -41,7 +42,7 @@ func (s *Schema) names() []string {
 	return names
 }
 
-// Check returns an error if the version of a database is newer than that of the schema.
+// Check returns an error if has, the version of a database, is newer than that of the schema.
 func (s *Schema) Check(has int) error {
 	if known := s.Version(); has > known {
 		return fmt.Errorf(s.Newer, has, known)
@@ -66,8 +67,8 @@ func (s *Schema) Scripts() ([]Script, error) {
 	return scripts, nil
 }
 
-// Update executes the scripts that the database lacks, each in a transaction of its own, so that an update that is
-// interrupted continues with the version that it did not reach. An empty database gets all of them in one transaction. If the
+// Update executes the scripts that the database lacks, each in a transaction of its own, so that an update that was
+// interrupted continues at the first version that was not committed. An empty database gets all of them in one transaction. If the
 // database lacks none, Update only reads. A database of a newer version is an error, and is not changed.
 func (s *Schema) Update(ctx context.Context, db Database) error {
 	scripts, err := s.Scripts()

@@ -1,5 +1,5 @@
-// Package reflecttest fills values by reflection and lists what a Go file declares, for tests that no new field, kind or
-// constant escapes.
+// Package reflecttest fills values by reflection and lists the methods and constants that a Go file declares. Tests use it to cover
+// every field and constant, those included that are added later.
 package reflecttest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Fill sets v, and all that hangs on it, to values that are not zero. Every string holds text;
-// every raw JSON value is a string that holds it.
+// Fill sets v and everything that it refers to, to values that are not zero. Every string becomes text, and every raw JSON value
+// an object that holds it. Fill panics on a kind that it does not support.
 func Fill(v reflect.Value, text string) {
 	switch v.Type() {
 	case reflect.TypeFor[json.RawMessage]():

@@ -1,5 +1,6 @@
-// Package setting reads structs of settings, such as lathe.Limits: each field with a key is a row, and its tags say the rest. Code
-// that treats all settings alike ranges over the rows, so that a new setting is one field.
+// Package setting describes structs of settings, such as lathe.Limits, by the tags of their fields. A field with the tag key is a
+// [Row]: a setting with a default, a range and the places that can narrow it. Code that treats all settings alike ranges over the
+// rows, so that a new setting is one field. All functions may be called by several goroutines at once.
 package setting
 
 import (
@@ -17,27 +18,27 @@ import (
 type Row struct {
 	Key   string
 	Tag   reflect.StructTag
-	Words []string // the values of a closed vocabulary; nil: there is none
+	Words []string // the allowed values of a string; nil: any
 	// Guest is the highest value that a WebAssembly guest may set for its session; 0: a guest cannot set it.
 	Guest int64
-	// Negative says that a value below 0 has a meaning of its own: no limit, or with ZeroIsLess, 0.
+	// Negative allows a value below 0. It means no limit or, with ZeroIsLess, a limit of 0.
 	Negative, ZeroIsLess bool
 
 	index int
-	def   reflect.Value // invalid: the zero value of the field
+	def   reflect.Value // the default; invalid for kinds other than numbers and strings
 }
 
 // In returns the field of the row in the struct that ptr points to.
 func (r *Row) In(ptr any) reflect.Value { return reflect.ValueOf(ptr).Elem().Field(r.index) }
 
-// Narrows reports whether the setting can be narrowed in a place of the tag narrow, such as "request".
+// Narrows reports whether the tag narrow lists a place, such as "request", in which the setting can be narrowed.
 func (r *Row) Narrows(place string) bool {
 	return slices.Contains(strings.Fields(r.Tag.Get("narrow")), place)
 }
 
 var tables sync.Map // from reflect.Type to []*Row
 
-// Rows returns the rows of T in the order of its fields. They must not be changed.
+// Rows returns the rows of T in the order of its fields. Callers share the slice and must not change it.
 func Rows[T any]() []*Row { return rowsOf(reflect.TypeFor[T]()) }
 
 // Find returns the row of T with the key, or nil.
@@ -50,7 +51,7 @@ func Find[T any](key string) *Row {
 	return nil
 }
 
-// Keys returns the keys of T that can be narrowed in a place, in the order of its fields; of "", all.
+// Keys returns the keys of T that can be narrowed in a place, or all keys if place is "", in the order of the fields.
 func Keys[T any](place string) []string {
 	var keys []string
 	for _, r := range Rows[T]() {
@@ -61,7 +62,7 @@ func Keys[T any](place string) []string {
 	return keys
 }
 
-// rowsOf panics if tags are wrong, which every test of the package that declares the struct shows.
+// rowsOf panics if a tag cannot be read: then every test that uses the struct fails.
 func rowsOf(t reflect.Type) []*Row {
 	if known, ok := tables.Load(t); ok {
 		return known.([]*Row)
@@ -89,7 +90,7 @@ func rowsOf(t reflect.Type) []*Row {
 	return rows
 }
 
-// parse returns the default of a number or a text.
+// parse returns a default as a value of type t, or the invalid value if t is not a number or a string.
 func (r *Row) parse(t reflect.Type, text string) reflect.Value {
 	var v any
 	switch {
@@ -109,7 +110,7 @@ func (r *Row) parse(t reflect.Type, text string) reflect.Value {
 	return reflect.ValueOf(v).Convert(t)
 }
 
-// number reads a number, a size such as 64KiB, or none, which is the largest number.
+// number reads a number, a size in KiB or MiB, or "none", which is the largest number. It panics on any other text.
 func (r *Row) number(text string) int64 {
 	if text == "none" {
 		return math.MaxInt64
@@ -127,7 +128,7 @@ func (r *Row) number(text string) int64 {
 	return n * unit
 }
 
-// Fill sets the zero fields of the struct that ptr points to, if they are numbers or texts, to their defaults.
+// Fill sets the numbers and strings of the struct that ptr points to that are zero to their defaults.
 func Fill(ptr any) {
 	v := reflect.ValueOf(ptr).Elem()
 	for _, r := range rowsOf(v.Type()) {
@@ -137,8 +138,8 @@ func Fill(ptr any) {
 	}
 }
 
-// Check returns an error with the key of the first field of the struct that ptr points to whose value is not allowed: a word that
-// is not in its vocabulary, a number below 0 where that has no meaning. Zero fields are allowed.
+// Check returns an error for the first field of the struct that ptr points to whose value is not allowed: a string that is not in
+// its vocabulary, or a number below 0 that has no meaning. The message begins with the key. Zero fields are allowed.
 func Check(ptr any) error {
 	v := reflect.ValueOf(ptr).Elem()
 	for _, r := range rowsOf(v.Type()) {
@@ -160,8 +161,8 @@ func Check(ptr any) error {
 	return nil
 }
 
-// Narrow sets each number of the struct that ptr points to, whose fields have their defaults, to that of by where that is stricter.
-// It returns the key of the first number of by that is wider, or "". A 0 of by says nothing.
+// Narrow sets each number of the struct that ptr points to, in which [Fill] has set the defaults, to that of by if that is stricter.
+// A zero field of by has no effect, nor has one that is wider: above is the key of the first wider one, or "".
 func Narrow[T any](ptr, by *T) (above string) {
 	for _, r := range Rows[T]() {
 		f, other := r.In(ptr), r.In(by)
@@ -182,7 +183,7 @@ func Narrow[T any](ptr, by *T) (above string) {
 	return above
 }
 
-// amount returns a number, and 0 for other kinds. Near ones above 2^53 may be equal.
+// amount returns the value of a number, and 0 for other kinds. Integers above 2^53 are rounded.
 func amount(f reflect.Value) float64 {
 	switch {
 	case f.CanInt():

@@ -1,5 +1,6 @@
 // Package testdata finds test data: files of the project by their path in the module, and sets of
-// third-party data, which are never part of the project.
+// third-party data, which are never part of the project. [NeedLong] and [NeedAll] skip tests in the
+// shorter tiers of CONTRIBUTING.md.
 //
 // A third-party set is a folder. [Dir] looks for it in $LATHE_SHARED/data (../shared/data beside the
 // module if the variable is not set), then in the cache that `go run ./internal/fetchdata` fills with

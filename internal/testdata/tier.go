@@ -8,11 +8,11 @@ import (
 // all is the value of LATHE_TEST with which every test runs at its full length.
 const all = "all"
 
-// All reports whether every test runs, at its full length: LATHE_TEST=all, which `./test --all` sets. A test that tries
-// many inputs tries fewer without it.
+// All reports whether every test runs at its full length: if LATHE_TEST is all, as `./test --all` sets it. Otherwise a test with
+// many inputs runs some of them.
 func All() bool { return os.Getenv("LATHE_TEST") == all }
 
-// NeedAll skips a test that only runs with LATHE_TEST=all, and says so in one line.
+// NeedAll skips the test unless LATHE_TEST is all. The reason is one line of `go test -v`.
 func NeedAll(t testing.TB) {
 	t.Helper()
 	if !All() {
@@ -20,8 +20,8 @@ func NeedAll(t testing.TB) {
 	}
 }
 
-// NeedLong skips a test in a short run (`go test -short`, `make check`), and says so in one line: it starts processes or
-// servers, compiles programs, or tries many inputs.
+// NeedLong skips the test in a short run (`go test -short`, `make check`). It is for tests that start processes or servers,
+// compile programs or have many inputs. The reason is one line of `go test -v`.
 func NeedLong(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -1,5 +1,5 @@
-// Package text prepares text for display and matches misspelt words: texts cut between characters, escapes of what is not
-// seen, and the nearest known word.
+// Package text prepares text for display: it cuts between characters, makes one line of several, and escapes invisible
+// characters. It also finds the known word that a misspelt one is nearest to.
 package text
 
 import (

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Escape returns s with the characters for which escaped is true as \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8 become
-// U+FFFD first.
+// Escape returns s with each character for which escaped is true replaced by \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8
+// become U+FFFD before.
 func Escape(s string, escaped func(rune) bool) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if !strings.ContainsFunc(s, escaped) {
@@ -26,7 +26,7 @@ func Escape(s string, escaped func(rune) bool) string {
 	return b.String()
 }
 
-// IsBlank reports whether r counts as a letter, mark or symbol although it shows as nothing: the fillers of alphabets, the
+// IsBlank reports whether r counts as a letter, mark or symbol although it is invisible: the fillers of alphabets, the
 // empty Braille pattern, joiners and variation selectors.
 func IsBlank(r rune) bool {
 	switch r {

@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// maxBytes bounds what is compared: nothing longer is a slip of a word.
+// maxBytes bounds the words that are compared: a longer one is no misspelling.
 const maxBytes = 128
 
 // Nearest returns the word that s is nearest to, without regard to case; "" where none is near. Of
@@ -20,7 +20,8 @@ func Nearest(s string, words []string) string {
 	return best
 }
 
-// Distance counts the letters to insert, delete, replace or swap with their neighbour to make b of a.
+// Distance returns the number of bytes to insert, delete, replace or swap with their neighbour to turn a into b. The time is that
+// of len(a) times len(b).
 func Distance(a, b string) int {
 	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range old {
@@ -48,7 +49,8 @@ const (
 	suggestWithin  = 2 // letters
 )
 
-// Suggest returns "did you mean …?" with the names that are near word or begin with it, else otherwise.
+// Suggest returns "did you mean …?" with at most three names that begin with word or differ from it by at most two letters, and
+// otherwise if there are none.
 func Suggest(word string, names []string, otherwise string) string {
 	if word == "" || len(word) > maxBytes {
 		return otherwise

@@ -1,5 +1,5 @@
-// Package migratetest has what a stored database of any version must hold, and checks it after the current code has migrated
-// the database.
+// Package migratetest writes the rows that a stored database of each schema version holds, and checks them after the current code
+// has migrated the database. The tests of store/sqlite and store/postgres share it.
 package migratetest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Store is a database with all kinds of rows.
+// A Store is a store of runs with all optional interfaces, so that every table can have a row.
 type Store interface {
 	store.Store
 	store.Retainer // with RunIndex
@@ -53,10 +53,10 @@ const (
 	kinds
 )
 
-// Since has for each kind the version from which on a database can hold it.
+// Since has for each kind the first version of a database that can hold it.
 type Since [kinds]int
 
-// Kinds says which kinds of rows a database has.
+// Kinds has true for each kind of rows that a database has.
 type Kinds [kinds]bool
 
 // In returns the kinds of a stored database of a version.
@@ -76,7 +76,7 @@ const (
 	day      = "2026-11-23"
 )
 
-// Digest is that of the request of run_finished.
+// Digest is the digest of the request that started run_finished.
 var Digest = store.RequestDigest(sha256.Sum256([]byte("a")))
 
 // Write writes what a stored database holds: run_finished, two runs that wait for an approval (run_waiting, and run_signaled with
@@ -96,7 +96,7 @@ func Write(t *testing.T, s Store) {
 
 var table = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 
-// CheckRows checks that each table of a stored database, but for some, has a row: a version that adds a table needs a [Kind] of rows.
+// CheckRows fails t for each table of a dump without a row, except the tables but: a version that adds a table needs a [Kind].
 func CheckRows(t *testing.T, stored string, but ...string) {
 	t.Helper()
 	for _, m := range table.FindAllStringSubmatch(stored, -1) {
@@ -117,7 +117,7 @@ func start(t *testing.T, s Store, id string, p lathe.Policy) {
 	}
 }
 
-// Complete writes the rows of the kinds that a database does not have, all but those of removed runs, and returns the kinds that it has then.
+// Complete writes the rows of each kind that is not in has, and returns has with these kinds. It cannot write the kind Gone.
 func Complete(t *testing.T, s Store, has Kinds) Kinds {
 	t.Helper()
 	ctx := t.Context()
@@ -156,7 +156,7 @@ func Complete(t *testing.T, s Store, has Kinds) Kinds {
 
 func failed[T any](_ T, err error) error { return err }
 
-// Check checks the runs of a stored database, and the other rows that it has.
+// Check checks the runs of a stored database, and its rows of the kinds in has.
 func Check(t *testing.T, s Store, has Kinds) {
 	t.Helper()
 	ctx := t.Context()

@@ -1,5 +1,5 @@
-// Package limittest has a run for each limit of lathe.Limits that meets it, so that a test of an entry point can show that each
-// limit is obeyed there.
+// Package limittest has, for each limit of lathe.Limits, a run that reaches the limit. Each package that starts runs or calls tests
+// with it that it obeys all limits, in each place where they can be set.
 package limittest
 
 import (
@@ -21,20 +21,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Scenario is a run that meets one limit.
+// A Scenario is a run that reaches one limit.
 type Scenario struct {
 	*setting.Row
-	Tight lathe.Limits // the limit alone
-	Text  string       // its value as a configuration has it
-	JSON  string       // its value as a request has it
-	// Blocks says that without the limit the run would wait until its next limit.
+	Tight lathe.Limits // the limit, with a value that the run reaches, and no other
+	Text  string       // that value in the form of a configuration
+	JSON  string       // that value in the form of a request
+	// Blocks says that without the limit the run blocks until another limit ends it.
 	Blocks bool
-	// OneCall says that the first call of the run, made alone and without a model, meets the limit. The others bound what only
-	// a run of a model has: its model calls, their cost, its calls together, the tools that the model is sent.
+	// OneCall says that the first tool call, without a run around it, reaches the limit. The other limits bound what only a run
+	// with a model has: model calls, their cost, the number of tool calls, and the tools that are sent to the model.
 	OneCall bool
 
 	dialect string        // of a model that writes calls as text
-	turns   [][][2]string // the calls of each turn, name and arguments; then the model answers
+	turns   [][][2]string // the calls of each turn, as name and arguments; after the last turn the model answers with text
 }
 
 const long = `{"text":"a text that is longer than the limits of bytes are"}`
@@ -60,7 +60,7 @@ var scenarios = map[string]Scenario{
 	"max_cost":              {Text: "0.01", turns: [][][2]string{{{"echo", `{}`}}}},
 }
 
-// Each calls f with the scenario of each limit, in a test of its own. A limit without a scenario fails t by its name.
+// Each runs f as a subtest for the scenario of each limit. A limit without a scenario fails t, with its key.
 func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
 	for _, r := range setting.Rows[lathe.Limits]() {
 		s, ok := scenarios[r.Key]
@@ -78,7 +78,7 @@ func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
 			*to, s.JSON = d, fmt.Sprintf("%q", s.Text)
 		default:
 			s.JSON = s.Text
-			if s.Text == "0" { // of a limit whose 0 is kept as -1
+			if s.Text == "0" { // in the field, 0 would mean the default
 				reflect.ValueOf(to).Elem().SetInt(-1)
 			} else if err := json.Unmarshal([]byte(s.Text), to); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
 	}
 }
 
-// Tools are those of all scenarios.
+// Tools returns the tools that the scenarios call.
 func Tools() []lathe.Tool {
 	type args = map[string]any
 	read := &tool.FuncOptions{Show: []string{"*"}, Effect: lathe.ReadOnly}
@@ -109,7 +109,7 @@ func Tools() []lathe.Tool {
 	return tools
 }
 
-// Set returns a set of the tools.
+// Set returns [Tools] as a set.
 func Set(t testing.TB) *tool.Set {
 	t.Helper()
 	set, err := tool.NewSet(Tools()...)
@@ -119,21 +119,21 @@ func Set(t testing.TB) *tool.Set {
 	return set
 }
 
-// Policy asks about calls that write.
+// Policy returns a policy that requires an approval for calls that write, and allows the others.
 func Policy() lathe.Policy {
 	return policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Ask}
 }
 
-// An Approver never decides.
+// An Approver blocks until the context of the request ends, and does not decide.
 type Approver struct{}
 
-// Approve returns when its context ends.
+// Approve implements [lathe.Approver]. It returns the error of ctx when ctx ends.
 func (Approver) Approve(ctx context.Context, _ *lathe.ApprovalRequest) (lathe.Approval, error) {
 	<-ctx.Done()
 	return lathe.Approval{}, ctx.Err()
 }
 
-// Model returns the model of the scenario. It may answer several runs at once.
+// Model returns a model that requests the calls of the scenario. Several runs may use it at once.
 func (s *Scenario) Model(t testing.TB) lathe.Model {
 	t.Helper()
 	var m lathe.Model = &model{turns: s.turns, asText: s.dialect != ""}
@@ -146,7 +146,7 @@ func (s *Scenario) Model(t testing.TB) lathe.Model {
 	return m
 }
 
-// A model answers by the number of the model's messages in the request. Each model call costs a dollar.
+// A model answers with the turn whose number is that of the assistant messages in the request. Each model call costs one US dollar.
 type model struct {
 	turns  [][][2]string
 	asText bool // calls in the dialect hermes
@@ -186,10 +186,10 @@ func (m *model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 	}
 }
 
-// Call returns the first call of the run.
+// Call returns the first call of the run. It panics if the run has none, which OneCall excludes.
 func (s *Scenario) Call() (name, args string) { return s.turns[0][0][0], s.turns[0][0][1] }
 
-// Met reports whether events have met the limit.
+// Met reports whether an event names the limit as the one that was reached.
 func (s *Scenario) Met(events []event.Event) bool {
 	for _, e := range events {
 		switch d := e.Data.(type) {
