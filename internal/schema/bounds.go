@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// checkBounds refuses text that stands depth levels deep and whose nesting or whose numbers are
-// beyond the limits. It looks at nothing else: whether b is JSON is for others to say.
+// checkBounds returns an error if the nesting or a number of b is beyond the limits. depth is the
+// nesting around b. It does not check whether b is JSON.
 //
-// Numbers are compared exactly, so one with a huge exponent would be written out in full.
+// Numbers are bounded because they are compared exactly: one with a huge exponent would be written
+// out in full.
 func checkBounds(b []byte, depth int) error {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {

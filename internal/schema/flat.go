@@ -14,22 +14,22 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Most tools take an object of a few scalars. Its text is compared with a flat in one pass, without being decoded: the library would
-// cost a tenth of the CPU of a tool run. A flat only ever says that a value is valid; the library decides about all others.
+// Most tools take an object of a few scalars. A flat checks the text of such an object in one pass, without decoding it: with the
+// library the check is a tenth of the CPU time of a tool run. If a flat does not admit a value, the library checks it.
 
-const maxFlatMembers = 64 // whose presence one word holds
+const maxFlatMembers = 64 // one bit of a uint64 for each
 
-// A flat is a schema of an object whose members are scalars.
+// A flat is the compiled form of a schema for an object whose members are scalars.
 type flat struct {
 	members  map[string]*flatMember
-	required uint64
-	open     bool // it allows members that it does not declare
+	required uint64 // the bits of the required members
+	open     bool   // other members are allowed
 }
 
 type flatMember struct {
 	bit       uint64
-	kinds     string   // what a value may begin with; 1 for an integer, and . for other numbers
-	choices   []string // nil: any text
+	kinds     string   // first bytes that a value may have; 1 stands for integers, and . for other numbers
+	choices   []string // allowed strings; nil: any
 	length    [2]int   // bounds in characters
 	low, high int64    // bounds of integers
 }
@@ -102,7 +102,7 @@ func flatBound(r *big.Rat, none int64) (n int64, fits bool) {
 	return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
 }
 
-// admits reports whether a text is sure to be an object of the schema.
+// admits reports whether value is certain to be valid. It may return false for a valid value.
 func (f *flat) admits(value []byte) bool {
 	start := rawjson.SkipSpace(value, 0)
 	end, err := rawjson.Scan(value, start)

@@ -10,8 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// ValidateArguments is [Schema.Validate] for the arguments of a tool. Beyond what the schema asks
-// for, no object in value may have two names that are equal under Unicode simple case folding,
+// ValidateArguments is [Schema.Validate] for the arguments of a tool. In addition, no object in value may have two names that are equal under Unicode simple case folding,
 // unless the schemas for that object declare all spellings in `properties`: a policy that reads one
 // of them and a tool that reads the other would see two different values.
 func (s *Schema) ValidateArguments(value []byte) []Violation {
@@ -28,7 +27,7 @@ func (s *Schema) ValidateArguments(value []byte) []Violation {
 	return tidy(append(vs, s.findFolded(v)...))
 }
 
-// findFolded returns the violations that the names of a value make.
+// findFolded returns a violation for each name in v that ValidateArguments does not allow.
 func (s *Schema) findFolded(v any) (found []Violation) {
 	f := folding{workload: s.work, left: maxWork}
 	defer func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A Lazy is a schema that is known to compile, and is compiled at its first use: compiling takes some 20 times as long as reading, and
-// of a thousand tools most are not called. It may be used by several goroutines at once.
+// A Lazy is a schema that is known to be valid and is compiled at its first use: compiling takes about 20 times as long as reading,
+// and of a thousand tools most are not called. It may be used by several goroutines at once.
 type Lazy struct {
 	raw  []byte
 	once sync.Once
@@ -18,7 +18,7 @@ type Lazy struct {
 }
 
 // CompileLazily returns the schema of raw, which must not change afterwards. It returns the errors of [Compile], at once: a schema
-// that is made of the common keywords only is checked without being compiled, and any other is compiled now.
+// that consists of common keywords is checked without being compiled, and any other is compiled at once.
 func CompileLazily(raw []byte) (*Lazy, error) {
 	doc, draft, err := read(raw, nothing{})
 	if err != nil {
@@ -57,8 +57,8 @@ func never() *Schema {
 	return s
 }
 
-// isPlain reports whether a document is made of keywords whose values are known to be valid here, so that [Compile] accepts it. It may
-// report false for one that [Compile] accepts.
+// isPlain reports whether a document consists of common keywords with valid values, so that [Compile] is certain to accept it. It may
+// return false for a document that [Compile] accepts.
 func isPlain(doc any, draft *jsonschema.Draft) bool {
 	root, ok := doc.(map[string]any)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// readParts prepares a document for the library: it bounds the counts that the library would wrap, such as a maxLength beyond 64 bits,
-// and refuses parts of another draft, also those to which nothing refers. It returns the places with a $dynamicAnchor.
+// readParts prepares a document for the library: it lowers counts that would overflow there, such as a maxLength beyond 64 bits, and
+// refuses parts of another draft, also those to which nothing refers. It returns the places with a $dynamicAnchor.
 func readParts(doc any) (anchors []string, err error) {
 	parts(doc, "", func(at string, s map[string]any) {
 		boundCounts(s)
@@ -53,7 +53,7 @@ func parts(v any, at string, f func(at string, s map[string]any)) {
 	}
 }
 
-// boundCounts replaces counts that are beyond an int by the greatest one.
+// boundCounts replaces counts above the largest int by that int.
 func boundCounts(s map[string]any) {
 	for _, keyword := range [...]string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"} {
 		n, _ := s[keyword].(json.Number)
@@ -66,7 +66,7 @@ func boundCounts(s map[string]any) {
 	}
 }
 
-// compileAt returns the schemas at places to which only a $dynamicRef may lead.
+// compileAt returns the schemas at places, to which perhaps only a $dynamicRef refers.
 func compileAt(c *jsonschema.Compiler, places []string) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	for _, at := range places {

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxBacktracking is the number of slots of the stack on which one match stores where it can go back to: 8 MB.
+// maxBacktracking is the size of the backtracking stack of one match, in entries: 8 MB.
 const maxBacktracking = 1_000_000
 
 // A pattern is a regular expression of ECMA-262 with the flag u. It may be used by several goroutines at once.
@@ -20,7 +20,8 @@ type pattern struct {
 	re   *regexp2.Regexp
 }
 
-// A slowMatch is what MatchString panics with. Returning false would make a value valid under `not` or `patternProperties`.
+// A slowMatch is the value with which MatchString panics if a match reaches a limit: false would make a value valid under `not` or
+// `patternProperties`.
 type slowMatch struct{ message string }
 
 func newPattern(expr string) (*pattern, error) {
@@ -52,8 +53,8 @@ func (p *pattern) MatchString(text string) bool {
 	return found
 }
 
-// ecmaScript returns the expression for the engine. It refuses what other languages of regular expressions have and the engine reads
-// as something else, and escapes the hyphen of [\w-.], which ECMA-262 allows without the flag u only.
+// ecmaScript returns the expression for regexp2. It refuses syntax of other languages that regexp2 would read with another meaning, and
+// escapes the hyphen of [\w-.], which ECMA-262 allows only without the flag u.
 func ecmaScript(expr string) (string, error) {
 	var b strings.Builder
 	inClass := false
@@ -93,7 +94,7 @@ func ecmaScript(expr string) (string, error) {
 	return b.String(), nil
 }
 
-// hexDigits returns the length of what has to follow \x or \u; 0 if something else follows.
+// hexDigits returns the length of the digits that follow \x or \u, braces included; 0 if they are missing.
 func hexDigits(s string, isUnicode bool) int {
 	n, want := 0, 2
 	if isUnicode {
@@ -122,12 +123,12 @@ func isPOSIXClass(s string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// patterns compiles the regular expressions of one schema, which are bounded together, each once.
+// patterns compiles each regular expression of one schema once, and bounds the bytes of all together.
 type patterns struct {
 	known   map[string]jsonschema.Regexp
 	refused map[string]error
 	size    int
-	over    error // set where they are beyond the bound
+	over    error // not nil if size is above MaxPatternSize
 }
 
 func newPatterns() *patterns {
@@ -153,7 +154,7 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 	return c, nil
 }
 
-// problems says which expressions of a document are refused, where they are and why.
+// problems returns a message for each refused expression of a document, with its place and the reason.
 func (p *patterns) problems(doc any) []string {
 	var found []string
 	add := func(at, expr string) {

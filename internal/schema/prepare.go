@@ -11,16 +11,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// metadata are the parts of a schema that messages may show.
+// metadata holds the parts of a schema that messages may contain.
 type metadata struct {
 	byLocation map[string]*jsonschema.Schema
 	declared   map[string]bool // every property name that the schema itself writes down
 }
 
-// prepare walks the compiled schema once, before Compile returns, and returns all its parts, with those that anchored returns if a part
-// has a $dynamicRef. It makes format the annotation that it is
-// in both drafts, changes the schemas so that a violation of type, enum or const does not hide others, and replaces propertyNames by a
-// check that reports the right place: the library's own shares memory with places that it writes later. The verdicts stay the library's.
+// prepare walks a compiled schema once and returns all its parts, with those that anchored returns if a part has a $dynamicRef. It
+// removes format, which is an annotation in both drafts; changes the schemas so that a violation of type, enum or const does not hide
+// others; and replaces propertyNames by a check that reports the right place: that of the library shares memory with places that are
+// written later. Which values are valid stays the same.
 func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
@@ -60,7 +60,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 	return f, all
 }
 
-// separate moves type, enum and const, at the first of which the library ends, into an allOf.
+// separate moves type, enum and const into an allOf, since the library stops at the first one that is violated.
 func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	others := s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Minimum != nil || s.Maximum != nil ||
@@ -103,7 +103,7 @@ func blank(s *jsonschema.Schema) *jsonschema.Schema {
 
 var annotations = strings.Fields("DraftVersion Location Format Title Description Default Comment ReadOnly WriteOnly Examples Deprecated")
 
-// hasOnly reports whether a schema has no keywords that matter but those of the fields.
+// hasOnly reports whether a schema has no keywords but those of the fields, and annotations.
 func hasOnly(s *jsonschema.Schema, fields ...string) bool {
 	v := reflect.ValueOf(*s)
 	for i := range v.NumField() {

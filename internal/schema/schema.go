@@ -6,8 +6,8 @@
 // format and content keywords are annotations. Patterns are those of ECMA-262 with its flag u. The
 // constants below bound schemas and values; a value that cannot be checked within them is not valid.
 //
-// santhosh-tekuri/jsonschema compiles and decides, dlclark/regexp2 matches. This package bounds both
-// and writes the messages.
+// santhosh-tekuri/jsonschema compiles schemas and checks values, and dlclark/regexp2 matches patterns.
+// This package bounds the work of both and writes the messages.
 package schema
 
 import (
@@ -34,7 +34,7 @@ const (
 	MaxMessage     = 500     // bytes of a violation's message
 	MaxPointer     = 1_000   // bytes of a violation's pointer
 
-	MaxPatternTime = time.Second // matching of one value with the patterns of a schema
+	MaxPatternTime = time.Second // time to match one value with all patterns of a schema
 )
 
 // base is the address of a schema that names none: nothing can be loaded from it.
@@ -42,7 +42,7 @@ const base = "schema:///schema.json"
 
 // A Schema is a compiled JSON Schema. It never changes and may be used by several goroutines at once.
 type Schema struct {
-	flat     *flat // nil: it is no object of scalars
+	flat     *flat // nil if newFlat does not support the schema
 	root     *jsonschema.Schema
 	work     *workload
 	metadata *metadata

@@ -9,9 +9,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Validate checks one JSON value. It returns nil for a valid value, and the violations otherwise, sorted by
-// pointer, then keyword, at most [MaxViolations]. value must
-// be JSON without duplicate keys; Validate does not keep it. Numbers are compared by all their digits.
+// Validate checks one JSON value. It returns nil for a valid value, and otherwise the violations, at most
+// [MaxViolations], sorted by pointer, then keyword. value must be JSON without duplicate keys; Validate does
+// not keep it. Numbers are compared by all their digits.
 func (s *Schema) Validate(value []byte) []Violation {
 	if s.flat != nil && s.flat.admits(value) {
 		return nil
@@ -23,7 +23,7 @@ func (s *Schema) Validate(value []byte) []Violation {
 	return s.check(v, len(value))
 }
 
-// decode builds a value that is within the bounds.
+// decode returns the value of a text, or a violation if it is not JSON or beyond the limits.
 func decode(value []byte) (any, []Violation) {
 	if err := checkBounds(value, 0); err != nil {
 		return nil, []Violation{{Keyword: "limit", Message: err.Error()}}
@@ -56,7 +56,7 @@ func (s *Schema) check(v any, size int) (vs []Violation) {
 	return violations(broken, s.metadata)
 }
 
-// limitMessage says why a check has ended with a panic.
+// limitMessage returns the message of a check that ended with a panic or an error of the library.
 func limitMessage(p any) string {
 	if slow, ok := p.(slowMatch); ok {
 		return cut(slow.message)

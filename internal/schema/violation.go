@@ -45,7 +45,7 @@ func appendViolations(dst []Violation, path []string, err *jsonschema.Validation
 	return dst
 }
 
-// tidy sorts, and drops what is there twice and what is beyond the limit.
+// tidy sorts the violations, and removes equal ones and those above MaxViolations.
 func tidy(vs []Violation) []Violation {
 	slices.SortFunc(vs, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Keyword, b.Keyword), strings.Compare(a.Message, b.Message))
@@ -54,7 +54,7 @@ func tidy(vs []Violation) []Violation {
 	return slices.Clip(vs[:min(len(vs), MaxViolations)])
 }
 
-// leaves appends the errors that say something themselves: groups, references and allOf only pass on.
+// leaves appends the errors that have a message of their own: groups, references and allOf only contain others.
 func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	switch err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
@@ -140,7 +140,7 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	return "schema", "is not as the schema asks"
 }
 
-// alternatives says for each form why the value does not match it.
+// alternatives returns for each form of an anyOf or oneOf why the value does not match it.
 func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 	var b strings.Builder
 	for i, cause := range err.Causes {

@@ -15,7 +15,7 @@ import (
 // The library tries every schema on every value that it applies to, as often as it applies. A
 // schema of a few hundred bytes can ask for more than can ever be done, so the work is counted
 // before it is begun. One unit is about the time of trying one schema on one value. What a pattern
-// costs is known only by matching, so each pattern is matched once with each text that it applies to.
+// costs is known only after matching, so each pattern is matched once with each text that it applies to.
 
 // maxWork is the work that one check may cost.
 const maxWork = 500_000
@@ -23,13 +23,13 @@ const maxWork = 500_000
 // matchUnit is the time of matching that counts as one unit.
 const matchUnit = MaxPatternTime / maxWork
 
-// workload knows what checks against one schema cost.
+// workload holds what is needed to compute the cost of a check against one schema.
 type workload struct {
 	anchors map[string][]*jsonschema.Schema // by name of a dynamic anchor
 	fixed   map[*jsonschema.Schema]int      // cost of enum and const
-	perByte int                             // no value costs more for each of its bytes; maxWork: not known
+	perByte int                             // upper bound of the cost for each byte of a value; maxWork: unknown
 	unique  bool                            // an array may be compared pair by pair
-	uneval  bool                            // each application lists the parts of its value
+	uneval  bool                            // a schema has unevaluatedItems
 }
 
 // newWorkload refuses other drafts and schemas that apply themselves to the same value without end.
