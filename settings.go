@@ -79,8 +79,9 @@ const (
 	OnLimitStop   OnLimit = "stop"
 )
 
-// Settings are the modes of a run. Zero fields have the default of their tag. Each field is a setting of `tool_calling` in a
-// configuration: its comment is the text of the reference, and the tags are explained in package config.
+// Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
+// configuration, and its comment is the text of docs/config.md; package config explains the tags. The value of a field with the
+// tag negated is the opposite of the setting.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" or:"mode"`
@@ -92,14 +93,14 @@ type Settings struct {
 	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
 	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
 	ToolChoice ToolChoice `key:"tool_choice" default:"auto"`
-	// Tell `required` or a function in every turn instead of the first only.
+	// Send `required` or a function in every turn instead of the first only.
 	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
 	// Ask once more when the answer after tool calls is blank.
-	NoFixEmptyFinal bool `key:"fix_empty_final" default:"true" is:"negated"`
+	NoFixEmptyFinal bool `key:"fix_empty_final" default:"true" is:"negated"` // true: do not ask
 	// The words of that request.
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
 	// Send that request without tools.
-	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"`
+	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
 	// Times a turn is repeated without tools when the server says that it cannot do tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
 	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
@@ -123,9 +124,9 @@ type Settings struct {
 // DefaultFixEmptyFinalText is the default of Settings.FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// Limits bound a run. A zero field has the default of its tag, and a negative value is an error where the field does not say what
-// it means. Each field is a setting of `tool_calling` in a configuration, as the fields of [Settings] are. The tag narrow says
-// where a configuration or a request can narrow the limit: in the options of a request, in `keys` and in `tools.run`.
+// Limits bound a run. A zero field has the default of its tag. A negative value is an error unless the comment beside the field says
+// what it means. Sizes are bytes. Each field is also a setting of `tool_calling` in a configuration, as the fields of [Settings]
+// are. The tag narrow lists where the limit can be lowered: in the options of a request, in `keys`, and in `tools.run` ("agents").
 type Limits struct {
 	// Model calls of one run.
 	MaxIterations int `key:"max_iterations" default:"8" range:"1.." narrow:"request keys agents" guest:"128" also:"max_turns max_steps max_rounds"`
@@ -170,8 +171,8 @@ func (l Limits) WithDefaults() Limits {
 }
 
 // Narrow returns l with its zero fields replaced by their defaults, and each limit replaced by that of by where by is stricter.
-// A zero field of by has no effect, nor a negative one, but for MaxDepth, nor one that is wider than that of l: above is the key
-// of the first such limit, or "".
+// A field of by has no effect if it is zero, negative (except MaxDepth) or wider than that of l. above is the key of the first wider
+// one, or "".
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by != (Limits{}) { // seldom

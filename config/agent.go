@@ -23,8 +23,8 @@ type Agent struct {
 	Effect lathe.Effect `key:"effect" default:"writes" also:"effects"`
 	// Time of one call.
 	Timeout time.Duration `key:"timeout" default:"5m" range:"1ns.."`
-	// Limits narrow those of the run that calls the agent: fields that are not above 0 say nothing.
-	lathe.Limits `key:",inline" narrow:"agents" note:"It can only lower what the calling run has left."`
+	// Limits narrow those of the run that calls the agent; fields that are not above 0 have no effect.
+	lathe.Limits `key:",inline" narrow:"agents" note:"It can only lower the limit of the calling run; of tool calls, tokens and cost, what that run has left."`
 }
 
 // checkAgents reports what agents lack.

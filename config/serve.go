@@ -147,8 +147,8 @@ type APIKey struct {
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.
 	Concurrency int `key:"concurrency" default:"0" range:"0.." also:"max_concurrent"`
-	// Limits narrow those of tool_calling: fields that are not above 0 say nothing.
-	lathe.Limits `key:",inline" narrow:"keys" note:"It can only lower that of tool_calling."`
+	// Limits narrow those of tool_calling; fields that are not above 0 have no effect.
+	lathe.Limits `key:",inline" narrow:"keys" note:"It can only lower the limit of tool_calling."`
 	// Group of the key, whose budget it shares. Default: none.
 	Group  string    `key:"group" is:"word" also:"team"`
 	Budget KeyBudget `key:"budget" also:"quota"`

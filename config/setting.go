@@ -24,8 +24,8 @@ import (
 //	off      word that turns a bound off
 //	zero     what a field holds whose setting is 0, if 0 in the field means the default: "-1"
 //	narrow   of a limit: the places where it can be narrowed: "request", "keys", "agents". On a struct
-//	         of limits: the place that it is, which has those limits alone, and none of them is set
-//	note     on a struct: what is true of all its settings, for the reference
+//	         of limits: which of these places it is; it has only their limits, unset by default
+//	note     on a struct: text that the reference adds to the comment of each of its settings
 //	guest    of a limit: the highest value that a WebAssembly guest may set
 //	names    of a map: what the names of its entries must be, as in nameChecks
 //	per      of a map: what a name is, or "NAME to VALUE", for the reference and errors
@@ -125,7 +125,7 @@ func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflec
 	return dst
 }
 
-// narrowing returns the tag and the default of a limit where it may be left unset.
+// narrowing returns the tag and the default that a limit has in a place that narrows it, where it may be unset.
 func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string) {
 	if t.Kind() == reflect.Int {
 		return `range:"0.." ` + tag, "0"
