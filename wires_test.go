@@ -15,10 +15,10 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// A wirePlace is a part of the tree that has to know each wire.
+// A wirePlace is a file that must handle each wire.
 type wirePlace struct {
 	file, task string
-	knows      func(text string, w *wireNames) bool
+	handles    func(text string, w *wireNames) bool
 }
 
 // wireNames are the names of a wire: its constant, its word in the configuration and the package of its codec.
@@ -63,8 +63,8 @@ var wirePlaces = []wirePlace{
 	{"lab/verify/verify_test.go", "the list of wires: what a healthy model and each fault score", mentions(1)},
 }
 
-// Every place knows every wire. The failure for a wire that one of them does not know names them all.
-func TestEveryPlaceKnowsEveryWire(t *testing.T) {
+// Each place handles each wire. The failure for a wire that is missing in one place lists all places.
+func TestEveryWireIsHandled(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
 		b, err := os.ReadFile(name)
@@ -77,14 +77,14 @@ func TestEveryPlaceKnowsEveryWire(t *testing.T) {
 		var list strings.Builder
 		complete := true
 		for _, p := range wirePlaces {
-			state := "knows it"
-			if !p.knows(read(p.file), w) {
+			state := "ok      "
+			if !p.handles(read(p.file), w) {
 				complete, state = false, "MISSING "
 			}
 			fmt.Fprintf(&list, "  %s  %-38s %s\n", state, p.file, p.task)
 		}
 		if !complete {
-			t.Errorf("lathe.%s is not known everywhere:\n%s"+
+			t.Errorf("lathe.%s is not handled everywhere:\n%s"+
 				"  decide    config/load.go, docs/presets.md      which address has this wire by default (wireAt), and which profile?\n"+
 				"  decide    server/protocol.go, bench/wires.go   do clients speak it to the gateway, and is it measured?\n"+
 				"  decide    lab/doctor, lab/eval, internal/conformance   which probes, faults and official clients are for it?",

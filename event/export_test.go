@@ -2,8 +2,8 @@ package event
 
 import "reflect"
 
-// Content returns the form of an event's content, a pointer to a struct of pointers into d; nil: it has none.
+// Content returns a pointer to a struct with the JSON form of an event's content, whose fields point into d, or nil without content.
 func Content(d Data) any { return d.content() }
 
-// Envelope is the form of what is around the data.
+// Envelope is the type of the JSON form of an event, around its data and content.
 var Envelope = reflect.TypeFor[eventJSON]()

@@ -224,7 +224,7 @@ func TestVerifyRefusesHeadersAndForms(t *testing.T) {
 		"a payload of no object": {signRaw(t, private, header, `["iss"]`), oidc.Malformed},
 		"a payload of null":      {signRaw(t, private, header, `null`), oidc.Malformed},
 		"a type":                 {own(`,"typ":"at+jwt"`), ""},
-		"a header nobody knows":  {own(`,"x":1`), ""},
+		"an unknown header":      {own(`,"x":1`), ""},
 		"alg none":               {encoded(`{"alg":"none"}`) + "." + encoded(payload) + ".", oidc.Algorithm},
 		"alg None":               {encoded(`{"alg":"None"}`) + "." + encoded(payload) + ".", oidc.Algorithm},
 		"alg nONE, with a kid":   {unsigned(`{"alg":"nONE","kid":"` + id + `"}`), oidc.Algorithm},
@@ -299,8 +299,8 @@ func TestVerifyRefusesHeadersAndForms(t *testing.T) {
 	}
 }
 
-// Google's issuer has a second name in old tokens, which is accepted for no issuer.
-func TestVerifyKnowsOneNameOfAnIssuer(t *testing.T) {
+// Old tokens of Google have a second name of the issuer, which is refused as for any other issuer.
+func TestVerifyAcceptsOneNameOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	private := newES256(t)
 	keys := &http.Client{Transport: keysOf(`{"keys":[` + jwk(t, private.Public()) + `]}`)}

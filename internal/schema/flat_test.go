@@ -65,7 +65,8 @@ func TestFlatAdmitsWhatTheLibraryAdmits(t *testing.T) {
 	}
 }
 
-func TestFlatKnowsItsLimits(t *testing.T) {
+// A flat is made only of keywords that it checks itself.
+func TestFlatIsMadeOfKnownKeywords(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]bool{
 		`{"type":"object","properties":{"q":{"type":"string","description":"d"},"n":{"type":"integer","minimum":1,"maximum":10}},"required":["q"],"additionalProperties":false}`: true,
