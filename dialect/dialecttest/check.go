@@ -126,18 +126,18 @@ func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) [
 	return whole
 }
 
-// An ending checks the beginnings of a text that are not followed by the rest.
+// An ending checks what a parser returns for a text that ends early.
 type ending struct {
 	t         testing.TB
 	newParser func() dialect.Parser
 	prefix    string
 	deltas    []lathe.Delta // of the whole text
-	swallowed int           // bytes of the whole text that its deltas do not say
+	swallowed int           // bytes of the whole text that are in none of its deltas
 	failed    bool          // a call of the whole text could not be read
 }
 
-// check proves that a text that ends early says, up to its last words, what the whole text says in deltas, and loses
-// nothing. before are the deltas of a parser that has not read the end.
+// check fails the test unless a text that ends early yields the deltas of the whole text, up to its last words, and loses no
+// bytes. before are the deltas of a parser that has not read the end.
 func (e *ending) check(text string, before []lathe.Delta) {
 	t := e.t
 	t.Helper()

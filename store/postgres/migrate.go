@@ -24,20 +24,20 @@ const migrationLock = 0x6c617468 // "lath"
 // lockEvery is the time between two attempts to lock out other migrations.
 const lockEvery = 50 * time.Millisecond
 
-// schema has the scripts of the tables.
+// schema holds the migrations. The version of a database is the greatest one in the table lathe_schema.
 var schema = migrate.Schema{
 	Files: migrations,
 	Newer: "the schema was made by a newer version (schema %d, known is %d): install the version that made it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
-// concurrently begins the statement of a script that builds an index while other processes use the table. It is the only statement
-// of its script.
+// concurrently is the beginning of a statement that builds an index while other processes use the table. A script with such a
+// statement has no other.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
 // SchemaVersion returns the version of the schema that this package writes. It migrates every older one.
 func SchemaVersion() int { return schema.Version() }
 
-// A migration is a database whose schema is updated.
+// A migration implements [migrate.Database] for a schema of PostgreSQL.
 type migration struct {
 	conn *pgx.Conn
 	// acquire returns a second connection, for a script that builds an index.

@@ -14,13 +14,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schema has the scripts of the tables. The version of a file is its user_version.
+// schema holds the migrations. The version of a file is its user_version.
 var schema = migrate.Schema{
 	Files: migrations,
 	Newer: "the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
-// hooks complete the scripts of versions that cannot be made by SQL alone. They run in the transaction of the script, after it.
+// hooks do what the script of a version cannot do in SQL. A hook runs after its script, in the same transaction.
 var hooks = map[int]func(context.Context, *sql.Tx) error{
 	2: addWakeTimes,
 }
@@ -28,7 +28,7 @@ var hooks = map[int]func(context.Context, *sql.Tx) error{
 // SchemaVersion returns the version of the schema that this package writes. It reads and migrates every older one.
 func SchemaVersion() int { return schema.Version() }
 
-// A migration is a file whose schema is updated. The lock of the file excludes other processes that write it.
+// A migration implements [migrate.Database] for a file. The lock of the file excludes other processes that write it.
 type migration struct{ db *sql.DB }
 
 func (m migration) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.db) }
@@ -111,8 +111,8 @@ func (d *database) known(ctx context.Context) error {
 	return refuse(d.schema)
 }
 
-// addWakeTimes completes version 2, in which the rows of parked runs have the time at which the run resumes by itself: it
-// computes them again from the events.
+// addWakeTimes is the hook of version 2, which added to the rows of parked runs the time at which the run resumes without input. It
+// computes these rows again from the events.
 func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 	parked, err := parkedRuns(ctx, tx)
 	if err != nil {
@@ -135,7 +135,7 @@ func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// parkedRuns returns the last ids of the runs that wait.
+// parkedRuns returns the id of the last event of each parked run, by the id of the run.
 func parkedRuns(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
 	rows, err := tx.QueryContext(ctx, "SELECT run_id, last_id FROM run WHERE status = 'parked'")
 	if err != nil {
