@@ -64,7 +64,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(paperText(t, "RATIONALE.md"), "\n## Budgets\n")
+	_, section, _ := strings.Cut(documentText(t, "RATIONALE.md"), "\n## Budgets\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, fault := range exceeded(rows, now, section) {
 		t.Error(fault)

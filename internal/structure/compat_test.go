@@ -45,7 +45,7 @@ func TestWhatBreaksIsAnnounced(t *testing.T) {
 			}
 			continue
 		}
-		for _, line := range unannounced(paperText(t, "CHANGELOG.md"), strings.Split(strings.TrimSpace(paperText(t, filepath.ToSlash(file))), "\n"), now, surface.word) {
+		for _, line := range unannounced(documentText(t, "CHANGELOG.md"), strings.Split(strings.TrimSpace(documentText(t, filepath.ToSlash(file))), "\n"), now, surface.word) {
 			t.Errorf("%s: %q is removed or changed. If that must be, name it in a line under Breaking of CHANGELOG.md", name, line)
 		}
 	}
@@ -111,7 +111,7 @@ func isPromised(dir string) bool {
 
 func TestCompatibilityNamesWhatIsNotPromised(t *testing.T) {
 	t.Parallel()
-	_, list, ok := strings.Cut(paperText(t, "docs/compatibility.md"), "\nNot promised: ")
+	_, list, ok := strings.Cut(documentText(t, "docs/compatibility.md"), "\nNot promised: ")
 	list, _, _ = strings.Cut(list, "\n\n")
 	for dir, files := range packages(t) {
 		named := strings.Contains(list, "`"+dir+"`")
@@ -235,7 +235,7 @@ func nameless(t types.Type) types.Type {
 func rowsOf(t *testing.T, page, prefix string, least int) (names []string) {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| (?:<a id=\"[a-z0-9_]+\"></a>)?`(" + prefix + "[A-Za-z0-9_.]+)` \\|")
-	for _, m := range row.FindAllStringSubmatch(paperText(t, page), -1) {
+	for _, m := range row.FindAllStringSubmatch(documentText(t, page), -1) {
 		names = append(names, m[1])
 	}
 	if len(names) < least {
@@ -247,7 +247,7 @@ func rowsOf(t *testing.T, page, prefix string, least int) (names []string) {
 // settings returns the keys of docs/config.md with their defaults.
 func settings(t *testing.T) (lines []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)` \\| `?([^|`]*)`? \\|").FindAllStringSubmatch(paperText(t, "docs/config.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)` \\| `?([^|`]*)`? \\|").FindAllStringSubmatch(documentText(t, "docs/config.md"), -1) {
 		lines = append(lines, strings.TrimSpace(m[1]+" = "+m[2]))
 	}
 	if len(lines) < 200 {
@@ -267,7 +267,7 @@ func operations(t *testing.T) (lines []string) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(paperText(t, "server/openapi.json")), &doc); err != nil {
+	if err := json.Unmarshal([]byte(documentText(t, "server/openapi.json")), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for path, methods := range doc.Paths {

@@ -18,7 +18,7 @@ var (
 func TestAnswersNameTheirProof(t *testing.T) {
 	t.Parallel()
 	tests := testNames(t)
-	text := paperText(t, "docs/answers.md")
+	text := documentText(t, "docs/answers.md")
 	counts := map[string][4]int{}
 	for line := range strings.Lines(text) {
 		m := answerRow.FindStringSubmatch(strings.TrimSpace(line))

@@ -18,11 +18,11 @@ func TestIndexesListEveryPage(t *testing.T) {
 		t.Fatalf("docs has %d pages: %v", len(pages), err)
 	}
 	index := map[string]int{}
-	for _, m := range link.FindAllStringSubmatch(paperText(t, "docs/README.md"), -1) {
+	for _, m := range link.FindAllStringSubmatch(documentText(t, "docs/README.md"), -1) {
 		index["docs/"+m[1]]++
 	}
 	lines := map[string]string{}
-	for line := range strings.Lines(paperText(t, "llms.txt")) {
+	for line := range strings.Lines(documentText(t, "llms.txt")) {
 		if m := link.FindStringSubmatch(line); m != nil {
 			_, about, _ := strings.Cut(line, "): ")
 			if lines[m[1]] != "" {
@@ -59,7 +59,7 @@ func TestPagesLinkToPlacesThatExist(t *testing.T) {
 	}
 	checked := 0
 	for _, page := range append(pages, "README.md", "AGENTS.md") {
-		text, _ := withoutCode(paperText(t, page))
+		text, _ := withoutCode(documentText(t, page))
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
@@ -69,13 +69,13 @@ func TestPagesLinkToPlacesThatExist(t *testing.T) {
 				t.Errorf("%s links to %s, which does not exist", page, m[1])
 				continue
 			}
-			if m[2] != "" && filepath.Ext(target) == ".md" && !slices.Contains(headings(paperText(t, target)), m[2]) {
+			if m[2] != "" && filepath.Ext(target) == ".md" && !slices.Contains(headings(documentText(t, target)), m[2]) {
 				t.Errorf("%s links to %s%s, which has no such heading", page, m[1], m[2])
 			}
 			checked++
 		}
 		for _, m := range ownLink.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(headings(paperText(t, page)), m[1]) {
+			if !slices.Contains(headings(documentText(t, page)), m[1]) {
 				t.Errorf("%s links to its heading %s, which does not exist", page, m[1])
 			}
 			checked++

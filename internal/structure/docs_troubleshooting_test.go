@@ -19,7 +19,7 @@ func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 		}
 	}
 	rows, messages := 0, 0
-	for line := range strings.Lines(paperText(t, "docs/troubleshooting.md")) {
+	for line := range strings.Lines(documentText(t, "docs/troubleshooting.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
 		if !strings.HasPrefix(line, "| ") || cells[0] == "message or symptom" {
 			continue
@@ -63,9 +63,9 @@ func TestCrosswalkNamesWhatExists(t *testing.T) {
 			all.Write(f.src)
 		}
 	}
-	all.WriteString(paperText(t, "docs/config.md"))
+	all.WriteString(documentText(t, "docs/config.md"))
 	text, column, names := all.String(), -1, 0
-	for line := range strings.Lines(paperText(t, "docs/crosswalk.md")) {
+	for line := range strings.Lines(documentText(t, "docs/crosswalk.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i, cell := range cells {
 			if strings.TrimSpace(cell) == "Lathe" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// notOfTheTree are names in code of the papers that look like names of the tree and are others.
+// notOfTheTree are names in code of the documents that look like names of the repository and are others.
 var notOfTheTree = map[string]string{
 	"interrupted":      "an error code",
 	"lathe/testdata":   "a folder in the user's cache",
@@ -27,19 +27,19 @@ var (
 	stands     = regexp.MustCompile(`NAME|PACKAGE`)
 )
 
-// The names, folders and tests that the papers for developers write in code exist.
-func TestPapersNameWhatExists(t *testing.T) {
+// The names, folders and tests that the documents for developers write in code exist.
+func TestDeveloperDocsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	tree, checked := namesOf(t), 0
-	for _, paper := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
-		prose, _ := withoutCode(paperText(t, paper))
+	for _, doc := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		prose, _ := withoutCode(documentText(t, doc))
 		for _, m := range spans.FindAllStringSubmatch(strings.ReplaceAll(prose, "\n", " "), -1) {
 			if stands.MatchString(m[1]) && !strings.Contains(m[1], " ") || notOfTheTree[m[1]] != "" {
 				continue
 			}
 			checked++
 			if why := tree.lacks(m[1]); why != "" {
-				t.Errorf("%s: `%s`: %s", paper, m[1], why)
+				t.Errorf("%s: `%s`: %s", doc, m[1], why)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestMissingNamesAreFound(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"upstreams.Of", "*lathe.Error", "tool.Func(…)", "tool.Runner.Call", "jsonDialects", "internal/wire", "tool", "serve.max_concurrent", "max_tools",
-		"go test ./tool/... ./policy", "go test ./internal/structure -run 'TestLayout|TestPapers'", "./test", "$LATHE_SHARED/data", "make gen"} {
+		"go test ./tool/... ./policy", "go test ./internal/structure -run 'TestLayout|TestDeveloperDocs'", "./test", "$LATHE_SHARED/data", "make gen"} {
 		if why := tree.lacks(name); why != "" {
 			t.Errorf("%s: %s", name, why)
 		}
@@ -75,7 +75,7 @@ type names struct {
 
 func namesOf(t *testing.T) *names {
 	t.Helper()
-	n := &names{all: map[string]bool{}, packages: map[string]map[string]bool{}, tests: testNames(t), settings: paperText(t, "docs/config.md")}
+	n := &names{all: map[string]bool{}, packages: map[string]map[string]bool{}, tests: testNames(t), settings: documentText(t, "docs/config.md")}
 	for _, f := range goFiles(t) {
 		if f.isTest {
 			continue
@@ -124,7 +124,7 @@ func (n *names) lacks(text string) string {
 	}
 	m := goName.FindStringSubmatch(text)
 	if m == nil || fileName.MatchString(text) {
-		return "" // TestPapersNameFilesThatExist looks at files
+		return "" // TestDeveloperDocsNameFilesThatExist looks at files
 	}
 	parts := strings.Split(m[1], ".")
 	last, declared := parts[len(parts)-1], n.all

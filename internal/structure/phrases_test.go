@@ -31,7 +31,7 @@ func TestPhrasesNameTheActor(t *testing.T) {
 		}
 	}
 	for _, page := range documents(t) {
-		count(page, paperText(t, page))
+		count(page, documentText(t, page))
 	}
 	if len(found) > maxPhrases {
 		t.Errorf("%d phrases without an actor, want %d at most:\n%s", len(found), maxPhrases, strings.Join(found, "\n"))

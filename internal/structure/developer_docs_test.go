@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func paperText(t *testing.T, name string) string {
+func documentText(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -22,7 +22,7 @@ var inCode = regexp.MustCompile("`([^`\n]+)`")
 // The table "Packages" of ARCHITECTURE.md has each package once, and no other.
 func TestArchitectureListsEveryPackage(t *testing.T) {
 	t.Parallel()
-	text := paperText(t, "ARCHITECTURE.md")
+	text := documentText(t, "ARCHITECTURE.md")
 	_, rest, ok := strings.Cut(text, "\n## Packages\n")
 	section, _, ended := strings.Cut(rest, "\n## ")
 	if !ok || !ended {
@@ -60,12 +60,12 @@ func TestArchitectureListsEveryPackage(t *testing.T) {
 
 var fileName = regexp.MustCompile(`^[\w./-]+\.(go|md|txt|yaml|svg)$`)
 
-// The files that the papers for developers name are there. NAME stands for a file that a reader makes.
-func TestPapersNameFilesThatExist(t *testing.T) {
+// The files that the documents for developers name are there. NAME stands for a file that a reader makes.
+func TestDeveloperDocsNameFilesThatExist(t *testing.T) {
 	t.Parallel()
-	for _, paper := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
+	for _, doc := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
 		n := 0
-		for _, m := range inCode.FindAllStringSubmatch(paperText(t, paper), -1) {
+		for _, m := range inCode.FindAllStringSubmatch(documentText(t, doc), -1) {
 			if name := m[1]; fileName.MatchString(name) && !strings.Contains(name, "NAME") {
 				n++
 				_, err := os.Stat(filepath.FromSlash(name))
@@ -73,28 +73,28 @@ func TestPapersNameFilesThatExist(t *testing.T) {
 					_, err = os.Stat(filepath.Join("internal", "structure", name))
 				}
 				if err != nil {
-					t.Errorf("%s names %s, which does not exist", paper, name)
+					t.Errorf("%s names %s, which does not exist", doc, name)
 				}
 			}
 		}
 		if n < 8 {
-			t.Errorf("%s names %d files: the search is broken", paper, n)
+			t.Errorf("%s names %d files: the search is broken", doc, n)
 		}
 	}
 }
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
 
-// Relative links of the papers lead to files.
-func TestPapersLinkToFilesThatExist(t *testing.T) {
+// Relative links of these documents lead to files.
+func TestDeveloperDocsLinkToFilesThatExist(t *testing.T) {
 	t.Parallel()
-	for _, paper := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
-		for _, m := range link.FindAllStringSubmatch(paperText(t, paper), -1) {
+	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
+		for _, m := range link.FindAllStringSubmatch(documentText(t, doc), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
-				t.Errorf("%s links to %s, which does not exist", paper, m[1])
+				t.Errorf("%s links to %s, which does not exist", doc, m[1])
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestPapersLinkToFilesThatExist(t *testing.T) {
 func TestChangelogEntriesAreShort(t *testing.T) {
 	t.Parallel()
 	entries := 0
-	for line := range strings.Lines(paperText(t, "CHANGELOG.md")) {
+	for line := range strings.Lines(documentText(t, "CHANGELOG.md")) {
 		if !strings.HasPrefix(line, "- ") {
 			continue
 		}
