@@ -88,8 +88,8 @@ type Request struct {
 	User string
 	// RequestID is sent upstream as X-Request-Id.
 	RequestID string
-	// MaxPayloadBytes (max_payload_bytes of the run) bounds a call that the model writes as text, where that is less than the
-	// model's own limit; 0: it is not.
+	// MaxPayloadBytes (max_payload_bytes of the run) bounds a call that the model writes as text, in bytes. It has no effect if it
+	// is 0 or above the model's own limit.
 	MaxPayloadBytes int
 	// Session is what the model's OpenSession method returned for the run of this request; nil: none. It holds what the
 	// model keeps between the turns of a run. A decorator passes it on. A model ignores the session of another model.

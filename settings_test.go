@@ -103,7 +103,7 @@ func put(f reflect.Value, n int64) {
 	}
 }
 
-// Each limit narrows: the stricter value holds, a wider one is reported and has no effect, and what is not set says nothing.
+// Each limit narrows: the stricter value holds, a wider one is reported and has no effect, and a zero field has none.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	for _, r := range setting.Rows[lathe.Limits]() {

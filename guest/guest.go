@@ -125,8 +125,9 @@ type RunOptions struct {
 	// Principal and Labels name the program's owner in its runs.
 	Principal string
 	Labels    map[string]string
-	// Defaults are the values of a session that sets none, and Caps the maximum that it may set, of the limits with the tag
-	// guest: MaxIterations, MaxToolCalls and MaxOutputBytes. Zero fields: the default of the limit, and the value of the tag.
+	// Defaults are the limits of a session that sets none, and Caps the highest values that it may set. Only the fields with the
+	// tag guest are read: MaxIterations, MaxToolCalls and MaxOutputBytes. A zero field of Defaults is the default of the limit, one
+	// of Caps the value of the tag.
 	Defaults, Caps lathe.Limits
 	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may set it itself.
 	StrictUnknownTool bool
@@ -248,7 +249,7 @@ func (p *program) end(ctx context.Context, err error) {
 // outputBytes returns the limit of a function's output in the session.
 func (p *program) outputBytes(s *session) int { return p.limitsOf(s).MaxOutputBytes }
 
-// limitsOf returns the limits that a guest may set, each the session's own value, or the default, at most the cap.
+// limitsOf returns the limits that a guest may set: each is the value of the session, else the default, and at most the cap.
 func (p *program) limitsOf(s *session) (l lathe.Limits) {
 	defaults := p.opts.Defaults.WithDefaults()
 	for _, r := range setting.Rows[lathe.Limits]() {

@@ -33,8 +33,8 @@ type Request struct {
 	Tools  []lathe.Tool
 	Offers []*lathe.ToolSpec
 	MCP    *MCP // nil: the session uses no tools of MCP servers
-	// Limits are those of this run that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The
-	// others are the host's.
+	// Limits are the limits of this run that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The
+	// other fields are not read: the limits of the host apply.
 	Limits            lathe.Limits
 	Timeout           time.Duration // 0: the host's
 	StrictUnknownTool bool

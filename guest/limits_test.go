@@ -16,7 +16,7 @@ type kept struct{ events []event.Event }
 
 func (k *kept) Emit(_ context.Context, e event.Event) { k.events = append(k.events, e) }
 
-// Each limit is obeyed in the runs of a guest: those that a guest may set as the session's, the others as the host's.
+// Each limit is obeyed in the runs of a guest, with the value of the session if a guest may set it, else with that of the host.
 func TestEachLimitIsObeyedInSends(t *testing.T) {
 	t.Parallel()
 	limittest.Each(t, func(t *testing.T, s *limittest.Scenario) {

@@ -205,7 +205,7 @@ func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 	return 0
 }
 
-// number reads a number; one above most counts as most.
+// number reads a number, and returns most if it is greater.
 func number(value []byte, most int64) (n int64, rc int32) {
 	v, err := strconv.ParseUint(string(value), 10, 64)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// readLimit reads the limit with the key: a number above 0, or for times a text such as "30s".
+// readLimit reads the value of a limit: a number above 0, or a duration such as "30s".
 func readLimit(l *lathe.Limits, key, at string, v []byte) *problem {
 	to := setting.Find[lathe.Limits](key).In(l)
 	switch {

@@ -35,7 +35,7 @@ func limited(t *testing.T, s *limittest.Scenario, change func(*setting)) *fixtur
 	return serve(t, set)
 }
 
-// hits returns how many calls and runs have met the limit, which the metrics count by its key.
+// hits returns the number of calls and runs that have reached the limit, from the metrics.
 func hits(t *testing.T, f *fixture, key string) (n int) {
 	t.Helper()
 	_, text := f.do("GET", "/metrics", "")
@@ -91,7 +91,7 @@ func TestEachLimitIsObeyedInEachRequest(t *testing.T) {
 				}
 				now := hits(t, f, s.Key)
 				for end := time.Now().Add(time.Minute); now <= before && name == "runs" && resp.StatusCode == 201 && time.Now().Before(end); {
-					now = hits(t, f, s.Key) // the run goes on after the answer
+					now = hits(t, f, s.Key) // the run continues after the answer
 				}
 				if now <= before {
 					t.Errorf("%s in %s: the limit was not met: %d %s", place, name, resp.StatusCode, body)

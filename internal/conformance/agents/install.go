@@ -128,8 +128,8 @@ func Install(set string, out io.Writer) (dir string, err error) {
 	return dir, os.WriteFile(filepath.Join(dir, "installed"), []byte(set+" "+hex.EncodeToString(sum[:])), 0o644)
 }
 
-// manifestOf returns the package.json of a set. That of one agent has its package and Node.js alone; npm takes their versions
-// from the whole lock file.
+// manifestOf returns the package.json of a set. For one agent it lists only the agent's package and Node.js; npm reads their versions
+// from the lock file of all agents.
 func manifestOf(set string) ([]byte, error) {
 	if set == SetAll || set == SetFast {
 		return packageJSON, nil
