@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A setting is a field of a configuration struct that has a key. Everything about it stands at the
-// field. The comment before the field is its text in docs/config.md and in the help of flags. Its tags are:
+// A setting is a field of a configuration struct with the tag key. The comment before the field
+// is its text in docs/config.md and in the help of flags. The tags are:
 //
 //	key      name of the setting; a dot begins a section; ",inline": the settings of the struct stand in
 //	         the section of the field; "-": no setting. lathe.Settings and lathe.Limits have such fields, too
