@@ -33,7 +33,7 @@ func checkFlat(t *testing.T, rawSchema, value string) bool {
 
 func TestFlatAdmitsWhatTheLibraryAdmits(t *testing.T) {
 	t.Parallel()
-	g := gambler{rand.New(rand.NewPCG(1, 2))}
+	g := randomSchemas{rand.New(rand.NewPCG(1, 2))}
 	names := []string{`"a"`, `"A"`, `"é"`, `"a\\b"`, `"a\u0062"`, `"ab"`}
 	admitted := 0
 	for range 200 {

@@ -83,7 +83,7 @@ func checkPlain(t *testing.T, raw []byte) (plain bool) {
 // What counts as plain compiles: random schemas, most keywords with fitting values and some without.
 func TestPlainSchemasCompile(t *testing.T) {
 	t.Parallel()
-	g := gambler{rand.New(rand.NewPCG(7, 7))}
+	g := randomSchemas{rand.New(rand.NewPCG(7, 7))}
 	plain := 0
 	for range 600 {
 		if checkPlain(t, []byte(g.common(3, true))) {
@@ -95,17 +95,17 @@ func TestPlainSchemasCompile(t *testing.T) {
 	}
 }
 
-// A gambler writes schemas.
-type gambler struct{ *rand.Rand }
+// A randomSchemas writes schemas.
+type randomSchemas struct{ *rand.Rand }
 
-func (g gambler) pick(ss ...string) string { return ss[g.IntN(len(ss))] }
+func (g randomSchemas) pick(ss ...string) string { return ss[g.IntN(len(ss))] }
 
-func (g gambler) value() string {
+func (g randomSchemas) value() string {
 	return g.pick("null", "true", "-0", "1.5", "1e40", `"é"`, `"a\u0062"`, "[1, [], {}]", `{"a":1,"$ref":"#/none"}`)
 }
 
 // common writes a schema of common keywords.
-func (g gambler) common(depth int, root bool) string {
+func (g randomSchemas) common(depth int, root bool) string {
 	if depth == 0 {
 		return g.pick(`true`, `{}`, `{"type":"string"}`, `{"$ref":"#/$defs/a"}`, `{"$ref":"#/$defs/b.c"}`)
 	}
