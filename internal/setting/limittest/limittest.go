@@ -201,6 +201,7 @@ func (s *Scenario) Met(events []event.Event) bool {
 			if d.Limit == s.Key {
 				return true
 			}
+		default: // meets no limit
 		}
 	}
 	return false
