@@ -70,7 +70,7 @@ func (ms *members) whole(relayed bool, pass []string) *problem {
 			m.Name, ms.protocol.conversation, m.Name)
 		p.Code = "unsupported_parameter"
 		if m.Name == "thread" && ms.protocol.Wire() == lathe.WireMessages {
-			p.Details = []byte(noThreads)
+			p.Details = noThreads
 		}
 		return p
 	}

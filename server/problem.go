@@ -20,7 +20,7 @@ type problem struct {
 	Code       string // for programs
 	Message    string // for people; it may quote the client's own request
 	Param      string // the member of the request that is wrong
-	Details    []byte // a JSON object for programs, in the vendor's form, on wires that have one; nil: none
+	Details    string // a JSON object for programs, in the vendor's form, on wires that have one; "": none
 	RetryAfter time.Duration
 	// NoRetry makes the response tell clients not to send the request again by themselves: it has had effects.
 	NoRetry bool

@@ -104,8 +104,8 @@ type APIError struct {
 	RequestID string
 	// RetryAfter is the number of seconds after which the server accepts a retry; 0: not known.
 	RetryAfter float64
-	// Details is a JSON object for programs, on wires whose errors have one; nil: none.
-	Details []byte
+	// Details is a JSON object for programs, on wires whose errors have one; "": none.
+	Details string
 }
 
 // A ServerCall is a tool call that this server executed, with its result, in the form in which it is written to the client.

@@ -78,7 +78,7 @@ func errorType(e *wire.APIError) string {
 func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
 	dst = wire.AppendText(append(dst, `{"type":"error","error":{`...), "type", errorType(e))
 	dst = wire.AppendText(dst, "message", errorMessage(e))
-	if len(e.Details) > 0 {
+	if e.Details != "" {
 		dst = append(wire.AppendKey(dst, "details"), e.Details...)
 	}
 	dst = append(dst, '}')
