@@ -42,8 +42,11 @@ func (s *Schema) names() []string {
 	return names
 }
 
-// Check returns an error if has, the version of a database, is newer than that of the schema.
+// Check returns an error if has, the version of a database, is newer than that of the schema, or below 0.
 func (s *Schema) Check(has int) error {
+	if has < 0 {
+		return fmt.Errorf("the database has %d as the version of its schema: it is damaged or of another program; restore a backup", has)
+	}
 	if known := s.Version(); has > known {
 		return fmt.Errorf(s.Newer, has, known)
 	}

@@ -66,6 +66,7 @@ func TestUpdate(t *testing.T) {
 		{"a fault undoes its version alone", database{version: 1, fails: "0003_c.sql"}, "0002_b.sql", "a fault of 0003_c.sql", 2},
 		{"a fault leaves an empty database empty", database{fails: "0003_c.sql"}, "", "a fault of 0003_c.sql", 0},
 		{"a newer one is refused", database{version: 4}, "", "schema 4, known is 3", 4},
+		{"a damaged version is refused", database{version: -1}, "", "has -1 as the version", -1},
 	} {
 		err := three.Update(t.Context(), &tc.db)
 		if got := strings.Join(tc.db.log, ", "); got != tc.want || tc.db.version != tc.version {
