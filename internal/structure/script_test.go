@@ -2,6 +2,7 @@ package structure
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -26,5 +27,28 @@ func TestScriptRefusesUnknownOptions(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(out), "usage: ./test") || !strings.Contains(string(out), "--no-install") {
 			t.Errorf("./test %s: %v\n%s", option, err, out)
 		}
+	}
+}
+
+// A test in a file that the race detector leaves out runs in both rounds, in which its package has the race detector.
+func TestScriptRunsWhatTheRaceDetectorLeavesOut(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	script, err := os.ReadFile("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, _, _ := strings.Cut(string(script), "\nif ! $all; then\n")
+	if !strings.Contains(both, `stage "go test, what the race detector leaves out" without_race`) {
+		t.Error("./test does not run the tests with the build constraint !race before the rounds part")
+	}
+	_, function, _ := strings.Cut(both, "\nwithout_race() {")
+	function, _, _ = strings.Cut(function, "\n}\n")
+	out, err := exec.Command(bash, "-euo", "pipefail", "-c", "go() { case $1 in list) command go \"$@\" ;; *) printf '%s\\n' \"$*\" ;; esac; }\nwithout_race() {"+function+"\n}\nwithout_race").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "|TestShortRequestsAllocateLittle|") || !strings.Contains(string(out), "/server ") {
+		t.Errorf("it runs %s, %v", out, err)
 	}
 }
