@@ -49,7 +49,7 @@ func (r budgetRow) String() string {
 // TestBudget holds the size of the code. A package, type or function that grows beyond its number, and a package without one,
 // fails; so does a number that is far above what it bounds.
 func TestBudget(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	now := measured(t)
 	rows, err := readBudget()
 	if *update {
@@ -221,7 +221,7 @@ func writeBudget(rows []budgetRow) error {
 }
 
 func TestBudgetFindsGrowth(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	row := func(kind, name, reason string, n ...int) budgetRow {
 		return budgetRow{budgetKey{kind, name}, n, reason}
 	}

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write testdata/compat as of a release")
 // TestWhatBreaksIsAnnounced compares the module with the lists. A line that is missing now, because its name was removed or its
 // type changed, needs an entry under Breaking in the changelog that names it. New lines are compatible.
 func TestWhatBreaksIsAnnounced(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	for name, surface := range map[string]struct {
 		now  []string
 		word func(line string) string // that the changelog must have
@@ -52,7 +52,7 @@ func TestWhatBreaksIsAnnounced(t *testing.T) {
 }
 
 func TestUnannouncedChangesAreFound(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	const log = "# Changelog\n\n## [Unreleased]\n\n### Breaking\n- Breaking: Go: `x.Gone` is removed.\n\n### Added\n- `x.Lost` is shown.\n\n## [0.1.0]\n\n### Breaking\n- Breaking: `x.Old`.\n"
 	base := []string{"x func Gone()", "x func Kept()", "x func Lost()", "x func Old()", "x func Turned(int)"}
 	got := unannounced(log, base, []string{"x func Kept()", "x func Turned(string)", "x func New()"}, lastWordOf)
@@ -110,7 +110,7 @@ func isPromised(dir string) bool {
 }
 
 func TestCompatibilityNamesWhatIsNotPromised(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	_, list, ok := strings.Cut(documentText(t, "docs/compatibility.md"), "\nNot promised: ")
 	list, _, _ = strings.Cut(list, "\n\n")
 	for dir, files := range packages(t) {

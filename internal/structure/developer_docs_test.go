@@ -21,7 +21,7 @@ var inCode = regexp.MustCompile("`([^`\n]+)`")
 
 // The table "Packages" of ARCHITECTURE.md has each package once, and no other.
 func TestArchitectureListsEveryPackage(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	text := documentText(t, "ARCHITECTURE.md")
 	_, rest, ok := strings.Cut(text, "\n## Packages\n")
 	section, _, ended := strings.Cut(rest, "\n## ")
@@ -62,7 +62,7 @@ var fileName = regexp.MustCompile(`^[\w./-]+\.(go|md|txt|yaml|svg)$`)
 
 // The files that the documents for developers name are there. NAME stands for a file that a reader makes.
 func TestDeveloperDocsNameFilesThatExist(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	for _, doc := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
 		n := 0
 		for _, m := range inCode.FindAllStringSubmatch(documentText(t, doc), -1) {
@@ -87,7 +87,7 @@ var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
 
 // Relative links of these documents lead to files.
 func TestDeveloperDocsLinkToFilesThatExist(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
 		for _, m := range link.FindAllStringSubmatch(documentText(t, doc), -1) {
 			if strings.Contains(m[1], "://") {
@@ -102,7 +102,7 @@ func TestDeveloperDocsLinkToFilesThatExist(t *testing.T) {
 
 // The changelog says what users of the last release need to know, and docs/ the rest.
 func TestChangelogEntriesAreShort(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	entries := 0
 	for line := range strings.Lines(documentText(t, "CHANGELOG.md")) {
 		if !strings.HasPrefix(line, "- ") {

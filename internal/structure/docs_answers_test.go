@@ -16,7 +16,7 @@ var (
 
 // Each test and file that docs/answers.md names as proof exists, each answer yes has a proof, and the counts are those of the rows.
 func TestAnswersNameTheirProof(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	tests := testNames(t)
 	text := documentText(t, "docs/answers.md")
 	counts := map[string][4]int{}

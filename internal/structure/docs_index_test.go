@@ -12,7 +12,7 @@ import (
 
 // Each page of docs/ is in the index docs/README.md once and has one line in llms.txt, and both name no other page.
 func TestIndexesListEveryPage(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("docs has %d pages: %v", len(pages), err)
@@ -52,7 +52,7 @@ func TestIndexesListEveryPage(t *testing.T) {
 
 // The pages of docs/ link to files and headings that exist.
 func TestPagesLinkToPlacesThatExist(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestPagesLinkToPlacesThatExist(t *testing.T) {
 
 // The pictures that pages show are small.
 func TestPicturesAreSmall(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	pictures, err := filepath.Glob("docs/images/*.png")
 	if err != nil || len(pictures) < 4 {
 		t.Fatalf("%d pictures: %v", len(pictures), err)

@@ -11,7 +11,7 @@ var onlyCode = regexp.MustCompile("^`([^`]+)`$")
 // A message of docs/troubleshooting.md, a first cell that is one piece of code, is in a string of the program. Between … its parts
 // are in one source file. Each row has a command.
 func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	var sources []string
 	for _, f := range goFiles(t) {
 		if !f.isTest && !strings.HasPrefix(f.name, "examples/") {
@@ -56,7 +56,7 @@ func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 
 // Each name in the column Lathe of docs/crosswalk.md that is code is in the sources or in the reference of settings.
 func TestCrosswalkNamesWhatExists(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	var all strings.Builder
 	for _, f := range goFiles(t) {
 		if !f.isTest {

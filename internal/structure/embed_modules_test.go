@@ -8,7 +8,7 @@ import (
 // What a Go user embeds pulls in few outside modules. The list is exact, so that a new one is a
 // decision and not an accident.
 func TestEmbeddingPullsInFewModules(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	want := []string{
 		"github.com/dlclark/regexp2/v2",
 		"github.com/go-json-experiment/json",

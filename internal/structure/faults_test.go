@@ -14,7 +14,7 @@ const faults = 21
 // Each fault stands in the table once, in order, with tests that exist, of which one has its id in its name,
 // or with the reason why there is none; and each test with an id stands in its row.
 func TestFaultsHaveTheirTests(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	text, err := os.ReadFile("docs/faults.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // names methods at run time: lathe was an eighth larger when it did. Those that import the package for
 // something that is never called are listed; a new one is a decision and not an accident.
 func TestNothingExecutesTemplates(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	want := []string{
 		"cel.dev/cel-go/cel",     // prompts about expressions
 		"github.com/spf13/cobra", // help in other words than its own
@@ -33,7 +33,7 @@ func TestNothingExecutesTemplates(t *testing.T) {
 
 // cobra executes a template only for a program that sets one. The version of lathe was one, and its program 11 % larger.
 func TestNoCommandSetsATemplate(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	files, err := filepath.Glob("cmd/lathe/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files of cmd/lathe: %v", len(files), err)

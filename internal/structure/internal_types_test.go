@@ -11,7 +11,7 @@ import (
 // A program outside the module cannot name the types of internal packages: no exported function, method, field or
 // variable of a public package has one.
 func TestNoExportedInternalTypes(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	for _, p := range publicPackages(t) {
 		for _, name := range internalTypesOf(p) {
 			t.Errorf("%s names a type of an internal package", name)
@@ -21,7 +21,7 @@ func TestNoExportedInternalTypes(t *testing.T) {
 
 // The check finds an internal type wherever a declaration can have one.
 func TestInternalTypesAreFound(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	const dir = "example.com/m/"
 	hidden := types.NewPackage(dir+"internal/hidden", "hidden")
 	secret := types.NewNamed(types.NewTypeName(token.NoPos, hidden, "T", nil), types.Typ[types.Int], nil)

@@ -148,7 +148,7 @@ var rules = []rule{
 }
 
 func TestLayout(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	seen := map[string]bool{}
 	for dir, files := range packages(t) {
 		r := findRule(dir)
@@ -181,7 +181,7 @@ const tape = "lab/eval/tape_tools.go"
 
 // Only the runner may call a tool: Call with a context and arguments, on anything, stands once there.
 func TestOnlyRunnerCallsTools(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	found := 0
 	for dir, files := range packages(t) {
 		for _, f := range files {
@@ -251,7 +251,7 @@ func findRule(dir string) *rule {
 
 // No file may grow past 800 lines: by then it holds a second noun.
 func TestFilesStaySmall(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	for _, files := range packages(t) {
 		for _, f := range files {
 			if n := bytes.Count(f.src, []byte("\n")); n > 800 {
@@ -263,7 +263,7 @@ func TestFilesStaySmall(t *testing.T) {
 
 // The root package is what a reader learns first: it stays small.
 func TestRootStaysSmall(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	types, interfaces := 0, 0
 	for _, f := range packages(t)[""] {
 		for _, d := range f.file.Decls {

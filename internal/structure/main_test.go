@@ -6,6 +6,9 @@ package structure
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
 	"testing"
 )
 
@@ -16,4 +19,37 @@ func TestMain(m *testing.M) {
 		os.Exit(2)
 	}
 	os.Exit(m.Run())
+}
+
+// logRoot names the folder to go test, which begins to record what a test reads in m.Run. Without it the paths below count as those
+// of this package's folder, where nothing ever changes, and a result stays cached whatever is changed in the tree.
+var logRoot = sync.OnceValue(func() error { return os.Chdir(".") })
+
+// inRoot is how each test begins: it runs in parallel, and again after a change of a file that it reads.
+func inRoot(t *testing.T) {
+	t.Helper()
+	if err := logRoot(); err != nil {
+		t.Fatal(err)
+	}
+	t.Parallel()
+}
+
+func TestEachTestBeginsInRoot(t *testing.T) {
+	inRoot(t)
+	files, err := filepath.Glob("internal/structure/*_test.go")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	first := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n\t(.*)$`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range first.FindAllStringSubmatch(string(text), -1) {
+			if m[2] != "inRoot(t)" {
+				t.Errorf("%s: %s begins with %s, want inRoot(t)", file, m[1], m[2])
+			}
+		}
+	}
 }

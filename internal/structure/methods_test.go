@@ -11,7 +11,7 @@ import (
 const maxMethods = 25
 
 func TestPublicTypesHaveFewMethods(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	types, most := 0, 0
 	for _, p := range publicPackages(t) {
 		for name, methods := range documentedMethods(p) {
@@ -28,7 +28,7 @@ func TestPublicTypesHaveFewMethods(t *testing.T) {
 
 // The count takes in what `go doc` lists: a type's own methods, and those of the unexported types that it embeds.
 func TestDocumentedMethodsAreFound(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	p := types.NewPackage("example.com/m/open", "open")
 	method := func(name string) *types.Func {
 		return types.NewFunc(token.NoPos, p, name, types.NewSignatureType(nil, nil, nil, nil, nil, false))

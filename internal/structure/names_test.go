@@ -29,7 +29,7 @@ var (
 
 // The names, folders and tests that the documents for developers write in code exist.
 func TestDeveloperDocsNameWhatExists(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	tree, checked := namesOf(t), 0
 	for _, doc := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
 		prose, _ := withoutCode(documentText(t, doc))
@@ -49,7 +49,7 @@ func TestDeveloperDocsNameWhatExists(t *testing.T) {
 }
 
 func TestMissingNamesAreFound(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	tree := namesOf(t)
 	for _, name := range []string{"codecOf", "lathe.Gone", "tool.Runner.Gone", "internal/gone", "vanished", "serve.gone",
 		"go test ./gone", "go test ./tool -run TestNothingOfThatKind", "TestNothingOfThatKind"} {

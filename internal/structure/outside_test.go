@@ -17,7 +17,7 @@ func isPublic(dir string, files []*goFile) bool {
 
 // internal/outside is a module of its own that imports every public package: `./test` builds it and runs its tests.
 func TestOutsideModuleImportsEveryPublicPackage(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	files, err := filepath.Glob("internal/outside/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("internal/outside has %d files: %v", len(files), err)

@@ -18,7 +18,7 @@ const maxPhrases = 7
 
 // TestPhrasesNameTheActor counts the phrases in all Go comments and in all documents.
 func TestPhrasesNameTheActor(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	var found []string
 	count := func(name, text string) {
 		for _, phrase := range phrases.FindAllString(text, -1) {

@@ -10,7 +10,7 @@ import (
 
 // The test script does nothing for an option that it does not know, and names those that it has.
 func TestScriptRefusesUnknownOptions(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
@@ -32,7 +32,7 @@ func TestScriptRefusesUnknownOptions(t *testing.T) {
 
 // A test in a file that the race detector leaves out runs in both rounds, in which its package has the race detector.
 func TestScriptRunsWhatTheRaceDetectorLeavesOut(t *testing.T) {
-	t.Parallel()
+	inRoot(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
