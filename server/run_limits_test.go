@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -38,8 +39,9 @@ func limited(t *testing.T, s *limittest.Scenario, change func(*setting)) *fixtur
 // hits returns the number of calls and runs that have reached the limit, from the metrics.
 func hits(t *testing.T, f *fixture, key string) (n int) {
 	t.Helper()
-	_, text := f.do("GET", "/metrics", "")
-	for line := range strings.Lines(text) {
+	w := httptest.NewRecorder()
+	f.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(w.Body.String()) {
 		if rest, ok := strings.CutPrefix(line, fmt.Sprintf("lathe_limit_hits_total{limit=%q} ", key)); ok {
 			if _, err := fmt.Sscan(rest, &n); err != nil {
 				t.Fatal(err)
