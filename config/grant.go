@@ -8,12 +8,12 @@ import (
 )
 
 // Warnings returns settings that are valid but probably not intended: empty lists, which grant
-// nothing and in earlier versions granted everything, and a taint guard that can block no call.
+// nothing and in earlier versions granted everything, but for those of a key that reads metrics, and a taint guard that can block no call.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	walk("", c.rows(), func(path string, r *row) {
 		k := r.kind
-		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit {
+		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit || c.isOfScraper(path) {
 			return
 		}
 		msg := "the list is empty and grants nothing; earlier versions took it for unset: remove the key for the default"
@@ -30,6 +30,16 @@ func (c *Config) Warnings() []Problem {
 				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
 	}
 	return out
+}
+
+// isOfScraper reports whether a setting is the models or tools of a key that reads metrics: such a key needs neither.
+func (c *Config) isOfScraper(path string) bool {
+	for name, k := range c.Keys {
+		if k.Metrics && (path == "keys."+name+".models" || path == "keys."+name+".tools") {
+			return true
+		}
+	}
+	return false
 }
 
 // idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change

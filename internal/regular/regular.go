@@ -16,6 +16,9 @@ var errNotRegular = errors.New("it is not a regular file")
 // Open opens a regular file, or a link to one, for reading. It never waits. The error is an [fs.PathError].
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path) // first, because the open of a device can have an effect
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
+		cause.Op = "open"
+	}
 	if err == nil {
 		err = check(path, info)
 	}
