@@ -130,3 +130,17 @@ func TestEmptySchemaIsNotUnset(t *testing.T) {
 		}
 	}
 }
+
+// A key that reads metrics needs no models and tools: its empty lists are intended.
+func TestEmptyListsOfAScraperAreNoWarning(t *testing.T) {
+	t.Parallel()
+	for _, metrics := range []string{"true", "false"} {
+		c, err := parse("lathe.yaml", []byte(`keys: {prom.1: {key: "${KEY}", metrics: `+metrics+`, models: [], tools: []}}`), &LoadOptions{Environ: []string{"KEY=0123456789abcdef"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(c.Warnings()); (got == 0) != (metrics == "true") {
+			t.Errorf("metrics: %s: %d warnings", metrics, got)
+		}
+	}
+}
