@@ -25,7 +25,7 @@ const (
 var (
 	// The wires define null as the absence of these limits. What servers make of it elsewhere is not defined.
 	wireLimits    = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-	limitNames    = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "max_new_tokens", "num_predict", "n_predict")
+	otherLimits   = rawjson.NewNames("max_new_tokens", "num_predict", "n_predict")
 	choiceNames   = rawjson.NewNames("n", "best_of", "candidateCount", "candidate_count", "num_return_sequences")
 	thinkingNames = rawjson.NewNames("thinking_budget", "thinking_token_budget", "thinking_budget_tokens", "reasoning_budget")
 	thoughtNames  = rawjson.NewNames("budget_tokens", "max_tokens")                                                            // members of the objects reasoning and thinking that limit thinking
@@ -46,11 +46,11 @@ type asked struct {
 // take reads a member of the request. own says that the operator has set it.
 func (a *asked) take(name string, value []byte, own bool) {
 	switch {
-	case limitNames.Has(name):
+	case wireLimits.Has(name), otherLimits.Has(name):
 		a.output = max(a.output, a.number(name, value, own, 1))
 		if strings.TrimSpace(string(value)) == "null" {
 			a.open = true
-			if !own && !wireLimits.Has(name) {
+			if !own && otherLimits.Has(name) {
 				a.unbounded = name
 			}
 		}

@@ -61,7 +61,7 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 		p = h.completeInput(r.Context(), c, req)
 	}
 	if p == nil {
-		p = (&members{protocol: pr, req: req}).whole(false, nil)
+		p = (&members{protocol: pr, req: req}).requireWholeConversation(false, nil)
 	}
 	if p != nil {
 		c.fail(w, p)

@@ -29,7 +29,7 @@ type members struct {
 // effect: also those that the wire of the model's server does not have. relayed says that the client gets the model server's
 // own bytes.
 func (ms *members) sort(m *Model, relayed bool) *problem {
-	if p := ms.whole(relayed, m.Pass); p != nil {
+	if p := ms.requireWholeConversation(relayed, m.Pass); p != nil {
 		return p
 	}
 	same := m.Loop.Wire() == ms.protocol.Wire()
@@ -52,18 +52,18 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 	return nil
 }
 
-// elsewhere are members by which clients leave a part of the conversation or of the prompt to the server. The model would answer without
-// that part if they were ignored.
-var elsewhere = rawjson.NewNames("cachedContent", "cached_content", "conversation", "previous_interaction_id", "previous_response_id", "prompt", "thread")
+// storedParts are members that refer to a part of the conversation or of the prompt that the vendor's server stores. If they were
+// ignored, the model would answer without that part.
+var storedParts = rawjson.NewNames("cachedContent", "cached_content", "conversation", "previous_interaction_id", "previous_response_id", "prompt", "thread")
 
 // noThreads is the error detail after which the tool runners of Anthropic's libraries send the whole conversation, without a thread.
 const noThreads = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
 
-// whole refuses a request that leaves a part of its conversation to the server by a member that the server does not read. Only a
-// relayed request may have such a member, if the model's entry lists it: the model server then has the rest. pass is that list.
-func (ms *members) whole(relayed bool, pass []string) *problem {
+// requireWholeConversation refuses a request with a member of storedParts that the codec did not read. pass are the members that the
+// model's entry passes on: a relayed request may have those, since the model server that gets them stores the part.
+func (ms *members) requireWholeConversation(relayed bool, pass []string) *problem {
 	for _, m := range ms.req.Unknown {
-		if !elsewhere.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
+		if !storedParts.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
 			continue
 		}
 		p := badRequest(m.Name, "This server does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",

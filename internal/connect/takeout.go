@@ -63,14 +63,14 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	}
 	changed := false
 	for _, p := range puts {
-		old, is := had.at(p.Path), n.at(p.Path)
+		old, current := had.at(p.Path), n.at(p.Path)
 		switch {
-		case same(is, old): // as it was before
-		case p.Removed && is == nil:
+		case same(current, old): // as it was before
+		case p.Removed && current == nil:
 			n.set(p.Path, old)
 			changed = true
-		case !p.Removed && is == nil: // removed by the user
-		case p.Removed || !equal(is.tree(), p.Value):
+		case !p.Removed && current == nil: // removed by the user
+		case p.Removed || !equal(current.tree(), p.Value):
 			if !p.Default {
 				left = append(left, strings.Join(p.Path, "."))
 			}
@@ -97,12 +97,12 @@ func same(a, b *node) bool {
 	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
 }
 
-// prune removes objects and lists that had does not have and that hold nothing any more.
+// prune removes the objects and lists of the paths of puts that hold only defaults now and that had does not have.
 func (n *node) prune(had *node, puts []Put) {
 	for _, p := range puts {
 		for i := len(p.Path) - 1; i > 0; i-- {
 			path := p.Path[:i]
-			if had.at(path) != nil || n.at(path) == nil || !n.at(path).hollow(path, puts) {
+			if had.at(path) != nil || n.at(path) == nil || !n.at(path).onlyDefaults(path, puts) {
 				break
 			}
 			n.remove(path)
@@ -110,7 +110,7 @@ func (n *node) prune(had *node, puts []Put) {
 	}
 }
 
-// at returns the value at a path; nil if there is none.
+// at returns the value at a path, or nil if the path does not exist.
 func (n *node) at(path []string) *node {
 	for _, key := range path {
 		if n.list {
@@ -125,7 +125,7 @@ func (n *node) at(path []string) *node {
 	return n
 }
 
-// element returns the object of a list that `[name=value]` selects; nil if there is none.
+// element returns the first object of a list that a path element `[name=value]` selects, or nil.
 func (n *node) element(selecting string) *node {
 	name, value, ok := selector(selecting)
 	if !ok {
@@ -139,8 +139,9 @@ func (n *node) element(selecting string) *node {
 	return nil
 }
 
-// hollow reports whether the value at path is an object or a list that holds nothing but the member that selects it and defaults.
-func (n *node) hollow(path []string, puts []Put) bool {
+// onlyDefaults reports whether n, the value at path, is an empty list, or an object without members other than defaults of puts and
+// the member by which path selects it.
+func (n *node) onlyDefaults(path []string, puts []Put) bool {
 	if n.list {
 		return len(n.values) == 0
 	}
