@@ -34,7 +34,7 @@ type flatMember struct {
 	low, high int64    // bounds of integers
 }
 
-// newFlat returns nil if the schema has a keyword that a flat does not know.
+// newFlat returns nil if the schema has a keyword that a flat does not support.
 func newFlat(s *jsonschema.Schema) *flat {
 	if s.Types == nil || s.Types.String() != "[object]" || len(s.Properties) > maxFlatMembers ||
 		!hasOnly(s, "Types", "Properties", "Required", "AdditionalProperties") {

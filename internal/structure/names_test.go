@@ -20,11 +20,11 @@ var notOfTheTree = map[string]string{
 }
 
 var (
-	spans      = regexp.MustCompile("`([^`]+)`")
-	goName     = regexp.MustCompile(`^\*?([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(.*\))?$`)
-	pathName   = regexp.MustCompile(`^[\w-]+(/[\w-]+)*/?$`)
-	runPattern = regexp.MustCompile(`-run '?([^' ]+)`)
-	stands     = regexp.MustCompile(`NAME|PACKAGE`)
+	spans       = regexp.MustCompile("`([^`]+)`")
+	goName      = regexp.MustCompile(`^\*?([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(.*\))?$`)
+	pathName    = regexp.MustCompile(`^[\w-]+(/[\w-]+)*/?$`)
+	runPattern  = regexp.MustCompile(`-run '?([^' ]+)`)
+	placeholder = regexp.MustCompile(`NAME|PACKAGE`)
 )
 
 // The names, folders and tests that the documents for developers write in code exist.
@@ -34,7 +34,7 @@ func TestDeveloperDocsNameWhatExists(t *testing.T) {
 	for _, doc := range []string{"AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} {
 		prose, _ := withoutCode(documentText(t, doc))
 		for _, m := range spans.FindAllStringSubmatch(strings.ReplaceAll(prose, "\n", " "), -1) {
-			if stands.MatchString(m[1]) && !strings.Contains(m[1], " ") || notOfTheTree[m[1]] != "" {
+			if placeholder.MatchString(m[1]) && !strings.Contains(m[1], " ") || notOfTheTree[m[1]] != "" {
 				continue
 			}
 			checked++
@@ -144,7 +144,7 @@ func (n *names) lacks(text string) string {
 
 func (n *names) lacksCommand(text string) string {
 	for word := range strings.FieldsSeq(text) {
-		if dir, ok := strings.CutPrefix(word, "./"); ok && !stands.MatchString(word) && dir != "..." {
+		if dir, ok := strings.CutPrefix(word, "./"); ok && !placeholder.MatchString(word) && dir != "..." {
 			if why := lacksPath(strings.TrimSuffix(dir, "/...")); why != "" {
 				return why
 			}

@@ -1,5 +1,5 @@
-// Package limittest has, for each limit of lathe.Limits, a run that reaches the limit. Each package that starts runs or calls tests
-// with it that it obeys all limits, in each place where they can be set.
+// Package limittest has, for each limit of lathe.Limits, a run that reaches the limit. The tests of each package that starts runs or
+// tool calls use it: they set each limit in each place where it can be set, and check that the run meets it.
 package limittest
 
 import (
