@@ -153,6 +153,12 @@ func (p *pass) join(to, i int, m lathe.Message) {
 		for j, part := range parts {
 			if t, ok := part.(lathe.Text); ok && j == 0 && len(into.Parts) > 0 {
 				t.Text = "\n\n" + t.Text
+				last := len(into.Parts) - 1
+				if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
+					before.Text += t.Text // some templates read the first part alone
+					into.Parts[last] = before
+					continue
+				}
 				part = t
 			}
 			into.Parts = append(into.Parts, part)
@@ -265,7 +271,7 @@ func marked(title, text string) string {
 	if title != "" {
 		title = " title=" + strconv.Quote(title)
 	}
-	return "<document" + title + ">\n" + text + "\n</document>"
+	return "<document" + title + ">\n" + text + "\n</document>\n"
 }
 
 // blocks returns the text of a document of Messages whose source is content blocks of text; ok is false if part is none.

@@ -87,7 +87,7 @@ var Rules = []Rule{
 	{Server: "zai", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
 	{Server: "vllm", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: vllm-project/vllm#39929", Read: "2026-11-28"},
 	{Server: "sglang", Row: template, Source: templates, Read: "2026-11-28"},
-	{Server: "llamacpp", Row: template, Source: templates, Read: "2026-11-28"},
+	{Server: "llamacpp", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: measured with llama.cpp 0.5.0", Read: "2026-11-28"},
 	{Server: "ollama", Row: template.With(&Row{Thinking: Any}), Source: templates, Read: "2026-11-28"},
 	{Server: "lmstudio", Row: template, Source: templates, Read: "2026-11-28"},
 
