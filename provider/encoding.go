@@ -39,7 +39,8 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		v.sent = v.sent[:0]
 	}
 	v.encodeHeader(r)
-	relayed := r.Relay != nil && r.Relay.Request != nil
+	opts.Takes = v.c.takes(r.Model, opts.Without)
+	relayed := r.Relay != nil && r.Relay.Request != nil && !v.c.refusesRoles(r, opts)
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
 		return nil
@@ -51,7 +52,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
 	} else {
 		opts.Shared = &p.shared
+		changed := fit(r, v.c.wire.Wire(), &opts.Takes)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
+		v.droppedHead = append(changed, v.droppedHead...)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
 	v.head.forget()
@@ -68,20 +71,26 @@ func (v *conversation) grow(r *lathe.Request) {
 	if !v.head.matches(r) {
 		p.shared = wire.Shared{}
 		opts.Shared = &p.shared
-		p.head, v.droppedHead = c.AppendHead(p.head[:0], r, opts)
+		fitted := *r
+		changed := opts.Takes.Fit(v.c.wire.Wire(), &fitted)
+		p.head, v.droppedHead = c.AppendHead(p.head[:0], &fitted, opts)
+		v.droppedHead = append(changed, v.droppedHead...)
 		v.head.remember(r)
 	}
 	short := v.c.shortIDs.Load()
-	if !samePrefix(v.sent, r.Messages) || short != v.short {
+	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != v.short || opts.Takes != v.takes ||
+		n < len(r.Messages) && v.fit.Joins(&r.Messages[n]) {
 		v.sent = v.sent[:0]
 	}
-	v.short = short
+	v.short, v.takes = short, opts.Takes
 	if len(v.sent) == 0 {
 		p.msgs, v.dropped = p.msgs[:0], nil
 		v.callIDs.Forget()
+		v.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
-	added := r.Messages[n:]
+	added, changed := v.fit.Apply(r.Messages[n:], n, v.dropped)
+	v.dropped = changed
 	if v.short {
 		v.changed = v.changed[:0]
 		for i := range added {

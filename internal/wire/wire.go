@@ -18,6 +18,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 )
 
 // Errors of an [Assembler] for answers that cannot be used.
@@ -218,9 +219,9 @@ type EncodeOptions struct {
 	TopK bool
 	// MaxTokens is the token limit to send if the request has none and the wire requires one; 0: 8192.
 	MaxTokens int
-	// SystemTurns is set if the server accepts system messages between the turns. Otherwise they are sent as text of the user.
-	// Only Messages reads it.
-	SystemTurns bool
+	// Takes says what the destination takes. Codecs read the columns that say how a member is written. The caller has applied the
+	// others: see [destination.Row.Fit] and [destination.Conversation].
+	Takes destination.Row
 	// Entry is the name of the model in the configuration. Reasoning that another entry wrote is not sent.
 	Entry string
 	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
@@ -239,6 +240,10 @@ type AssemblerOptions struct {
 	MaxCalls int // default 256
 	MaxBytes int // of text, reasoning, arguments and unknown members; default 32 MiB
 }
+
+// FeatureSystem is the feature of system messages after the first ones. A codec returns it from Refused, and the caller applies
+// [EncodeOptions].Takes without it.
+const FeatureSystem = "system_turns"
 
 // An Upstream codec is the client's side of one wire, for requests to a model's server. Its methods may be called by several
 // goroutines at once.

@@ -17,6 +17,9 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 	names := map[string]string{} // of the calls of the last message of the model
 	for i := n; i < len(msgs); i++ {
 		m := &msgs[i]
+		if m.Role == "" {
+			continue // it is part of another: see [destination.Conversation]
+		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
 		start := len(dst)
@@ -62,7 +65,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendMidSystem appends a system message within the conversation, for which the wire has no role, as text of the user.
+// appendMidSystem appends a system message of a conversation that has no others, for which the wire has no role, as text of the user.
 func (e *encoder) appendMidSystem(dst []byte, m *lathe.Message, at string) []byte {
 	for i, p := range m.Parts {
 		t, ok := p.(lathe.Text)

@@ -76,7 +76,7 @@ func again(t testing.TB, r *wire.ClientRequest) (*wire.ClientRequest, []string) 
 		in.HostedTools = append(in.HostedTools, h.JSON)
 	}
 	in.Overrides = r.Unknown
-	body, dropped := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{Stream: r.Stream, SystemTurns: true})
+	body, dropped := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{Stream: r.Stream})
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		t.Fatalf("%v\n%s", err, body)
 	}

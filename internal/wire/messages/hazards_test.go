@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -254,6 +255,9 @@ func TestW16_MadeUpIDsAreStable(t *testing.T) {
 // request, whose parallel results came out of order behind a system message.
 func TestW17_ResultsStandFirst(t *testing.T) {
 	r := parseRequest(t, claudeCode(t, "claude-code-2.1.197-turn2-parallel.json"))
+	takes := destination.For(lathe.WireMessages, "", "", "")
+	conversation := takes.NewConversation()
+	r.Messages, _ = conversation.Apply(r.Messages, 0, nil)
 	body, _ := write(t, &r.Request, nil)
 	var sent struct {
 		Messages []struct {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -136,7 +137,8 @@ func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) b
 	case opts.ReasoningField != ReasoningSame:
 		return opts.ReasoningField != ""
 	}
-	return !foreign(m.Wire) // its member has no meaning here
+	// The member of another wire has no meaning here, but the server may refuse calls without any reasoning.
+	return !foreign(m.Wire) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
 }
 
 // ofOther reports whether a message is known to be of another model than the one that is asked.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -84,7 +85,7 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 	}
 	if s.MaxTokens != nil {
 		name := "max_tokens"
-		if opts.MaxCompletionTokens {
+		if opts.MaxCompletionTokens || opts.Takes.TokenLimit == destination.MaxCompletionTokens {
 			name = "max_completion_tokens"
 		}
 		if free(name) {
@@ -128,6 +129,9 @@ func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOp
 		opts = &EncodeOptions{}
 	}
 	for i := range msgs {
+		if msgs[i].Role == "" {
+			continue // it is part of another: see [destination.Conversation]
+		}
 		if !first {
 			dst = append(dst, ',')
 		}
@@ -256,6 +260,8 @@ func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer b
 	}
 	if opts.ReasoningField != ReasoningSame {
 		field = opts.ReasoningField
+	} else if found && foreign(m.Wire) {
+		field = defaultReasoningField // that of its wire has no meaning here
 	}
 	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
 		return dst, ""
