@@ -140,25 +140,10 @@ type AnswerHead struct {
 	Request *ClientRequest
 	// Kept is set if the server stores the answer under its id.
 	Kept bool
-}
-
-// An Answer is a complete answer, for a client that did not request a stream.
-type Answer struct {
-	AnswerHead
-	Finish *lathe.Finish
-	// Items are written to the client between the parts of Finish.Message, in the order of their Before.
-	Items []Item
-	Extra []lathe.Member // further members of the object, after the known ones
-	// Completed is the time at which the run ended, in Unix seconds.
+	// Whole is set if the client did not request a stream: see [Writer].
+	Whole bool
+	// Completed is the time at which the run ended, in Unix seconds. It is read when the answer ends; 0: Created.
 	Completed int64
-}
-
-// An Item is an element of an answer that is not a part of its message. Exactly one of Call, Approval and Carrier is set.
-type Item struct {
-	Before   int // index of the part in Finish.Message.Parts that the item precedes
-	Call     *ServerCall
-	Approval *Approval
-	Carrier  string // see [Writer.AppendCarrier]
 }
 
 // A Served codec is the server's side of one wire. Its methods may be called by several goroutines at once.
@@ -168,22 +153,24 @@ type Served interface {
 	// members that it does not know. Values that [lathe.Request] cannot represent are not an error: see ClientRequest.Foreign.
 	// The error is an *[APIError] with status 400 that names the member. The result refers to body, which must not be changed.
 	ParseRequest(body []byte) (*ClientRequest, error)
-	// NewWriter returns a Writer for one streamed answer.
+	// NewWriter returns a Writer for one answer. It keeps head.
 	NewWriter(head *AnswerHead) Writer
-	// AppendAnswer appends the body of an answer that is not streamed.
-	AppendAnswer(dst []byte, a *Answer) []byte
 	// AppendError appends the body of an error answer.
 	AppendError(dst []byte, e *APIError) []byte
 }
 
-// A Writer writes the events of one streamed answer, which may span several turns of a model. It is used by one goroutine at a
-// time. The stream is valid on the wire for any order of the method calls before AppendFinish or AppendError: one item or
-// block is open at a time, indexes are consecutive, and the stream ends exactly once.
+// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid
+// on the wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes
+// are consecutive, and the answer ends exactly once.
+//
+// With AnswerHead.Whole the methods append the body of an answer that is not streamed: the sum of the events that they append
+// otherwise. All methods are then to append to the same dst, and AppendKeepAlive and AppendError are not called.
 type Writer interface {
 	// AppendStart appends the events that begin the stream, if no call has appended them before. The other methods call it.
 	AppendStart(dst []byte) []byte
-	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal or a piece of a call. It
-	// ignores deltas of other kinds. The pieces of different calls may be mixed: see [lathe.DeltaCallStart].
+	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal, a piece of a call, a part of
+	// the writer's wire, or the citations of a text. It ignores other deltas. The pieces of different calls may be mixed: see
+	// [lathe.DeltaCallStart].
 	AppendDelta(dst []byte, d lathe.Delta) []byte
 	// AppendServerCall appends a call that this server executed, with its result. It appends nothing if the wire has no form
 	// for it.
@@ -201,9 +188,10 @@ type Writer interface {
 	AppendError(dst []byte, e *APIError) []byte
 	// AppendKeepAlive appends bytes that clients ignore.
 	AppendKeepAlive(dst []byte) []byte
-	// Pass records an event of the model's server that the caller has relayed to the client unchanged, so that the events of
-	// the other methods continue the stream after it. raw is valid during the call only.
-	Pass(raw *lathe.Raw)
+	// Pass records an event of the model's server that the caller relays to the client, so that the events of the other methods
+	// continue the stream after it. It returns the bytes to send: those of raw, except that Responses adds what the last event
+	// leaves out. raw is valid during the call only.
+	Pass(raw *lathe.Raw) []byte
 }
 
 // EncodeOptions configure how a request to a model's server is encoded. The zero value is a plain request.

@@ -172,7 +172,7 @@ func checkWritten(t testing.TB, deltas []lathe.Delta, f *lathe.Finish) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stream)
 	}
-	whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: f})
+	whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: head, Finish: f})
 	_, read, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, whole)

@@ -291,10 +291,10 @@ func appendCall(dst []byte, c *lathe.ToolCall, answer bool) []byte {
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, callName(c.Name))
 	dst = append(dst, `,"arguments":`...)
-	if answer {
-		dst = appendAsWritten(dst, c.Arguments)
+	if answer && (c.Arguments != "" || c.Incomplete) {
+		dst = rawjson.AppendQuote(dst, c.Arguments)
 	} else {
-		dst = AppendArguments(dst, c.Arguments)
+		dst = AppendArguments(dst, c.Arguments) // {} where the model wrote nothing, which clients could not parse
 	}
 	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
 	dst = wire.AppendMembers(dst, c.Extra, knownInCall)
