@@ -263,6 +263,11 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 	}
 	in.Messages, a.base = j.messages, len(j.messages)
+	if !relayed {
+		if a.dropped, p = m.checkContent(in.Messages, a.place); p != nil {
+			return p
+		}
+	}
 	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
 	in.Park, in.HandOver = h.opts.Index != nil, true
 	asks := in.Park && !relayed && h.opts.Approvals != nil

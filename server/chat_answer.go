@@ -37,6 +37,7 @@ type chat struct {
 	feed      callFeed  // of a streamed response
 	wroteText bool      // text was written
 	splitText bool      // another element was written after the text, so that the next text is a separate one
+	places    *places   // nil until place is called
 	before    []step    // elements of the run that this one continues, to write first
 	turn      int       // the turn of the last text that was written
 	last      int64     // ID of the last event that was written
@@ -418,7 +419,7 @@ type turnReport struct {
 
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
-		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
+		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Dropped: slices.Clone(a.dropped), Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {
 		client[t.Name] = true
@@ -426,7 +427,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	for i := range res.Trace {
 		t := &res.Trace[i]
 		for _, path := range t.Dropped {
-			if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
+			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
 			}
 		}

@@ -264,7 +264,10 @@ func blockType(b *lathe.Blob) string {
 	switch {
 	case strings.HasPrefix(media, "image/"), media == "" && b.URL != "":
 		return "image"
-	case media == "application/pdf", media == "text/plain" && len(b.Data) > 0:
+	case media == "application/pdf":
+		return "document"
+	}
+	if _, ok := wire.TextOf(b); ok {
 		return "document"
 	}
 	return ""

@@ -184,6 +184,9 @@ func (e *encoder) input(dst []byte) []byte {
 	}
 	dst = append(wire.AppendKey(dst, "input"), '[')
 	for i := first; i < len(messages); i++ {
+		if messages[i].Role == "" {
+			continue
+		}
 		dst = e.message(dst, &messages[i], "messages["+strconv.Itoa(i)+"]")
 	}
 	return append(dst, ']')
