@@ -353,6 +353,10 @@ func (a *chat) accept(m *Model, relayed bool) *problem {
 	if p := a.acceptHosted(m, relayed); p != nil || relayed {
 		return p
 	}
+	if m.Loop.Wire() != a.protocol.Wire() {
+		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
+		a.in.ClientTools = a.req.Tools
+	}
 	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
 	if a.req.Foreign != nil {
 		p := misread(a.req.Foreign)

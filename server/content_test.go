@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
 )
@@ -238,5 +239,76 @@ func TestEveryEntryPointRefusesContentWithoutAForm(t *testing.T) {
 		if lathe.CodeOf(err) != lathe.CodeInvalidRequest || !strings.Contains(err.Error(), "messages[1].parts[0]") {
 			t.Errorf("library: %v", err)
 		}
+	}
+}
+
+// Items of Responses that a model has no form for never become an empty message: what a vendor's server did is left out, calls of the
+// client's own tools reach the model with their output.
+func TestItemsWithoutAFormInventNoMessage(t *testing.T) {
+	t.Parallel()
+	const one, two = `{"role":"user","content":"one"},`, `,{"role":"user","content":"two"}`
+	for name, tt := range map[string]struct{ items, has string }{
+		"web search":   {`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`, ""},
+		"image":        {`{"type":"image_generation_call","id":"ig_1","status":"completed","result":"AAAA"}`, ""},
+		"unknown, old": {`{"type":"x_unknown"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"said"}]}`, "said"},
+		"local shell": {`{"type":"local_shell_call","id":"lsh_1","call_id":"c1","status":"completed","action":{"type":"exec","command":["ls"]}},` +
+			`{"type":"local_shell_call_output","call_id":"c1","output":"SHELL-OUT"}`, "SHELL-OUT"},
+		"local shell beside a function": {`{"type":"local_shell_call","call_id":"c1","action":{"type":"exec","command":["ls"]}},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"},` +
+			`{"type":"function_call_output","call_id":"c2","output":"F-OUT"},{"type":"local_shell_call_output","call_id":"c1","output":"SHELL-OUT"}`, "SHELL-OUT"},
+		"shell": {`{"type":"shell_call","call_id":"c1","action":{"commands":["ls"]}},{"type":"shell_call_output","call_id":"c1","output":[{"stdout":"SHELL-OUT","stderr":"","outcome":{"type":"exit","exit_code":0}}]}`, "SHELL-OUT"},
+		"patch": {`{"type":"apply_patch_call","call_id":"c1","operation":{"type":"update_file","path":"p","diff":"d"}},{"type":"apply_patch_call_output","call_id":"c1","status":"failed","output":"PATCH-OUT"}`, "PATCH-OUT"},
+		"reasoning of another server": {`{"type":"reasoning","id":"rs_1","encrypted_content":"AAAA","summary":[]}`, ""},
+	} {
+		for _, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireMessages, lathe.WireGemini} {
+			f, up := modelOn(t, w, provider.Options{})
+			a := wireClients["responses"].send(t.Context(), f, false, respHead+`[`+one+tt.items+two+`]}`)
+			sent := up.sentMessages(t)
+			if a.status != http.StatusOK || !strings.Contains(sent, tt.has) || strings.Contains(sent, `"content":""`) || strings.Contains(sent, `"content":[]`) ||
+				strings.Contains(sent, `"parts":[]`) || strings.Contains(sent, wire.ItemMember) {
+				t.Errorf("%s, %s: status %d, the model's server got %s\n%s", name, w, a.status, sent, a.body)
+			}
+			if tt.has == "" && !slices.Equal(a.header.Values("X-Lathe-Dropped"), []string{"input[1]"}) {
+				t.Errorf("%s, %s: X-Lathe-Dropped is %q", name, w, a.header.Values("X-Lathe-Dropped"))
+			}
+			if strings.Contains(a.body, wire.ItemMember) {
+				t.Errorf("%s, %s: the answer is %s", name, w, a.body)
+			}
+		}
+	}
+	f, _ := modelOn(t, lathe.WireOpenAIChat, provider.Options{})
+	a := wireClients["responses"].send(t.Context(), f, false, respHead+`[`+one+`{"type":"local_shell_call_output","call_id":"c9","output":"x"}`+two+`]}`)
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, "input[1].call_id") {
+		t.Errorf("an output without its call: %d %s", a.status, a.body)
+	}
+}
+
+// Tools that items or blocks of the conversation bring reach the model on every wire, and a call to one is the client's.
+func TestToolsWithinTheConversationReachTheModel(t *testing.T) {
+	t.Parallel()
+	const late = `{"type":"function","name":"late","description":"d","parameters":{"type":"object","properties":{}}}`
+	for name, tt := range map[string]struct{ client, body string }{
+		"additional_tools": {"responses", respHead + `[{"role":"user","content":"one"},{"type":"additional_tools","role":"developer","tools":[` + late + `]},{"role":"user","content":"two"}]}`},
+		"tool search of the client": {"responses", respHead + `[{"role":"user","content":"one"},{"type":"tool_search_call","call_id":"s1","execution":"client","arguments":{"query":"q"},"status":"completed"},` +
+			`{"type":"tool_search_output","call_id":"s1","execution":"client","tools":[` + late + `]}]}`},
+		"tool_addition": {"messages", msgHead + `[{"role":"user","content":"one"},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"late","description":"d","input_schema":{"type":"object","properties":{}}}}}]},{"role":"user","content":"two"}],` +
+			`"tools":[{"name":"first","input_schema":{"type":"object","properties":{}}}]}`},
+	} {
+		for _, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireMessages, lathe.WireGemini, lathe.WireResponses} {
+			f, up := modelOn(t, w, provider.Options{})
+			a := wireClients[tt.client].send(t.Context(), f, false, tt.body)
+			sent := ""
+			if p := up.sent.Load(); p != nil {
+				sent = *p
+			}
+			if a.status != http.StatusOK || strings.Count(sent, `"name":"late"`) != 1 || strings.Contains(sent, `"content":""`) {
+				t.Errorf("%s, %s: status %d, the model's server got %s\n%s", name, w, a.status, sent, a.body)
+			}
+		}
+	}
+	f, up := modelOn(t, lathe.WireOpenAIChat, provider.Options{})
+	wireClients["messages"].send(t.Context(), f, false, msgHead+`[{"role":"user","content":"one"},{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"gone"}}]},{"role":"user","content":"two"}],`+
+		`"tools":[{"name":"first","input_schema":{"type":"object"}},{"name":"gone","input_schema":{"type":"object"}}]}`)
+	if sent := *up.sent.Load(); strings.Contains(sent, "gone") || !strings.Contains(sent, "first") {
+		t.Errorf("with a removed tool the model's server got %s", sent)
 	}
 }

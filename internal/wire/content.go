@@ -32,6 +32,13 @@ type Fit struct {
 	Marker string // "": DefaultMarker
 }
 
+// ItemMember is the member of Extra of a call, and of the message of a result, that has the client's item unchanged, where a server of
+// the same wire gets it as it came. Models of other wires do not get it.
+const ItemMember = "lathe_item"
+
+// OriginInput is the Origin of a tool whose definition is in a message of the request. A server of the same wire gets it there.
+const OriginInput = "input"
+
 // A ContentError is the error for content that a wire has no form for: part Part of message Message. Its text quotes no content.
 type ContentError struct {
 	Message, Part int
@@ -66,7 +73,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 			continue
 		}
 		for j, p := range m.Parts {
-			if !f.Codec.Takes(m, p) && !isText(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
+			if !f.Codec.Takes(m, p) && !isText(p) && !changesTools(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
 				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
 			}
 		}
@@ -89,6 +96,9 @@ func isSaid(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
 // Message returns message m, of index at, as it is sent, and the paths of what is left out or replaced, appended to dropped. m is not
 // changed. A message without a role is not sent.
 func (f *Fit) Message(m lathe.Message, at int, dropped []string) (lathe.Message, []string) {
+	if m.Wire == lathe.WireResponses && !f.own(&m) {
+		m = withoutItems(m)
+	}
 	if m.Role == lathe.RoleTool || !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return !f.Codec.Takes(&m, p) }) && !f.unsaid(&m) {
 		return m, dropped
 	}
@@ -101,6 +111,10 @@ func (f *Fit) Message(m lathe.Message, at int, dropped []string) (lathe.Message,
 			continue
 		case isText(p):
 			parts[j], hasContent = documentText(p), true
+			continue
+		}
+		if changesTools(p) {
+			parts[j] = lathe.Text{}
 			continue
 		}
 		if len(dropped) < MaxDropped {
@@ -174,7 +188,45 @@ func holdsContent(m *lathe.Message, p lathe.Part) bool {
 // hostedItems are the items of Responses that record what a vendor's server did, and references. The answer after them has what came of it.
 var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
 	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output",
-	"additional_tools", "configuration_update")
+	"configuration_update")
+
+// changesTools reports whether a part only says which tools there are: codecs read it as that.
+func changesTools(p lathe.Part) bool {
+	o, ok := p.(lathe.Opaque)
+	if !ok {
+		return false
+	}
+	switch rawType(o.JSON) {
+	case "additional_tools":
+		return true
+	case "tool_addition", "tool_removal":
+		tool, _ := rawjson.Get(o.JSON, "tool")
+		typ := rawType(tool)
+		return typ == "tool_definition" || typ == "tool_reference"
+	}
+	return false
+}
+
+// withoutItems returns m without the members that only a server of its wire gets.
+func withoutItems(m lathe.Message) lathe.Message {
+	isItem := func(x lathe.Member) bool { return x.Name == ItemMember }
+	if slices.ContainsFunc(m.Extra, isItem) {
+		m.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
+	}
+	copied := false
+	for j, p := range m.Parts {
+		c, ok := p.(lathe.ToolCall)
+		if !ok || !slices.ContainsFunc(c.Extra, isItem) {
+			continue
+		}
+		if !copied {
+			m.Parts, copied = slices.Clone(m.Parts), true
+		}
+		c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
+		m.Parts[j] = c
+	}
+	return m
+}
 
 func rawType(raw []byte) string {
 	v, _ := rawjson.Get(raw, "type")

@@ -71,6 +71,9 @@ type ClientRequest struct {
 	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
 	// list that is not nil allows none. Of the tools that the client declares, Request has the allowed ones only.
 	Allowed []string
+	// Removed are tools in Request that blocks of the conversation have removed. A server of the same wire knows that from the blocks;
+	// for other models the caller removes them from Request. Only Messages has such blocks.
+	Removed []string
 	// Body is the body of the request, not copied. A [Writer] repeats members of it where the wire requires that.
 	Body []byte
 }
