@@ -60,6 +60,8 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		MaxTokens:           m.MaxTokens,
 		Entry:               m.Name,
 		Strict:              strictTools(m),
+		DropContent:         m.UnsupportedContent == "drop",
+		ContentMarker:       m.UnsupportedMarker,
 		NoTools:             !m.SupportsTools,
 		NoParallel:          !m.SupportsParallel,
 		MaxLineBytes:        m.MaxLineBytes,

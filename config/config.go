@@ -139,6 +139,12 @@ type Model struct {
 	// How often one answer is continued that the model server has paused (pause_turn of Messages).
 	MaxContinuations int        `key:"max_continuations" default:"8" range:"1.."`
 	Transforms       Transforms `key:"transforms"`
+	// What becomes of content that the server's wire has no form for: audio, video, files, images by reference. `refuse`: a
+	// request with such content after the last answer is an error, and in older messages `unsupported_marker` stands for it;
+	// `drop`: it is left out. Answers list it in `X-Lathe-Dropped` and `lathe.dropped`.
+	UnsupportedContent string `key:"unsupported_content" default:"refuse" of:"refuse=error drop=ignore"`
+	// Text for the model in the place of such content; `{type}` stands for its type.
+	UnsupportedMarker string `key:"unsupported_marker" default:"[{type}: not sent, because the API of the model has no form for it]"`
 	// Members of a request that go to the model server besides those of OpenAI's published schema and of the
 	// profile.
 	Pass []string `key:"pass" also:"pass_through forward extra_members"`

@@ -42,3 +42,19 @@ func (l *Loop) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	own.Model = l.opts.Model
 	return l.counter.CountTokens(ctx, &own)
 }
+
+// A ContentChecker is a [lathe.Model] that says which content of a conversation its server has no form for, such as audio. It is an
+// optional ability, looked for with [lathe.ModelAs]. The error is that of Generate for such content in the messages after the last
+// answer; dropped are the places of what is left out or replaced elsewhere, such as "messages[2].parts[0]".
+type ContentChecker interface {
+	CheckContent(msgs []lathe.Message) (dropped []string, err error)
+}
+
+// CheckContent asks the model of the loop which content of a conversation its server has no form for. It returns nothing if the model
+// is no [ContentChecker].
+func (l *Loop) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
+	if l.content == nil {
+		return nil, nil
+	}
+	return l.content.CheckContent(msgs)
+}

@@ -58,8 +58,9 @@ type Loop struct {
 	model  lathe.Model
 	runner *tool.Runner
 	// sessions and relays are the optional abilities of model.
-	sessions SessionOpener // nil: the model keeps nothing between turns
-	counter  TokenCounter  // nil: the model counts no tokens
+	sessions SessionOpener  // nil: the model keeps nothing between turns
+	counter  TokenCounter   // nil: the model counts no tokens
+	content  ContentChecker // nil: the model takes all content
 	relays   lathe.Wire
 	info     lathe.ModelInfo // as events say it
 	name     string          // of the model, as it says it
@@ -105,6 +106,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	l.info = model.Describe()
 	l.sessions, _ = lathe.ModelAs[SessionOpener](model)
 	l.counter, _ = lathe.ModelAs[TokenCounter](model)
+	l.content, _ = lathe.ModelAs[ContentChecker](model)
 	if m, ok := lathe.ModelAs[Relayer](model); ok {
 		l.relays = m.Relays()
 	}

@@ -53,6 +53,7 @@ type Chat struct {
 	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
 	encode    wire.EncodeOptions
 	accepts   destination.Row // of the options
+	fit       wire.Fit
 	assemble  wire.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation
@@ -120,6 +121,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
 	}
 	c.grows, _ = codec.(growing)
+	c.fit = wire.Fit{Codec: codec, Drop: o.DropContent, Marker: o.ContentMarker}
 	_, c.server, _ = strings.Cut(httpname.Origin(base), "://")
 	if c.transport == nil {
 		c.own = newTransport(nil)
@@ -159,6 +161,17 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 // Describe says what the model is.
 func (c *Chat) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
+}
+
+// CheckContent returns a *[lathe.Error] with the code invalid_request for the first content that the wire has no form for (audio, video, a
+// file, an image by reference) in the messages after the last answer: its text has the place, such as "messages[2].parts[0]". Generate
+// returns the same error. In older messages, and in all if [Options].DropContent is set, such content is no error: its places are dropped,
+// at most 32.
+func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
+	if bad := c.fit.Check(msgs); bad != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
+	}
+	return c.fit.Dropped(msgs), nil
 }
 
 // String returns the provider's label and the model's name.

@@ -45,9 +45,10 @@ type conversation struct {
 	scratch              lathe.Request
 	takes                destination.Row          // by which the messages in request.msgs were encoded
 	fit                  destination.Conversation // of these messages
-	callIDs              callid.Short             // of the calls in request.msgs, if short is set
+	unique               callid.Unique            // of the calls in request.msgs
+	callIDs              callid.Short             // the same, if short is set
 	short                bool                     // ids are sent in their short form
-	changed              []lathe.Message          // memory for messages with short ids
+	changed              []lathe.Message          // memory for adapted messages
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
@@ -97,6 +98,7 @@ func (v *conversation) forget() {
 	v.answer.Reset()
 	v.scratch = lathe.Request{}
 	v.url, v.encode, v.without, v.dropped, v.droppedHead = nil, wire.EncodeOptions{}, nil, nil, nil
+	v.unique.Forget()
 	v.callIDs.Forget()
 	v.short = false
 	v.takes, v.fit = destination.Row{}, destination.Conversation{}
@@ -118,6 +120,12 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 		own.Relay, req = nil, &own
 	}
 	v.without = nil
+	if req.Relay == nil || req.Relay.Request == nil {
+		if _, err := v.c.CheckContent(req.Messages); err != nil {
+			yield(lathe.Delta{}, err)
+			return
+		}
+	}
 	if err := v.encodeRequest(req); err != nil {
 		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err})
 		return

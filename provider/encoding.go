@@ -53,8 +53,11 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	} else {
 		opts.Shared = &p.shared
 		changed := fit(r, v.c.wire.Wire(), &opts.Takes)
+		v.unique.Forget()
+		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
 		v.droppedHead = append(changed, v.droppedHead...)
+		clear(v.changed)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
 	v.head.forget()
@@ -85,19 +88,14 @@ func (v *conversation) grow(r *lathe.Request) {
 	v.short, v.takes = short, opts.Takes
 	if len(v.sent) == 0 {
 		p.msgs, v.dropped = p.msgs[:0], nil
+		v.unique.Forget()
 		v.callIDs.Forget()
 		v.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
 	added, changed := v.fit.Apply(r.Messages[n:], n, v.dropped)
 	v.dropped = changed
-	if v.short {
-		v.changed = v.changed[:0]
-		for i := range added {
-			v.changed = append(v.changed, v.callIDs.Apply(added[i]))
-		}
-		added = v.changed
-	}
+	added = v.adapt(added, n)
 	if len(added) > manyMessages {
 		room := 0
 		for i := range added {
@@ -111,6 +109,21 @@ func (v *conversation) grow(r *lathe.Request) {
 	if len(p.tail) == 0 {
 		p.tail = c.AppendTail(nil)
 	}
+}
+
+// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for,
+// and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next call.
+func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
+	v.changed = v.changed[:0]
+	for i := range messages {
+		var m lathe.Message
+		m, v.dropped = v.c.fit.Message(messages[i], n+i, v.dropped)
+		if m = v.unique.Apply(m); v.short {
+			m = v.callIDs.Apply(m)
+		}
+		v.changed = append(v.changed, m)
+	}
+	return v.changed
 }
 
 // encodeHeader sets v.header for req.

@@ -75,6 +75,12 @@ type Options struct {
 	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
 	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
 	Entry string
+	// DropContent leaves out content of a user that the wire has no form for: audio, video, files, images by reference. The default
+	// refuses a request that has such content after the last answer; in older messages ContentMarker stands for it.
+	DropContent bool
+	// ContentMarker is the text that stands for such content; {type} in it is replaced by the type. The default says that the content
+	// was not sent.
+	ContentMarker string
 	// NoTools and NoParallel say what the model cannot do; see lathe.ModelInfo.
 	NoTools, NoParallel bool
 

@@ -99,6 +99,52 @@ func TestEachMemberOfARequestArrivesOrIsListed(t *testing.T) {
 	})
 }
 
+// TestCallsOfOneIDAreSentApart (W15): a history with ids that are used again reaches the server of each wire with an id for each call,
+// and each result with that of its call.
+func TestCallsOfOneIDAreSentApart(t *testing.T) {
+	t.Parallel()
+	turn := func(results ...string) []lathe.Message {
+		m := []lathe.Message{{Role: lathe.RoleAssistant}}
+		for _, s := range results {
+			m[0].Parts = append(m[0].Parts, lathe.ToolCall{ID: "call_" + s[:1], Name: "get_weather", Arguments: `{"for":"` + s + `"}`})
+			m = append(m, result("call_"+s[:1], s))
+		}
+		return m
+	}
+	eachWire(t, func(t *testing.T, w *wireCase) {
+		var got *wire.ClientRequest
+		m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
+			got = w.answer(t, rw, r, finishOf(lathe.FinishStop, lathe.Text{Text: "{}"}))
+		}, nil)
+		history := slices.Concat([]lathe.Message{lathe.User("a")}, turn("0a"), turn("0b", "1b"), turn("1c", "0c"), []lathe.Message{lathe.User("b")})
+		for _, err := range m.Generate(t.Context(), &lathe.Request{Messages: history, Tools: weather}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls := map[string]string{}
+		results := 0
+		for _, m := range got.Messages {
+			for _, c := range m.Calls() {
+				if calls[c.ID] != "" {
+					t.Errorf("two calls have the id %s:\n%s", c.ID, got.Body)
+				}
+				calls[c.ID] = c.Arguments
+			}
+			for _, p := range m.Parts {
+				if r, ok := p.(lathe.ToolResult); ok {
+					if results++; !strings.Contains(calls[r.CallID], `"`+r.Content+`"`) {
+						t.Errorf("the result %s answers %s:\n%s", r.Content, calls[r.CallID], got.Body)
+					}
+				}
+			}
+		}
+		if len(calls) != 5 || results != 5 {
+			t.Errorf("%d calls, %d results:\n%s", len(calls), results, got.Body)
+		}
+	})
+}
+
 // TestRelayOnEveryWire: a request that is relayed goes byte for byte to a model of its wire, and the answer comes back byte for
 // byte; a request of another wire is not sent, and nothing is relayed.
 func TestRelayOnEveryWire(t *testing.T) {

@@ -262,6 +262,11 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 	}
 	in.Messages, a.base = j.messages, len(j.messages)
+	if !relayed {
+		if a.dropped, p = m.checkContent(in.Messages, a.place); p != nil {
+			return p
+		}
+	}
 	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
 	in.Park, in.HandOver = h.opts.Index != nil, true
 	asks := in.Park && !relayed && h.opts.Approvals != nil
@@ -344,6 +349,10 @@ func (a *chat) accept(m *Model, relayed bool) *problem {
 	}
 	if p := a.acceptHosted(m, relayed); p != nil || relayed {
 		return p
+	}
+	if m.Loop.Wire() != a.protocol.Wire() {
+		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
+		a.in.ClientTools = a.req.Tools
 	}
 	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
 	if a.req.Foreign != nil {

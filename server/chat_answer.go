@@ -39,6 +39,7 @@ type chat struct {
 	splitText bool      // another element was written after the text, so that the next text is a separate one
 	gap       bool      // an element that the client does not see where it stands followed the text
 	space     bool      // the text ends with white space
+	places    *places   // nil until place is called
 	before    replayed  // messages of the run that this one continues, to write first
 	turn      int       // the turn of the last text that was written
 	last      int64     // ID of the last event that was written
@@ -385,14 +386,14 @@ type turnReport struct {
 
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
-		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
+		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Dropped: slices.Clone(a.dropped), Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {
 		client[t.Name] = true
 	}
 	drop := func(paths []string) {
 		for _, path := range paths {
-			if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
+			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
 			}
 		}

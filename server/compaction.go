@@ -119,6 +119,9 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 	if p := h.restoreWhole(ctx, a); p != nil {
 		return nil, nil, p
 	}
+	if a.dropped, p = a.plan.model.checkContent(in.Messages, a.place); p != nil {
+		return nil, nil, p
+	}
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.job = job{loop: a.plan.model.Loop, in: in}
 	if a.session == "" {

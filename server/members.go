@@ -23,6 +23,7 @@ type members struct {
 	req      *wire.ClientRequest
 	ignored  []string       // they have no effect
 	passed   []lathe.Member // the model server gets them
+	dropped  []string       // places of what the wire of the model's server has no form for
 }
 
 // sort takes the members of the request that are not read: those that are passed on to m, and those that have no
@@ -124,8 +125,8 @@ func (ms *members) passedNames() []string {
 func (a *chat) header(h http.Header) {
 	h.Set("X-Lathe-Run-Id", a.caller.runID)
 	list := func(name string, members []string) {
-		for _, m := range members {
-			if isToken(m) {
+		for _, m := range members[:min(len(members), maxListed)] {
+			if isPath(m) {
 				h.Add(name, m)
 			}
 		}
@@ -134,8 +135,12 @@ func (a *chat) header(h http.Header) {
 		h.Set("X-Lathe-Lost-Joins", strconv.Itoa(a.lost))
 	}
 	list("X-Lathe-Passed", a.passedNames())
-	list("X-Lathe-Ignored", a.ignored[:min(len(a.ignored), maxListed)])
+	list("X-Lathe-Ignored", a.ignored)
+	list("X-Lathe-Dropped", a.dropped)
 }
+
+// isPath reports whether the path of a member can stand in a header: names, and indexes in brackets.
+func isPath(s string) bool { return isToken(strings.NewReplacer("[", ".", "]", ".").Replace(s)) }
 
 // isToken reports whether a name can stand in a header.
 func isToken(s string) bool {

@@ -21,6 +21,8 @@ type runRequest struct {
 	parallel   *bool
 	options    *requestOptions
 	reserved   int // labels that the server adds
+	// place returns the place in the request for a place in messages, whose content is checked; nil: messages are set and checked later.
+	place func(path string) string
 	// relay is the wire of which the client takes the model server's bytes as they are; "": of none. accept, if not nil, makes
 	// the checks of the protocol that depend on whether the run is relayed.
 	relay  lathe.Wire
@@ -86,7 +88,10 @@ func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
 	if p.relayed {
 		return nil // the model server judges the tool choice
 	}
-	return c.checkChoice(req, p.in.Allow)
+	if bad = c.checkChoice(req, p.in.Allow); bad == nil && req.place != nil {
+		_, bad = p.model.checkContent(req.messages, req.place)
+	}
+	return bad
 }
 
 // clash refuses tools of the client under names of tools of this server. param is the member that has them.

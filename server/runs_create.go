@@ -163,7 +163,8 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	}
 	p := &plan{}
 	bad = h.makePlan(c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
-		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1}, p) // the label of an Idempotency-Key
+		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1, // the label of an Idempotency-Key
+		place: placesOf(lathe.WireOpenAIChat, body, req.Messages)}, p)
 	if bad == nil {
 		bad = checkAnswers(req.Messages)
 	}

@@ -137,7 +137,8 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		req.model = record[0].Data.(*event.RunStarted).Target
 	}
 	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: old.User, tools: old.ClientTools,
-		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1}
+		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1,
+		place: func(path string) string { return path }}
 	if old.Settings != nil && given.choice.Mode == "" {
 		given.choice = old.Settings.ToolChoice
 	}

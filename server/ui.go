@@ -168,7 +168,8 @@ func badUI(err error) *problem {
 func (h *uiHandler) planUI(c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
-	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options}, p); bad != nil {
+	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
+		place: placesOf(pageWire, c.body, req.Messages)}, p); bad != nil {
 		return bad
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.

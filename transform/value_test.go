@@ -164,7 +164,7 @@ func read(t *testing.T, body string) string {
 }
 
 func written(f *lathe.Finish) string {
-	return string(openai.AppendMessages(nil, []lathe.Message{f.Message}, true, nil)) + string(f.Reason)
+	return string(openai.AppendMessages(nil, []lathe.Message{f.Message}, nil)) + string(f.Reason)
 }
 
 func TestBlankArgumentsOfAnAnswer(t *testing.T) {

@@ -203,7 +203,7 @@ const cancelTimeout = 5 * time.Second
 
 // answer starts a run and shows its events. When it waits for approvals, it asks for them.
 func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
-	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, true, nil)) + "]")}
+	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, nil)) + "]")}
 	if d.flags.tools != nil {
 		body["tools"] = d.flags.tools
 	}

@@ -1,11 +1,10 @@
-// Package callid gives tool calls ids that strict model servers accept: Mistral's server and its chat templates refuse
-// ids that are not nine letters and digits.
+// Package callid gives tool calls ids that strict model servers accept: most refuse two calls of one id, and Mistral's server and its
+// chat templates refuse ids that are not nine letters and digits.
 package callid
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"github.com/lathe-run/lathe"
 )
@@ -76,31 +75,4 @@ func hashed(id string, n uint32) string {
 }
 
 // Apply returns m with the ids of its calls, or of its result, in their short form. m is not changed.
-func (s *Short) Apply(m lathe.Message) lathe.Message {
-	copied := false
-	for i, p := range m.Parts {
-		switch part := p.(type) {
-		case lathe.ToolCall:
-			short := s.Of(part.ID)
-			if short == part.ID {
-				continue
-			}
-			part.ID = short
-			p = part
-		case lathe.ToolResult:
-			short := s.Of(part.CallID)
-			if short == part.CallID {
-				continue
-			}
-			part.CallID = short
-			p = part
-		default:
-			continue
-		}
-		if !copied {
-			m.Parts, copied = slices.Clone(m.Parts), true
-		}
-		m.Parts[i] = p
-	}
-	return m
-}
+func (s *Short) Apply(m lathe.Message) lathe.Message { return withIDs(m, s.Of, s.Of) }

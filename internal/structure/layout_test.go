@@ -70,7 +70,7 @@ var rules = []rule{
 	{path: "internal/wire/wiretest", imports: []string{"", "internal/wire"}, std: []string{"net/http"}},
 	{path: "internal/wire/openai", imports: []string{"", "internal/destination", "internal/rawjson", "internal/text", "internal/wire"}},
 	{path: "internal/wire/messages", imports: []string{"", "internal/destination", "internal/lazy", "internal/rawjson", "internal/text", "internal/wire"}},
-	{path: "internal/wire/gemini", imports: []string{"", "internal/destination", "internal/rawjson", "internal/text", "internal/wire"}},
+	{path: "internal/wire/gemini", imports: []string{"", "internal/callid", "internal/destination", "internal/rawjson", "internal/text", "internal/wire"}},
 	{path: "internal/callid", imports: []string{""}},
 	{path: "internal/visible", imports: []string{""}},
 	{path: "internal/wire/uistream", imports: []string{"", "event", "internal/rawjson", "internal/visible"}},

@@ -72,6 +72,9 @@ type ClientRequest struct {
 	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
 	// list that is not nil allows none. Of the tools that the client declares, Request has the allowed ones only.
 	Allowed []string
+	// Removed are tools in Request that blocks of the conversation have removed. A server of the same wire knows that from the blocks;
+	// for other models the caller removes them from Request. Only Messages has such blocks.
+	Removed []string
 	// Body is the body of the request, not copied. A [Writer] repeats members of it where the wire requires that.
 	Body []byte
 }
@@ -251,6 +254,9 @@ type Upstream interface {
 	// AppendRelayed appends a client's request on this wire, body, unchanged except for the name of the model, the members of
 	// req.Overrides and the changes that opts requires. body must be a request that ParseRequest accepted.
 	AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte
+	// Takes reports whether a request can contain part p of message m. It is false only for images, audio and files, and for parts of
+	// unknown types. See [Fit], which is applied before AppendRequest.
+	Takes(m *lathe.Message, p lathe.Part) bool
 	// NewAssembler returns an Assembler for one answer. opts may be nil.
 	NewAssembler(opts *AssemblerOptions) Assembler
 	// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event of a stream.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/callid"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -21,8 +22,8 @@ type conversation struct {
 	byID     map[string][]int // calls without a result, by the id that the client uses
 	byName   map[string][]int // the same, by name, and all of them under ""
 	after    []lathe.Message
-	ids      map[string]int // how often each id was used by a call
-	n        int            // calls
+	ids      callid.Unique
+	n        int // calls
 }
 
 // A clientCall is a call in the history of a client.
@@ -36,7 +37,7 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 	if wire.Kind(v) != '[' {
 		return wire.BadRequest("contents", "Must be an array of contents.")
 	}
-	c := &conversation{r: r, messages: r.Messages, ids: map[string]int{}, byID: map[string][]int{}, byName: map[string][]int{}}
+	c := &conversation{r: r, messages: r.Messages, byID: map[string][]int{}, byName: map[string][]int{}}
 	i := 0
 	for range r.index.Elements(v) {
 		i++
@@ -200,12 +201,7 @@ func (c *conversation) number(call *lathe.ToolCall) {
 	if call.ID == "" {
 		call.ID = madeID("request", c.n, call.Name)
 	}
-	first := call.ID
-	for c.ids[call.ID] > 0 {
-		c.ids[first]++
-		call.ID = first + "_" + strconv.Itoa(c.ids[first])
-	}
-	c.ids[call.ID]++
+	call.ID = c.ids.Call(call.ID)
 	at := len(c.calls)
 	c.calls = append(c.calls, clientCall{sent: sent, id: call.ID, name: call.Name})
 	if sent == "" {

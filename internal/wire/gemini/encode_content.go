@@ -236,6 +236,19 @@ func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature
 	return append(appendSignature(dst, signature), '}')
 }
 
+// Takes implements [wire.Upstream]. Messages of the system have text only.
+func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+	own := m.Wire == lathe.WireGemini
+	switch p := p.(type) {
+	case lathe.Blob:
+		return !system(m) && (own && len(p.Raw) > 0 || reachable(&p))
+	case lathe.Opaque:
+		return own && !system(m) && wire.Kind(p.JSON) == '{'
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
+	}
+	return true
+}
+
 // reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL or a URL of their own.
 func reachable(b *lathe.Blob) bool {
 	if len(b.Data) > 0 {
@@ -262,7 +275,7 @@ func appendBlobValue(dst []byte, b *lathe.Blob) []byte {
 		dst = append(base64.StdEncoding.AppendEncode(dst, b.Data), '"')
 	} else {
 		dst = append(wire.AppendKey(dst, "fileData"), '{')
-		if b.MediaType != "" {
+		if b.MediaType != "" && !strings.HasSuffix(b.MediaType, "/*") {
 			dst = wire.AppendText(dst, "mimeType", b.MediaType)
 		}
 		dst = wire.AppendText(dst, "fileUri", b.URL)

@@ -2,23 +2,39 @@ package messages
 
 import (
 	"encoding/base64"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// Takes implements [wire.Upstream]. Only messages of the user have images and documents.
+func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+	switch p := p.(type) {
+	case lathe.Blob:
+		return m.Role != lathe.RoleAssistant && !isSystem(m) && sendsBlob(m.Wire, &p)
+	case lathe.Opaque:
+		return m.Wire == lathe.WireMessages && len(p.JSON) > 0
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
+	}
+	return true
+}
+
+// sendsBlob reports whether the wire has a block for a blob of a message of the wire from.
+func sendsBlob(from lathe.Wire, b *lathe.Blob) bool {
+	return len(b.Raw) > 0 && from == lathe.WireMessages || blockType(b) != "" && (b.URL == "" || wire.Fetchable(b.URL))
+}
+
 // blob appends an image or a document.
 func (e *encoder) blob(dst []byte, from lathe.Wire, b *lathe.Blob, at place) []byte {
+	if !sendsBlob(from, b) {
+		e.dropAt(at, "")
+		return dst
+	}
 	if len(b.Raw) > 0 && from == lathe.WireMessages {
 		return append(appendComma(dst), b.Raw...)
 	}
 	typ := blockType(b)
-	if typ == "" || b.URL != "" && !strings.HasPrefix(b.URL, "http:") && !strings.HasPrefix(b.URL, "https:") && !strings.HasPrefix(b.URL, "data:") {
-		e.dropAt(at, "")
-		return dst
-	}
+	text, isText := wire.TextOf(b)
 	if b.Detail != "" && b.Detail != "auto" {
 		e.dropAt(at, ".detail")
 	}
@@ -26,8 +42,8 @@ func (e *encoder) blob(dst []byte, from lathe.Wire, b *lathe.Blob, at place) []b
 	switch {
 	case b.URL != "":
 		dst = wire.AppendText(append(dst, `"type":"url"`...), "url", b.URL)
-	case strings.HasPrefix(b.MediaType, "text/") && utf8.Valid(b.Data):
-		dst = wire.AppendText(append(dst, `"type":"text","media_type":"text/plain"`...), "data", string(b.Data))
+	case isText:
+		dst = wire.AppendText(append(dst, `"type":"text","media_type":"text/plain"`...), "data", text)
 	default:
 		media := b.MediaType
 		if media == "image/jpg" {

@@ -45,6 +45,12 @@ func (r *reader) readBlock(v []byte, role lathe.Role) (lathe.Part, *wire.APIErro
 		return r.readReasoning(o, typ)
 	case "image", "document":
 		return readBlob(v, "", typ)
+	case "tool_addition", "tool_removal":
+		if role == lathe.RoleSystem {
+			if err := r.changeTools(typ, get(v, "tool")); err != nil {
+				return nil, wire.Within(".tool", err)
+			}
+		}
 	}
 	return lathe.Opaque{JSON: bytes.Clone(v)}, nil
 }
@@ -264,7 +270,10 @@ func blockType(b *lathe.Blob) string {
 	switch {
 	case strings.HasPrefix(media, "image/"), media == "" && b.URL != "":
 		return "image"
-	case media == "application/pdf", media == "text/plain" && len(b.Data) > 0:
+	case media == "application/pdf":
+		return "document"
+	}
+	if _, ok := wire.TextOf(b); ok {
 		return "document"
 	}
 	return ""

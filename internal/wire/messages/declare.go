@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -46,15 +47,19 @@ func (e *encoder) planFormat() {
 
 // tools appends tools and tool_choice.
 func (e *encoder) tools(dst []byte) []byte {
-	if len(e.req.Tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
+	tools := e.req.Tools
+	if slices.ContainsFunc(tools, fromBlock) {
+		tools = slices.DeleteFunc(slices.Clone(tools), fromBlock)
+	}
+	if len(tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, e.req.Tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema, Reduced: e.without(featureStrict)}, e.definition)
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema, Reduced: e.without(featureStrict)}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
 	}
-	begun := len(e.req.Tools) > 0 // the definitions may be shared: then they are not in dst
+	begun := len(tools) > 0 // the definitions may be shared: then they are not in dst
 	next := func(dst []byte) []byte {
 		if begun {
 			return append(dst, ',')
@@ -75,6 +80,11 @@ func (e *encoder) tools(dst []byte) []byte {
 	}
 	dst = append(dst, ']')
 	return e.choice(dst)
+}
+
+// fromBlock reports whether the definition of a tool is in a block of the conversation, which the server gets as it is.
+func fromBlock(t *lathe.ToolSpec) bool {
+	return t.Wire == lathe.WireMessages && t.Origin == wire.OriginInput
 }
 
 // appendTool appends a tool without the closing brace.

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -69,6 +70,36 @@ func (r *reader) readTool(v []byte, at string) (string, *wire.APIError) {
 	t.Schema = bytes.Clone(schema)
 	r.Tools = append(r.Tools, t)
 	return name, nil
+}
+
+// changeTools reads the tool of a block that adds or removes one within the conversation. The definitions are those of the whole request;
+// a tool that is removed last is in Removed.
+func (r *reader) changeTools(change string, tool []byte) *wire.APIError {
+	name := text(tool, "name")
+	switch text(tool, "type") {
+	case "tool_definition":
+		definition := get(tool, "definition")
+		name = text(definition, "name")
+		if short := r.toolName(name); slices.ContainsFunc(r.Tools, func(t *lathe.ToolSpec) bool { return t.Name == short }) {
+			break
+		}
+		n := len(r.Tools)
+		if _, err := r.readTool(definition, "definition"); err != nil {
+			return err
+		}
+		for _, t := range r.Tools[n:] {
+			t.Origin = wire.OriginInput
+		}
+	case "tool_reference":
+	default: // of a server of the vendor
+		return nil
+	}
+	name = r.toolName(name)
+	r.Removed = slices.DeleteFunc(r.Removed, func(removed string) bool { return removed == name })
+	if change == "tool_removal" {
+		r.Removed = append(r.Removed, name)
+	}
+	return nil
 }
 
 // shortName returns the name of a tool in the internal form, and records it if it differs from the client's name.

@@ -40,7 +40,7 @@ func (Upstream) AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) 
 
 // AppendMessages appends the messages of a request from index at on, and to dropped the paths of what is not sent.
 func (Upstream) AppendMessages(dst []byte, msgs []lathe.Message, at int, opts *EncodeOptions, dropped []string) ([]byte, []string) {
-	return AppendMessages(dst, msgs, at == 0, opts), appendDropped(dropped, msgs, at, opts)
+	return AppendMessages(dst, msgs, opts), appendDropped(dropped, msgs, at, opts)
 }
 
 // AppendTail appends what closes a request.

@@ -202,6 +202,9 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 	if b.URL == "" && b.Data == nil {
 		return b, wire.BadRequest(at, "There is neither an address nor data.")
 	}
+	if kind, ok := strings.CutSuffix(typ, "_url"); ok && b.MediaType == "" && kind != "image" {
+		b.MediaType = kind + "/*" // video_url and audio_url of vLLM and others
+	}
 	if !plain || partType(&b) != typ || b.URL != "" && b.Data != nil {
 		b.Raw = bytes.Clone(v)
 	}

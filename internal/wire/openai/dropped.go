@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
@@ -123,9 +124,26 @@ func (d *dropped) addBlob(path string, b *lathe.Blob, alien bool) {
 	}
 }
 
-// sendsBlob reports whether a blob that was read from another wire can be sent: it has data, or the address of an image.
+// Takes implements [wire.Upstream]. Documents of text are none that servers of this wire read.
+func (Upstream) Takes(m *lathe.Message, p lathe.Part) bool {
+	alien := foreign(m.Wire)
+	switch p := p.(type) {
+	case lathe.Blob:
+		_, text := wire.TextOf(&p)
+		return !alien || sendsBlob(&p) && !text
+	case lathe.Opaque:
+		return !alien
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
+	}
+	return true
+}
+
+// sendsBlob reports whether a blob that was read from another wire can be sent: it has data that is no video, or the address of an image.
 func sendsBlob(b *lathe.Blob) bool {
-	return b.Data != nil || b.URL != "" && (b.MediaType == "" || partType(&lathe.Blob{MediaType: b.MediaType}) == "image_url")
+	if b.Data != nil {
+		return !strings.HasPrefix(b.MediaType, "video/")
+	}
+	return wire.Fetchable(b.URL) && (b.MediaType == "" || partType(&lathe.Blob{MediaType: b.MediaType}) == "image_url")
 }
 
 // sendsReasoning reports whether reasoning is sent back: that of another model is not, nor what a vendor protects in a

@@ -23,7 +23,7 @@ func reserved(name string) bool {
 // AppendRequest appends the body of a request. opts may be nil.
 func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	dst = AppendHead(dst, req, opts)
-	dst = AppendMessages(dst, req.Messages, true, opts)
+	dst = AppendMessages(dst, req.Messages, opts)
 	return AppendTail(dst)
 }
 
@@ -117,14 +117,14 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 // AppendTail appends what closes a request.
 func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
 
-// AppendMessages appends messages with the commas between them; first says that none was appended
-// since the head. opts may be nil.
+// AppendMessages appends messages to dst, which is empty or ends with a head or a message, with the commas between them. It omits
+// messages without a role. opts may be nil.
 //
 // A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
 // (see [AppendArguments]), and a name that the wire does not allow is sent with the offending characters
 // replaced. The result's name, code and error mark have no place on the wire. Of messages that were read from another
 // wire, what this wire has no form for is not sent.
-func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOptions) []byte {
+func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byte {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
@@ -132,10 +132,9 @@ func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOp
 		if msgs[i].Role == "" {
 			continue // it is part of another: see [destination.Conversation]
 		}
-		if !first {
+		if n := len(dst); n > 0 && dst[n-1] == '}' {
 			dst = append(dst, ',')
 		}
-		first = false
 		dst = appendMessage(dst, &msgs[i], opts, false)
 	}
 	return dst

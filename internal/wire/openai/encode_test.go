@@ -52,7 +52,7 @@ func TestAppendMessage(t *testing.T) {
 			`{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/octet-stream;base64,YQ=="}}]}`},
 		{"nothing", "", lathe.Message{Role: lathe.RoleUser}, `{"role":"user","content":""}`},
 	} {
-		got := string(AppendMessages(nil, []lathe.Message{tt.in}, true, &EncodeOptions{ReasoningField: tt.field}))
+		got := string(AppendMessages(nil, []lathe.Message{tt.in}, &EncodeOptions{ReasoningField: tt.field}))
 		if d := cmp.Diff(tt.want, got); d != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, d)
 		}

@@ -156,7 +156,7 @@ func TestParseRequestReads(t *testing.T) {
 		{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "nobody", Content: "x"}}},
 		{Role: lathe.RoleUser, Parts: []lathe.Part{
 			lathe.Blob{URL: "https://e/x", Raw: json.RawMessage(`{"type":"image_url","image_url":"https://e/x"}`)},
-			lathe.Blob{URL: "https://e/v", Raw: json.RawMessage(`{"type":"video_url","video_url":{"url":"https://e/v","fps":2}}`)},
+			lathe.Blob{MediaType: "video/*", URL: "https://e/v", Raw: json.RawMessage(`{"type":"video_url","video_url":{"url":"https://e/v","fps":2}}`)},
 			lathe.Blob{URL: "https://e/y", Raw: json.RawMessage(`{"type":"image_url","image_url":{"url":"https://e/y"},"cache_control":{"type":"ephemeral"}}`)},
 			lathe.Blob{URL: "data:text/plain;charset=utf-8,hi"},
 		}},

@@ -116,8 +116,8 @@ func TestRequestGrows(t *testing.T) {
 	r := &requests()["all"].Request
 	for i := range r.Messages {
 		grown := AppendHead(nil, r, nil)
-		grown = AppendMessages(grown, r.Messages[:i], true, nil)
-		grown = AppendMessages(grown, r.Messages[i:], i == 0, nil)
+		grown = AppendMessages(grown, r.Messages[:i], nil)
+		grown = AppendMessages(grown, r.Messages[i:], nil)
 		if want := AppendRequest(nil, r, nil); string(AppendTail(grown)) != string(want) {
 			t.Errorf("grown from %d messages, the request differs", i)
 		}

@@ -275,7 +275,19 @@ func sendsBlob(b *lathe.Blob, own bool) bool {
 	if own && len(b.Raw) > 0 {
 		return true
 	}
-	return (b.URL != "" || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
+	return (wire.Fetchable(b.URL) || strings.HasPrefix(b.URL, fileScheme) || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
+}
+
+// Takes implements [wire.Upstream]. Answers have no images and files.
+func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+	switch p := p.(type) {
+	case lathe.Blob:
+		return m.Role != lathe.RoleAssistant && sendsBlob(&p, own(m))
+	case lathe.Opaque:
+		return own(m)
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
+	}
+	return true
 }
 
 // appendURL appends the URL of b, or a data URL of its data.

@@ -11,19 +11,12 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A call is a call that was encoded: its id on the wire, and whether its tool is a custom tool.
-type call struct {
-	id   string
-	text bool
-}
-
 // An encoder encodes one request.
 type encoder struct {
 	req     *lathe.Request
 	opts    *wire.EncodeOptions
-	custom  map[string]bool   // tools that take text
-	ids     map[string]int    // calls by id
-	sent    map[string][]call // calls without a result, by id
+	custom  map[string]bool // tools that take text
+	texts   map[string]bool // ids of calls of such tools
 	dropped []string
 	looked  bool // for MCP tools among the hosted ones
 	mcp     bool
@@ -234,7 +227,7 @@ func (e *encoder) members(extra []lathe.Member, at string) {
 
 func knownInItem(name string) bool {
 	switch name {
-	case "type", "role", "content", "id", "status", "call_id", "name", "namespace", "arguments", "input", "output":
+	case "type", "role", "content", "id", "status", "call_id", "name", "namespace", "arguments", "input", "output", wire.ItemMember:
 		return true
 	}
 	return false
@@ -297,13 +290,16 @@ func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
 			e.drop(at + ".parts[" + strconv.Itoa(i) + "]")
 			continue
 		}
-		c := e.answered(r.CallID)
-		typ := "function_call_output"
-		if c.text {
+		id, typ := CallID(r.CallID), "function_call_output"
+		if item := sentAsItem(own(m), m.Extra, id); item != nil {
+			dst = append(appendComma(dst), item...)
+			continue
+		}
+		if e.texts[r.CallID] {
 			typ = "custom_tool_call_output"
 		}
 		dst = wire.AppendText(append(appendComma(dst), '{'), "type", typ)
-		dst = wire.AppendText(dst, "call_id", c.id)
+		dst = wire.AppendText(dst, "call_id", id)
 		dst = wire.AppendKey(dst, "output")
 		if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(m)) {
 			dst = rawjson.AppendQuote(dst, r.Content)

@@ -153,34 +153,6 @@ func TestAppendRelayedChangesNothingElse(t *testing.T) {
 	}
 }
 
-func TestW15_CallsOfOneIDAreSentApart(t *testing.T) {
-	turn := func(results ...string) []lathe.Message {
-		m := []lathe.Message{{Role: lathe.RoleAssistant}}
-		for i, s := range results {
-			m[0].Parts = append(m[0].Parts, lathe.ToolCall{ID: "call_0", Name: fmt.Sprint("f", i)})
-			m = append(m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "call_0", Content: s}}})
-		}
-		return m
-	}
-	body, _ := Codec{}.AppendRequest(nil, &lathe.Request{Messages: append(turn("a"), turn("b", "c")...)}, nil)
-	r := parseRequest(t, append([]byte(`{"model":"m",`), body[1:]...))
-	ids := map[string]bool{}
-	for _, m := range r.Messages {
-		for _, c := range m.Calls() {
-			ids[c.ID] = true
-		}
-	}
-	results := ""
-	for _, m := range r.Messages {
-		if res, ok := m.Parts[0].(lathe.ToolResult); ok {
-			results += res.Name + res.Content + " "
-		}
-	}
-	if len(ids) != 3 || !ids["call_0"] || results != "f0a f0b f1c " {
-		t.Errorf("%v %s\n%s", ids, results, body)
-	}
-}
-
 // TestW24_ReasonsInBothDirections: a refusal is text, a filter and a limit end an answer early, and calls come from the content.
 func TestW24_ReasonsInBothDirections(t *testing.T) {
 	const call = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"completed"}`

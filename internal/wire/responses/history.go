@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,9 +147,16 @@ func (e *encoder) hosts() bool {
 }
 
 func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byte {
+	id := CallID(c.ID)
+	if item := sentAsItem(own, c.Extra, id); item != nil {
+		return append(appendComma(dst), item...)
+	}
 	dst = append(appendComma(dst), '{')
-	id := e.called(c.ID, e.custom[c.Name])
 	if e.custom[c.Name] {
+		if e.texts == nil {
+			e.texts = map[string]bool{}
+		}
+		e.texts[c.ID] = true
 		dst = wire.AppendText(dst, "type", "custom_tool_call")
 		dst = wire.AppendText(dst, "call_id", id)
 		dst = wire.AppendText(dst, "name", c.Name)
@@ -176,46 +184,33 @@ func (e *encoder) status(dst []byte) []byte {
 	return append(dst, `,"status":"completed"`...)
 }
 
-// called returns the id of a call on the wire. Some models use the same ids in each turn, while servers require that all ids in a
-// request are different.
-func (e *encoder) called(id string, text bool) string {
-	if e.ids == nil {
-		e.ids, e.sent = map[string]int{}, map[string][]call{}
-	}
-	c := call{CallID(id), text}
-	if e.ids[id]++; e.ids[id] > 1 {
-		c.id = CallID(id + "_" + strconv.Itoa(e.ids[id]))
-	}
-	e.sent[id] = append(e.sent[id], c)
-	return c.id
-}
-
-// answered returns the call that a result answers: the first call with the id that has no result yet.
-func (e *encoder) answered(id string) call {
-	waiting := e.sent[id]
-	if len(waiting) == 0 {
-		return call{id: CallID(id)}
-	}
-	e.sent[id] = waiting[1:]
-	return waiting[0]
-}
-
 // noArguments is the schema of a function without arguments.
 const noArguments = `{"type":"object","properties":{}}`
 
 // tools appends the tools, and the tool choice if there are tools.
 func (e *encoder) tools(dst []byte) []byte {
 	req := e.req
-	if len(req.Tools)+len(req.HostedTools) == 0 {
+	tools := req.Tools
+	if slices.ContainsFunc(tools, fromItem) {
+		tools = nil
+		for _, t := range req.Tools {
+			if !fromItem(t) {
+				tools = append(tools, t)
+			} else if isCustom(t) {
+				_, _ = e.definition(nil, t) // it notes that calls of the tool have text
+			}
+		}
+	}
+	if len(tools)+len(req.HostedTools) == 0 {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, req.Tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
 	}
 	for i, t := range req.HostedTools {
-		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
+		if len(tools)+i > 0 { // the definitions may be shared: then they are not in dst
 			dst = append(dst, ',')
 		}
 		dst = append(dst, t...)
@@ -228,6 +223,11 @@ func (e *encoder) tools(dst []byte) []byte {
 		dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
 	}
 	return dst
+}
+
+// fromItem reports whether the definition of a tool is in an item of the input, which the server gets as it is.
+func fromItem(t *lathe.ToolSpec) bool {
+	return t.Wire == lathe.WireResponses && t.Origin == wire.OriginInput
 }
 
 func (e *encoder) choice(dst []byte, c lathe.ToolChoice) []byte {

@@ -137,6 +137,10 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 		return r.parseCall(o, typ == "custom_tool_call")
 	case "function_call_output", "custom_tool_call_output":
 		return r.parseResult(o)
+	case "additional_tools":
+		if err := r.addTools(o.Get("tools"), ".tools"); err != nil {
+			return err
+		}
 	case "item_reference":
 		r.references = true
 		if _, err := wire.ParseString(o.Get("id"), ".id"); err != nil {
@@ -144,6 +148,9 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 		}
 	case "mcp_call": // the model had the answers before it
 		r.Approvals = nil
+	}
+	if done, err := r.parseClientItem(v, o, typ); done || err != nil {
+		return err
 	}
 	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
 	return nil
@@ -309,7 +316,12 @@ func (r *reader) parseCall(o wire.Object, custom bool) *wire.APIError {
 	case c.Arguments == "":
 		c.Arguments = "{}"
 	}
-	c.Extra = o.Others("type", "id", "call_id", "name", "namespace", "status", args)
+	c.Extra = o.Others("type", "id", "call_id", "name", "namespace", "status", args, wire.ItemMember)
+	return r.addCall(c)
+}
+
+// addCall adds a call to the message of the model.
+func (r *reader) addCall(c lathe.ToolCall) *wire.APIError {
 	t := r.assistant()
 	same := r.waiting[c.ID]
 	if n := len(same); n > 0 && same[n-1].turn == t {
@@ -331,8 +343,13 @@ func (r *reader) parseResult(o wire.Object) *wire.APIError {
 	if err := r.readOutput(&res, o.Get("output"), ".output"); err != nil {
 		return err
 	}
-	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: o.Others("type", "id", "call_id", "output", "status")}
-	m.Wire = lathe.WireResponses
+	return r.addResult(res, o.Others("type", "id", "call_id", "output", "status", wire.ItemMember))
+}
+
+// addResult adds a result after the message with its call.
+func (r *reader) addResult(res lathe.ToolResult, extra []lathe.Member) *wire.APIError {
+	id := res.CallID
+	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: extra, Wire: lathe.WireResponses}
 	waiting := r.waiting[id]
 	if len(waiting) > 0 {
 		last := waiting[len(waiting)-1]

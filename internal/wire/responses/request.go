@@ -32,6 +32,8 @@ type reader struct {
 	index      *rawjson.Index           // of the body
 	labels     []string                 // server_label of each of Hosted
 	inner      map[wire.ToolName]string // names in Request, by what the client calls the tools
+	taken      map[string]bool          // names in Request of the tools
+	loading    bool                     // the tools are those of an item
 	tools      []*lathe.ToolSpec        // those of the request, also those that the tool choice leaves out
 	references bool                     // the input has items that refer to others
 	turns      []*turn

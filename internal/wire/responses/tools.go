@@ -21,17 +21,16 @@ const inputName = "input"
 
 // parseTools parses the tools of a request. Those that are neither functions nor custom tools go to Hosted.
 func (r *reader) parseTools(v []byte) *wire.APIError {
+	r.inner, r.taken = map[wire.ToolName]string{}, map[string]bool{}
 	if v == nil {
 		return nil
 	}
 	if err := wire.NeedArray(v, "tools"); err != nil {
 		return err
 	}
-	r.inner = map[wire.ToolName]string{}
-	taken := map[string]bool{}
 	i := 0
 	for el := range rawjson.Elements(v) {
-		if err := r.parseTool(el, "tools["+strconv.Itoa(i)+"]", "", taken); err != nil {
+		if err := r.parseTool(el, "tools["+strconv.Itoa(i)+"]", ""); err != nil {
 			return err
 		}
 		i++
@@ -40,8 +39,8 @@ func (r *reader) parseTools(v []byte) *wire.APIError {
 	return nil
 }
 
-// parseTool reads one tool of a namespace ("": none). taken are the names in Request of the tools before it.
-func (r *reader) parseTool(v []byte, at, space string, taken map[string]bool) *wire.APIError {
+// parseTool reads one tool of a namespace ("": none).
+func (r *reader) parseTool(v []byte, at, space string) *wire.APIError {
 	if err := wire.NeedObject(v, at); err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func (r *reader) parseTool(v []byte, at, space string, taken map[string]bool) *w
 	case typ == typeCustom:
 		t, err = parseCustom(v, at)
 	case typ == "namespace" && space == "":
-		return r.parseNamespace(v, at, taken)
+		return r.parseNamespace(v, at)
 	case space != "":
 		return wire.BadRequest(at+".type", "A namespace has tools of the types function and custom only.")
 	case len(r.Hosted) == maxHosted:
@@ -76,15 +75,17 @@ func (r *reader) parseTool(v []byte, at, space string, taken map[string]bool) *w
 		return wire.BadRequest(at+".name", "A tool needs a name.")
 	}
 	name := wire.ToolName{Namespace: space, Name: t.Name}
-	if _, twice := r.inner[name]; twice {
+	if _, twice := r.inner[name]; twice && r.loading {
+		return nil
+	} else if twice {
 		return wire.BadRequest(at+".name", "Two tools have this name.")
 	}
-	if t.Name = joinName(space, t.Name); taken[t.Name] {
-		if t.Name = hashedName(space, name.Name); taken[t.Name] {
+	if t.Name = joinName(space, t.Name); r.taken[t.Name] {
+		if t.Name = hashedName(space, name.Name); r.taken[t.Name] {
 			return wire.BadRequest(at+".name", "Two tools have this name.")
 		}
 	}
-	taken[t.Name], r.inner[name] = true, t.Name
+	r.taken[t.Name], r.inner[name] = true, t.Name
 	name.Custom = typ == typeCustom
 	if name.Custom || t.Name != name.Name {
 		if r.Names == nil {
@@ -164,7 +165,7 @@ func parseCustom(v []byte, at string) (*lathe.ToolSpec, *wire.APIError) {
 	return t, nil
 }
 
-func (r *reader) parseNamespace(v []byte, at string, taken map[string]bool) *wire.APIError {
+func (r *reader) parseNamespace(v []byte, at string) *wire.APIError {
 	space, err := wire.ParseString(get(v, "name"), at+".name")
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (r *reader) parseNamespace(v []byte, at string, taken map[string]bool) *wir
 	r.drop(v, at, "type", "name", "tools")
 	i := 0
 	for el := range rawjson.Elements(list) {
-		if err := r.parseTool(el, at+".tools["+strconv.Itoa(i)+"]", space, taken); err != nil {
+		if err := r.parseTool(el, at+".tools["+strconv.Itoa(i)+"]", space); err != nil {
 			return err
 		}
 		i++

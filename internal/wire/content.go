@@ -1,0 +1,315 @@
+package wire
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// DefaultMarker is the text that stands for content which a wire has no form for. {type} is replaced by the type of the content.
+const DefaultMarker = "[{type}: not sent, because the API of the model has no form for it]"
+
+// A Fit adapts messages to what a wire has a form for. It is the one place that decides what happens to the other content: images,
+// audio and files, and parts and items of types that Lathe does not know.
+//
+//   - Documents of text become text.
+//   - Of the messages after the last answer, [Fit.Check] refuses the content, unless Drop is set.
+//   - In older messages it is replaced by Marker, or with Drop left out. A message that would have nothing else gets the marker in any
+//     case, so that no empty message and no other text stands for it.
+//   - What a vendor's server did in an answer (a web search) is left out. An answer that has nothing else is not sent.
+//
+// What happens to a message depends on the message alone, so that a conversation that grows keeps its beginning. Content in results of
+// tools is not changed here: encoders write a note for it.
+type Fit struct {
+	Codec  Upstream
+	Drop   bool
+	Marker string // "": DefaultMarker
+}
+
+// ItemMember is the member of Extra of a call, and of the message of a result, that has the client's item unchanged, where a server of
+// the same wire gets it as it came. Models of other wires do not get it.
+const ItemMember = "lathe_item"
+
+// OriginInput is the Origin of a tool whose definition is in a message of the request. A server of the same wire gets it there.
+const OriginInput = "input"
+
+// A ContentError is the error for content that a wire has no form for: part Part of message Message. Its text quotes no content.
+type ContentError struct {
+	Message, Part int
+	Type          string // such as "audio/mpeg"
+	Wire          lathe.Wire
+}
+
+// Error returns the place in the request and the reason.
+func (e *ContentError) Error() string { return e.Path() + ": " + e.Reason() }
+
+// Path returns the place in the request, such as "messages[2].parts[0]".
+func (e *ContentError) Path() string { return partPath(e.Message, e.Part) }
+
+// Reason returns why the content is refused, and the next step.
+func (e *ContentError) Reason() string {
+	return "The API of the model (" + string(e.Wire) + ") has no form for content of type " + e.Type +
+		". Leave it out, or use another model. With unsupported_content: drop in the entry of the model it is left out here."
+}
+
+func partPath(message, part int) string {
+	return Element(Element("messages", message)+".parts", part)
+}
+
+// Check returns an error for the first part of the messages after the last answer that Message would not send.
+func (f *Fit) Check(msgs []lathe.Message) *ContentError {
+	if f.Drop {
+		return nil
+	}
+	for i := newest(msgs); i < len(msgs); i++ {
+		m := &msgs[i]
+		if m.Role == lathe.RoleTool {
+			continue
+		}
+		for j, p := range m.Parts {
+			if !f.Codec.Takes(m, p) && !isTextBlob(p) && !changesTools(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
+				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
+			}
+		}
+	}
+	return nil
+}
+
+// newest returns the index of the first message after the last answer: a message of the assistant with a part that is not opaque.
+func newest(msgs []lathe.Message) int {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isSaid) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func isSaid(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
+
+// Message returns message m, of index at, as it is sent, and the paths of what is left out or replaced, appended to dropped. m is not
+// changed. A message without a role is not sent.
+func (f *Fit) Message(m lathe.Message, at int, dropped []string) (lathe.Message, []string) {
+	if m.Wire == lathe.WireResponses && !f.own(&m) {
+		m = withoutItems(m)
+	}
+	if m.Role == lathe.RoleTool || !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return !f.Codec.Takes(&m, p) }) && !f.unsaid(&m) {
+		return m, dropped
+	}
+	parts := slices.Clone(m.Parts)
+	first, content, hasContent := "", -1, false
+	for j, p := range parts {
+		switch {
+		case f.Codec.Takes(&m, p):
+			hasContent = hasContent || f.says(&m, p)
+			continue
+		case isTextBlob(p):
+			parts[j], hasContent = documentText(p), true
+			continue
+		}
+		if changesTools(p) {
+			parts[j] = lathe.Text{}
+			continue
+		}
+		if len(dropped) < MaxDropped {
+			dropped = append(dropped, partPath(at, j))
+		}
+		said := m.Role != lathe.RoleAssistant || holdsContent(&m, p)
+		if parts[j] = lathe.Part(lathe.Text{}); said && !f.Drop {
+			parts[j], hasContent = lathe.Text{Text: f.marker(p)}, true
+		} else if said && content < 0 {
+			first, content = f.marker(p), j
+		}
+	}
+	if !hasContent && content >= 0 {
+		parts[content], hasContent = lathe.Text{Text: first}, true
+	}
+	if !hasContent {
+		for j, p := range m.Parts {
+			if _, thought := p.(lathe.Reasoning); thought && len(dropped) < MaxDropped {
+				dropped = append(dropped, partPath(at, j))
+			}
+		}
+		return lathe.Message{}, dropped
+	}
+	m.Parts = parts
+	return m, dropped
+}
+
+// Dropped returns the paths that Message returns for the messages.
+func (f *Fit) Dropped(msgs []lathe.Message) (dropped []string) {
+	for i := range msgs {
+		_, dropped = f.Message(msgs[i], i, dropped)
+	}
+	return dropped
+}
+
+func (f *Fit) marker(p lathe.Part) string {
+	marker := f.Marker
+	if marker == "" {
+		marker = DefaultMarker
+	}
+	return strings.ReplaceAll(marker, "{type}", typeOf(p))
+}
+
+// unsaid reports whether an answer that was read from another wire has nothing that is sent: reasoning alone.
+func (f *Fit) unsaid(m *lathe.Message) bool {
+	return m.Role == lathe.RoleAssistant && !f.own(m) && len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return f.says(m, p) })
+}
+
+func (f *Fit) own(m *lathe.Message) bool {
+	return cmp.Or(m.Wire, lathe.WireOpenAIChat) == f.Codec.Wire()
+}
+
+// says reports whether a part that the wire has a form for is sent: empty texts and reasoning of other wires are not.
+func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
+	switch p := p.(type) {
+	case lathe.Text:
+		return p.Text != ""
+	case lathe.Reasoning:
+		return f.own(m)
+	case lathe.Blob, lathe.Refusal, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
+	}
+	return true
+}
+
+// holdsContent reports whether a part of an answer says something to the model: all do, except the records of what a vendor's server did.
+func holdsContent(m *lathe.Message, p lathe.Part) bool {
+	o, ok := p.(lathe.Opaque)
+	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawType(o.JSON))
+}
+
+// hostedItems are the items of Responses that record what a vendor's server did, and references. The answer after them has what came of it.
+var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
+	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output",
+	"configuration_update")
+
+// changesTools reports whether a part only says which tools there are: codecs read it as that.
+func changesTools(p lathe.Part) bool {
+	o, ok := p.(lathe.Opaque)
+	if !ok {
+		return false
+	}
+	switch rawType(o.JSON) {
+	case "additional_tools":
+		return true
+	case "tool_addition", "tool_removal":
+		tool, _ := rawjson.Get(o.JSON, "tool")
+		typ := rawType(tool)
+		return typ == "tool_definition" || typ == "tool_reference"
+	}
+	return false
+}
+
+// withoutItems returns m without the members that only a server of its wire gets.
+func withoutItems(m lathe.Message) lathe.Message {
+	isItem := func(x lathe.Member) bool { return x.Name == ItemMember }
+	if slices.ContainsFunc(m.Extra, isItem) {
+		m.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
+	}
+	copied := false
+	for j, p := range m.Parts {
+		c, ok := p.(lathe.ToolCall)
+		if !ok || !slices.ContainsFunc(c.Extra, isItem) {
+			continue
+		}
+		if !copied {
+			m.Parts, copied = slices.Clone(m.Parts), true
+		}
+		c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
+		m.Parts[j] = c
+	}
+	return m
+}
+
+func rawType(raw []byte) string {
+	v, _ := rawjson.Get(raw, "type")
+	return rawjson.Text(v)
+}
+
+// typeOf returns the type of content for errors and markers: letters, digits and signs of media types only.
+func typeOf(p lathe.Part) string {
+	typ, raw := "", []byte(nil)
+	switch p := p.(type) {
+	case lathe.Blob:
+		if typ, raw = p.MediaType, p.Raw; typ == "" && p.URL != "" {
+			typ = "image"
+		}
+		if typ != "" && len(p.Data) == 0 {
+			typ += " by reference"
+		}
+	case lathe.Opaque:
+		raw = p.JSON
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // every wire has a form for them
+	}
+	if typ == "" {
+		typ = rawType(raw)
+	}
+	typ = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/+-._* ", r) {
+			return r
+		}
+		return -1
+	}, typ)
+	if typ == "" {
+		return "file"
+	}
+	return typ[:min(len(typ), 64)]
+}
+
+// TextOf returns the text of a document that is text: by its media type, or by its name if the type says nothing.
+func TextOf(b *lathe.Blob) (string, bool) {
+	if len(b.Data) == 0 || !utf8.Valid(b.Data) {
+		return "", false
+	}
+	media, _, _ := strings.Cut(b.MediaType, ";")
+	switch media {
+	case "application/csv", "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml":
+	case "", "application/octet-stream":
+		if !textNames.Has(strings.ToLower(path.Ext(b.Name))) {
+			return "", false
+		}
+	default:
+		if !strings.HasPrefix(media, "text/") {
+			return "", false
+		}
+	}
+	return string(b.Data), true
+}
+
+// textNames are the endings of names of files of text.
+var textNames = rawjson.NewNames(".txt", ".md", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".log", ".html")
+
+func isTextBlob(p lathe.Part) bool {
+	b, ok := p.(lathe.Blob)
+	if ok {
+		_, ok = TextOf(&b)
+	}
+	return ok
+}
+
+// documentText returns a document of text as a text part, after its name.
+func documentText(p lathe.Part) lathe.Part {
+	b, _ := p.(lathe.Blob)
+	text, _ := TextOf(&b)
+	if b.Name != "" {
+		text = strconv.Quote(b.Name) + ":\n" + text
+	}
+	return lathe.Text{Text: text}
+}
+
+// Fetchable reports whether every server can fetch the content of an address: it is one of the web, or has the data itself.
+func Fetchable(url string) bool {
+	for _, scheme := range [...]string{"https:", "http:", "data:"} {
+		if strings.HasPrefix(url, scheme) {
+			return true
+		}
+	}
+	return false
+}
