@@ -143,6 +143,13 @@ type APIKey struct {
 	Admin bool `key:"admin" default:"false" also:"operator root"`
 	// Whether the key may read `/metrics`, which shows the use and the costs of all keys; an admin key may without it.
 	Metrics bool `key:"metrics" default:"false" also:"scrape prometheus"`
+	// Objects of the account at the model's vendor that requests may name, such as files by `file_id`: `true` for all, or kinds (`file`,
+	// `vector_store`, `container`, `skill`, `cache`, `prompt`, `conversation`, `item`, `connector`, `audio`) and ids. All keys share
+	// the account. Objects that an answer to the key had in the last 48 hours need no entry. See docs/gateway.md.
+	VendorObjects []string `key:"vendor_objects" is:"vendor object" unset:"none" also:"file_ids vendor_files"`
+	// Tools that the model's vendor may execute for requests, such as `web_search` and `code_interpreter`, by name, without their
+	// version. Others are removed from requests and listed in `X-Lathe-Ignored`. Default: `["*"]`, all, with a warning at start.
+	VendorTools []string `key:"vendor_tools" is:"vendor tool" unset:"all" also:"hosted_tools server_tools"` // nil: every tool
 	// Requests in a minute; `0`: no bound.
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.

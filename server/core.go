@@ -24,6 +24,7 @@ type core struct {
 	relays   relays
 	waiters  waiters // watchers of runs
 	sockets  sockets // WebSockets of clients
+	handed   *handedObjects
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients
@@ -55,6 +56,7 @@ func newCore(opts *Options) (*core, error) {
 			co.opts.Approvals.Keep(co.facts)
 		}
 	}
+	co.handed = newHandedObjects(co.opts.Index)
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err
 	}

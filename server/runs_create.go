@@ -162,7 +162,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 		return nil, bad
 	}
 	p := &plan{}
-	bad = h.makePlan(c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
+	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1}, p) // the label of an Idempotency-Key
 	if bad == nil {
 		bad = checkAnswers(req.Messages)
