@@ -78,7 +78,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 		h.beginStepped(w, r, c, n, once)
 		return
 	}
-	began, setup := newFirst(), h.hold(c.setup)
+	began, setup := newFirst(), h.hold(c)
 	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})
 	if err != nil {
 		setup.free()
