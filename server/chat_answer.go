@@ -51,6 +51,8 @@ type chat struct {
 	equal requestSum    // digest of the request; zero until digest is called
 	fresh bool          // the client requests a new run, even if an equal request has one
 
+	objects *objectNote // of the answer; nil: they are not recorded
+
 	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed   bool   // bytes of the model server were written
 	reencodes bool   // after relayed bytes: the rest is encoded by this server
@@ -227,6 +229,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if !a.stored {
 		a.noteReasoning(res)
 	}
+	a.objects.record(a, res)
 	a.keepOnSocket(res)
 	if a.asItCame(res) {
 		return dst
