@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -40,7 +41,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	}
 	v.encodeHeader(r)
 	opts.Takes = v.c.takes(r.Model, opts.Without)
-	relayed := r.Relay != nil && r.Relay.Request != nil && !v.c.refusesRoles(r, opts)
+	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
+	v.form.relayed = relayed
+	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
 		return nil
@@ -53,11 +56,11 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	} else {
 		opts.Shared = &p.shared
 		changed := fit(r, v.c.wire.Wire(), &opts.Takes)
-		v.unique.Forget()
+		v.form.unique.Forget()
 		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
 		v.droppedHead = append(changed, v.droppedHead...)
-		clear(v.changed)
+		clear(v.form.changed)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
 	v.head.forget()
@@ -80,20 +83,19 @@ func (v *conversation) grow(r *lathe.Request) {
 		v.droppedHead = append(changed, v.droppedHead...)
 		v.head.remember(r)
 	}
-	short := v.c.shortIDs.Load()
-	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != v.short || opts.Takes != v.takes ||
-		n < len(r.Messages) && v.fit.Joins(&r.Messages[n]) {
+	f, short := &v.form, v.c.shortIDs.Load()
+	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != f.short || !f.fit.Follows(&opts.Takes) || n < len(r.Messages) && f.fit.Joins(&r.Messages[n]) {
 		v.sent = v.sent[:0]
 	}
-	v.short, v.takes = short, opts.Takes
+	f.short = short
 	if len(v.sent) == 0 {
 		p.msgs, v.dropped = p.msgs[:0], nil
-		v.unique.Forget()
-		v.callIDs.Forget()
-		v.fit = opts.Takes.NewConversation()
+		f.unique.Forget()
+		f.callIDs.Forget()
+		f.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
-	added, changed := v.fit.Apply(r.Messages[n:], n, v.dropped)
+	added, changed := f.fit.Apply(r.Messages[n:], n, v.dropped)
 	v.dropped = changed
 	added = v.adapt(added, n)
 	if len(added) > manyMessages {
@@ -104,7 +106,7 @@ func (v *conversation) grow(r *lathe.Request) {
 		p.msgs = slices.Grow(p.msgs, room)
 	}
 	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
-	clear(v.changed)
+	clear(f.changed)
 	v.sent = append(v.sent, r.Messages[n:]...)
 	if len(p.tail) == 0 {
 		p.tail = c.AppendTail(nil)
@@ -114,16 +116,16 @@ func (v *conversation) grow(r *lathe.Request) {
 // adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for,
 // and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next call.
 func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
-	v.changed = v.changed[:0]
+	v.form.changed = v.form.changed[:0]
 	for i := range messages {
 		var m lathe.Message
 		m, v.dropped = v.c.fit.Message(messages[i], n+i, v.dropped)
-		if m = v.unique.Apply(m); v.short {
-			m = v.callIDs.Apply(m)
+		if m = v.form.unique.Apply(m); v.form.short {
+			m = v.form.callIDs.Apply(m)
 		}
-		v.changed = append(v.changed, m)
+		v.form.changed = append(v.form.changed, m)
 	}
-	return v.changed
+	return v.form.changed
 }
 
 // encodeHeader sets v.header for req.

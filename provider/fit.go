@@ -34,8 +34,8 @@ var roleErrors = []string{"roles must alternate", "only user and assistant roles
 
 // refusedFeature returns the feature that the server refused with an error, "" if none. Servers send the errors of chat templates with
 // status 400 or 500.
-func (c *Chat) refusedFeature(e *wire.APIError) string {
-	if feature := c.wire.Refused(e); feature != "" {
+func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
+	if feature := codec.Refused(e); feature != "" {
 		return feature
 	}
 	message := strings.ToLower(e.Message)
@@ -54,9 +54,8 @@ func fit(r *lathe.Request, w lathe.Wire, takes *destination.Row) []string {
 }
 
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
-// refused such messages before, or the options say so. Such a request is encoded instead, if the internal form can express it.
-func (c *Chat) refusesRoles(r *lathe.Request, opts *wire.EncodeOptions) bool {
-	certain := c.accepts
+// refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
+func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
 	if slices.Contains(opts.Without, featureRoles) {
 		certain = destination.StrictRoles
 	}
