@@ -39,7 +39,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	defer cancel()
 	opts := c.encode
 	opts.Stream, opts.IncludeUsage = false, false
-	opts.Takes = c.takes(own.Model, nil)
+	opts.Takes = takes(c, own.Model, nil)
 	fit(&own, c.wire.Wire(), &opts.Takes)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(counter.AppendCountRequest(nil, &own, &opts)))
 	if err != nil {

@@ -40,7 +40,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		v.sent = v.sent[:0]
 	}
 	v.encodeHeader(r)
-	opts.Takes = v.c.takes(r.Model, opts.Without)
+	opts.Takes = takes(v.c, r.Model, opts.Without)
 	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	v.form.relayed = relayed
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens

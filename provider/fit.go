@@ -10,7 +10,7 @@ import (
 )
 
 // takes returns what the server takes in requests for a model. refused are the features that it has refused.
-func (c *Chat) takes(model string, refused []string) destination.Row {
+func takes(c *Chat, model string, refused []string) destination.Row {
 	row := c.encode.Takes
 	if model != c.model {
 		row = destination.For(c.wire.Wire(), c.opts.Server, c.base.Host, model).With(&c.accepts)
