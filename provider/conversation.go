@@ -150,6 +150,9 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 				return
 			}
 			turn.delta = a.delta
+			if !yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(v.c.wire.Wire())}, nil) { // its next text is another part
+				return
+			}
 			more, bad := turn.next(v.c, req)
 			if bad == nil {
 				if err := v.encodeRequest(more); err != nil {

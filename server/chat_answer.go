@@ -265,7 +265,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.end(withoutSynthetic(res.History[min(a.base, len(res.History)):]), a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)

@@ -106,8 +106,8 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 // madeUpID derives the id of a call that has none from the run and the number of the call.
 func madeUpID(run string, i int) string { return "toolu_" + hash(run + "/" + strconv.Itoa(i))[:24] }
 
-// appendStop appends stop_reason and stop_sequence. A call with arguments that are not an object counts as cut off, so that no client
-// takes the answer for complete.
+// appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
+// limit cut off, whatever the model's server says, so that no client takes it for complete.
 func (w *writer) appendStop(dst []byte, f *lathe.Finish) []byte {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {

@@ -24,7 +24,7 @@ type writer struct {
 	calls    []*item // all calls, in the order in which they were announced
 	sent     int     // calls begun on the wire
 	stopped  bool    // the stop reason was
-	broken   bool    // a call has arguments that are not an object
+	broken   bool    // a call was cut off, or left out
 	refused  bool    // a refusal was written
 	said     bool    // another text was
 }
@@ -45,6 +45,8 @@ type item struct {
 	id, name string
 	args     []byte // that were sent
 	cut      bool
+	// unreadable is set at the end of a call whose arguments are not an object.
+	unreadable bool
 }
 
 // NewWriter returns a Writer for one answer.
@@ -323,7 +325,9 @@ func (w *writer) endBlock(dst []byte, it *item) []byte {
 		if len(it.args) == 0 && !it.cut {
 			dst = w.delta(dst, it, "{}")
 		}
-		w.broken = w.broken || !rawjson.IsObject(it.args, sendable)
+		object, cut := wire.ReadArguments(it.args)
+		it.unreadable = !object
+		w.broken = w.broken || cut || it.unreadable && w.head.Whole
 	}
 	if w.head.Whole {
 		return w.closeBlock(dst, it)
@@ -347,7 +351,7 @@ func (w *writer) closeBlock(dst []byte, it *item) []byte {
 	case blockThinking:
 		return append(wire.AppendText(append(dst, '"'), "signature", it.signature), '}')
 	case blockCall:
-		if !rawjson.IsObject(it.args, sendable) {
+		if it.unreadable {
 			w.sent--
 			return dst
 		}

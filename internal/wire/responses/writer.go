@@ -305,7 +305,9 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
 		dst = w.args(dst, it, "{}")
 	}
-	it.cut = c.cut || it.kind == itemCall && wire.Truncated(it.text())
+	if it.cut = c.cut; it.kind == itemCall && !it.cut {
+		_, it.cut = wire.ReadArguments([]byte(it.text()))
+	}
 	c.cut, c.closed = it.cut, true
 	return w.closeItems(dst)
 }
