@@ -135,7 +135,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -150,9 +150,6 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 				return
 			}
 			turn.delta = a.delta
-			if !yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(v.c.wire.Wire())}, nil) { // its next text is another part
-				return
-			}
 			more, bad := turn.next(v.c, req)
 			if bad == nil {
 				if err := v.encodeRequest(more); err != nil {

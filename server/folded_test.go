@@ -301,24 +301,32 @@ var clients = []string{"chat", "responses", "messages", "gemini"}
 
 // sameBothWays asks for an answer in both forms, on each wire, with and without tools of the server, and compares them. Answers of
 // the wire relayed are not those of this server where no tool of it can have a part in them.
-func sameBothWays(t *testing.T, relayed lathe.Wire, calls []string, model func() *provider.Chat) {
+func sameBothWays(t *testing.T, relayed lathe.Wire, calls []string, model string, w lathe.Wire, up func() http.RoundTripper) {
 	t.Helper()
 	var tools []*lathe.ToolSpec
 	for _, name := range calls {
 		tools = append(tools, &lathe.ToolSpec{Name: name, Schema: []byte(`{"type":"object"}`)})
 	}
 	history := []lathe.Message{lathe.User("Use calculator to compute 7 + 35.")}
-	for _, own := range []bool{false, true} {
+	for _, own := range []bool{true, false} {
+		if !own && relayed != "" && len(calls) == 0 && !testdata.All() {
+			continue
+		}
+		through := &transport{}
+		m, err := provider.New(w, model, &provider.Options{BaseURL: "http://up.invalid", Transport: through, Retry: provider.Retry{Attempts: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := serve(t, &setting{model: m, opts: func(o *server.Options) {
+			if !own {
+				o.Setup.Tools = nil
+			}
+		}})
+		f.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
+		t.Cleanup(f.client.CloseIdleConnections)
 		forms := [2]map[string]*folded{}
 		for i, stream := range []bool{true, false} {
-			f := serve(t, &setting{model: model(), opts: func(o *server.Options) {
-				if !own {
-					o.Setup.Tools = nil
-				}
-			}})
-			f.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
-			t.Cleanup(f.client.CloseIdleConnections)
-			forms[i] = map[string]*folded{}
+			forms[i], through.RoundTripper = map[string]*folded{}, up()
 			for _, name := range clients {
 				c := wireClients[name]
 				if !own && c.codec.Wire() == relayed {
@@ -343,6 +351,9 @@ func sameBothWays(t *testing.T, relayed lathe.Wire, calls []string, model func()
 	}
 }
 
+// A transport is one that can be replaced between two requests.
+type transport struct{ http.RoundTripper }
+
 // A scripted model server gives one answer to every request.
 type scripted struct{ kind, body string }
 
@@ -350,15 +361,6 @@ func (s scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(strings.NewReader(s.body)), Request: r}, nil
-}
-
-func (s scripted) model(t *testing.T, w lathe.Wire) *provider.Chat {
-	t.Helper()
-	m, err := provider.New(w, "up-model", &provider.Options{Name: "up", BaseURL: "http://up.invalid", Transport: s, Retry: provider.Retry{Attempts: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 // callNames returns the names of the tools that an answer calls.
@@ -430,7 +432,7 @@ func TestWholeAnswerIsTheSumOfItsStream(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sameBothWays(t, w, callNames(t, w, &s), func() *provider.Chat { return s.model(t, w) })
+			sameBothWays(t, w, callNames(t, w, &s), "up-model", w, func() http.RoundTripper { return s })
 		})
 	}
 }
@@ -446,13 +448,7 @@ func TestWholeAnswerIsTheSumOfAFaultyStream(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%s", w, fault.Name), func(t *testing.T) {
 				t.Parallel()
-				sameBothWays(t, w, nil, func() *provider.Chat {
-					m, err := provider.New(w, "sim/fault-"+fault.Name, &provider.Options{BaseURL: "http://sim.invalid", Transport: sim.New(nil).Transport(), Retry: provider.Retry{Attempts: 1}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return m
-				})
+				sameBothWays(t, w, nil, "sim/fault-"+fault.Name, w, func() http.RoundTripper { return sim.New(nil).Transport() })
 			})
 		}
 	}
@@ -494,7 +490,101 @@ func TestWholeAnswerIsTheSumOfUnusualStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := scripted{"application/json", a.body}
-			sameBothWays(t, "", callNames(t, a.wire, &s), func() *provider.Chat { return s.model(t, a.wire) })
+			sameBothWays(t, "", callNames(t, a.wire, &s), "up-model", a.wire, func() http.RoundTripper { return s })
 		})
+	}
+}
+
+// askOwn returns the answer to a client of a wire, with tools of the server.
+func askOwn(t *testing.T, name, client string, stream bool) string {
+	t.Helper()
+	a := ownAnswers[name]
+	m, err := provider.New(a.wire, "up-model", &provider.Options{BaseURL: "http://up.invalid", Transport: scripted{"application/json", a.body}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := serve(t, &setting{model: m})
+	c := wireClients[client]
+	return c.ask(f, stream, []*lathe.ToolSpec{weatherSpec()}, lathe.User("hi")).body
+}
+
+// Texts that the vendor cut within an answer are one text, and tools that its server executed stay in the answer on their wire. The
+// sources of a text are given on each wire that has a form for them.
+func TestAnswerKeepsTextsAndSources(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer, client string
+		want           []string
+		never          string
+	}{
+		{"cut text", "chat", []string{`"content":"Ice melts at 0 °C, as is known."`}, `\n`},
+		{"cut text", "responses", []string{`"text":"Ice melts at 0 °C, as is known."`}, `\n`},
+		{"cut text", "gemini", []string{`"text":"Ice melts at 0 °C, as is known."`}, `\n`},
+		{"cut text", "messages", []string{`{"type":"text","text":"Ice melts at "},{"type":"text","text":"0 °C","citations":[{"type":"char_location",`}, `\n`},
+		{"search", "messages", []string{`"type":"server_tool_use","id":"srvtoolu_9"`, `"encrypted_content":"EE"`, `"citations":[{"type":"web_search_result_location"`, `"encrypted_index":"II"`}, `answer.`},
+		{"search", "responses", []string{`"text":"Let me look.\nAt 0 °C.","annotations":[{"type":"url_citation","start_index":13,"end_index":21,"url":"https://ice.example","title":"Ice"}]`, `"answer.web_search_tool_result"`}, `server_tool_use"}`},
+		{"search", "chat", []string{`"content":"Let me look.\nAt 0 °C."`, `"annotations":[{"type":"url_citation","url_citation":{"start_index":13,"end_index":21,"url":"https://ice.example","title":"Ice"}}]`}, "EE"},
+		{"search of Responses", "responses", []string{`{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"ice"}}`, `"annotations":[{"type":"url_citation","url":"https://ice.example","title":"Ice","start_index":3,"end_index":7}]`}, `answer.`},
+		{"search of Responses", "messages", []string{`"citations":[{"type":"web_search_result_location","cited_text":"0 °C","url":"https://ice.example","title":"Ice","encrypted_index":""}]`, `"answer.web_search_call"`}, "ws_1"},
+		{"sources of chat completions", "chat", []string{`"annotations":[{"type":"url_citation","url_citation":{"url":"https://ice.example","title":"Ice","start_index":3,"end_index":7}}]`}, `answer.`},
+		{"code of Gemini", "gemini", []string{`{"executableCode":{"language":"PYTHON","code":"1+1"}}`, `"inlineData"`}, `answer.`},
+		{"text around a call", "chat", []string{`"content":"First.\nSecond."`}, `First.Second`},
+	} {
+		body := askOwn(t, c.answer, c.client, false)
+		for _, want := range c.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s, %s: no %s in\n%s", c.answer, c.client, want, body)
+			}
+		}
+		if strings.Contains(body, c.never) {
+			t.Errorf("%s, %s: %s in\n%s", c.answer, c.client, c.never, body)
+		}
+	}
+}
+
+// A piece of a call without id, name and arguments is no call, also in the first place.
+func TestEmptyPieceIsNoCall(t *testing.T) {
+	t.Parallel()
+	call := `{"index":%d,"id":"a","type":"function","function":{"name":"weather","arguments":"{}"}}`
+	empty := `{"index":%d,"id":"","type":"function","function":{"name":"","arguments":""}}`
+	for _, pieces := range [][]string{{fmt.Sprintf(call, 0), fmt.Sprintf(empty, 1)}, {fmt.Sprintf(empty, 0), fmt.Sprintf(call, 1)}} {
+		stream := chunk(roleChunk, "null")
+		for _, p := range pieces {
+			stream += chunk(`{"tool_calls":[`+p+`]}`, "null")
+		}
+		stream += chunk(`{}`, `"tool_calls"`) + "data: [DONE]\n\n"
+		for name, c := range wireClients {
+			for _, whole := range []bool{false, true} {
+				f := serve(t, upstreamSays("text/event-stream", stream))
+				a := c.ask(f, !whole, []*lathe.ToolSpec{weatherSpec()}, lathe.User("hi"))
+				if calls := a.message.Calls(); len(calls) != 1 || calls[0].Name != "weather" || calls[0].Arguments != "{}" || strings.Contains(a.body, "unknown") {
+					t.Errorf("%s, whole %v: %s", name, whole, a.body)
+				}
+			}
+		}
+	}
+}
+
+// Some servers end a stream with a response without output. A client that reads the last event has the items of the stream.
+func TestRelayedResponseHasItsOutput(t *testing.T) {
+	t.Parallel()
+	item := `{"id":"msg_7","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Ice.","annotations":[],"logprobs":[]}]}`
+	head := `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_7","object":"response","created_at":7,"status":"in_progress","model":"g","output":[]}}` + "\n\n" +
+		`data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_7","type":"message","role":"assistant","status":"in_progress","content":[]}}` + "\n\n" +
+		`data: {"type":"response.content_part.added","sequence_number":2,"item_id":"msg_7","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]}}` + "\n\n" +
+		`data: {"type":"response.output_text.delta","sequence_number":3,"item_id":"msg_7","output_index":0,"content_index":0,"delta":"Ice.","logprobs":[]}` + "\n\n" +
+		`data: {"type":"response.output_item.done","sequence_number":4,"output_index":0,"item":` + item + "}\n\n"
+	const last = `data: {"type": "response.completed","sequence_number":5,"response":{"id":"resp_7","object":"response","created_at":7, "status":"completed","model":"g",%s"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3},"x":1}}` + "\n\n"
+	for _, output := range []string{`"output":[ ],`, `"output":null,`} {
+		f, _ := relaying(t, lathe.WireResponses, head+fmt.Sprintf(last, output))
+		a := wireClients["responses"].send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"input":"hi"}`)
+		if want := head + fmt.Sprintf(last, `"output":[`+item+`],`); a.body != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", output, a.body, want)
+		}
+	}
+	f, _ := relaying(t, lathe.WireResponses, head+fmt.Sprintf(last, `"output":[`+item+`],`))
+	a := wireClients["responses"].send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"input":"hi"}`)
+	if a.body != head+fmt.Sprintf(last, `"output":[`+item+`],`) {
+		t.Errorf("a complete response was changed:\n%s", a.body)
 	}
 }

@@ -107,15 +107,22 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.add(dst, blockThinking, d.Text)
 	case lathe.DeltaReasoningData:
 		return w.addData(dst, d.Name, d.Text)
+	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return w.callDelta(dst, &d)
+	}
+	return dst
+}
+
+// callDelta appends the events for a piece of a call.
+func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+	it := w.call(d.Index)
+	switch d.Kind {
 	case lathe.DeltaCallStart:
-		it := w.call(d.Index)
 		if it.ended || it.began && it.id != d.ID { // of an earlier turn
 			it = w.newCall(d.Index)
 		}
 		it.id, it.name = d.ID, d.Name
-		return w.advance(dst)
 	case lathe.DeltaCallArgs:
-		it := w.call(d.Index)
 		if it.began && !it.ended && len(it.text) == 0 && w.queue[0] == it {
 			if d.Text == "" {
 				return dst
@@ -123,16 +130,13 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			return w.delta(dst, it, d.Text)
 		}
 		it.text = append(it.text, d.Text...)
-		return w.advance(dst)
-	case lathe.DeltaCallEnd:
-		it := w.call(d.Index)
+	default:
 		it.ended, it.cut = true, d.Incomplete
 		if it.id == "" {
 			it.id = d.ID
 		}
-		return w.advance(dst)
 	}
-	return dst
+	return w.advance(dst)
 }
 
 // add appends text to the last item if it is of the kind, else to a new one.

@@ -286,17 +286,6 @@ func (a *Assembler) followsText(it *item, p *part) bool {
 	return n > 0 && a.items[i-1].parts[n-1].kind == partText
 }
 
-// endPart reads the end of a part of a message, which has its annotations.
-func (a *Assembler) endPart(dst []lathe.Delta, e *ev) []lathe.Delta {
-	if it := a.find(e); it != nil && it.kind == itemMessage && !it.done {
-		index := number(e.content, 0)
-		if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-			return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
-		}
-	}
-	return dst
-}
-
 // cite adds the annotations of a text that has ended.
 func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
 	if p.kind != partText || p.extra != nil || v == nil || emptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {

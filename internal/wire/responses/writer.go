@@ -213,13 +213,22 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		}
 		w.queue = append(w.queue, op{delta: d})
 		return w.advance(dst)
+	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return w.callDelta(dst, &d)
+	default: // is not shown
+		return dst
+	}
+}
+
+// callDelta appends the events for a piece of a call.
+func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+	c := w.call(d.Index)
+	switch d.Kind {
 	case lathe.DeltaCallStart:
-		c := w.call(d.Index)
 		if c.item == nil {
 			c.id, c.name = d.ID, d.Name
 		}
 	case lathe.DeltaCallArgs:
-		c := w.call(d.Index)
 		if c.ended {
 			break
 		}
@@ -227,14 +236,11 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			return w.args(dst, c.item, d.Text)
 		}
 		c.args = append(c.args, valid(d.Text)...)
-	case lathe.DeltaCallEnd:
-		c := w.call(d.Index)
+	default:
 		if c.item == nil && c.id == "" {
 			c.id = d.ID
 		}
 		c.ended, c.cut = true, c.cut || d.Incomplete
-	default: // is not shown
-		return dst
 	}
 	return w.advance(dst)
 }
