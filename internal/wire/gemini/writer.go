@@ -256,13 +256,9 @@ func (w *Writer) advance(dst []byte) []byte {
 		if w.writable(c) {
 			dst = w.chunk(dst, func(dst []byte) []byte { return w.appendCall(dst, w.next, c) })
 		}
-		w.pop()
+		delete(w.calls, w.next)
+		w.next++
 	}
-}
-
-func (w *Writer) pop() {
-	delete(w.calls, w.next)
-	w.next++
 }
 
 // writable reports whether the call can be written. A call that was cut off is never written, nor one whose arguments are not an

@@ -244,7 +244,7 @@ func (w *writer) beginBlock(dst []byte, it *item) []byte {
 		w.sent++
 	}
 	if w.head.Whole {
-		return w.openBlock(dst, it)
+		return openBlock(dst, it)
 	}
 	dst = append(appendInt(begin(dst, "content_block_start"), "index", int64(w.next)), `,"content_block":`...)
 	w.next++
@@ -262,7 +262,7 @@ func (w *writer) beginBlock(dst []byte, it *item) []byte {
 }
 
 // openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
-func (w *writer) openBlock(dst []byte, it *item) []byte {
+func openBlock(dst []byte, it *item) []byte {
 	switch it.kind {
 	case blockThinking:
 		dst = append(appendComma(dst), `{"type":"thinking","thinking":"`...)
@@ -278,12 +278,10 @@ func (w *writer) openBlock(dst []byte, it *item) []byte {
 // appendCall appends a call up to its input.
 func (w *writer) appendCall(dst []byte, it *item) []byte {
 	dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
-	return wire.AppendKey(wire.AppendText(dst, "name", w.clientName(it.name)), "input")
+	return wire.AppendKey(wire.AppendText(dst, "name", clientName(w.head.Request, it.name)), "input")
 }
 
 // clientName returns the client's name of a tool.
-func (w *writer) clientName(name string) string { return clientName(w.head.Request, name) }
-
 func clientName(r *wire.ClientRequest, name string) string {
 	if r != nil {
 		if n, ok := r.Names[name]; ok {
