@@ -137,7 +137,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
