@@ -29,7 +29,7 @@ func (a *chat) steps(messages, history []lathe.Message) (out []step) {
 	var asked map[string]lathe.ToolCall
 	for i := range messages {
 		m := &messages[i]
-		if r, ok := resultOf(m); ok && a.shows && !a.calls.names[r.Name] {
+		if r, ok := resultOf(m); ok && a.shows && r.Code != lathe.CodeUnknownTool && a.isServerCall(r.Name) {
 			if asked == nil {
 				asked = callsOf(history)
 			}
@@ -74,6 +74,9 @@ func (a *chat) appendTurn(out []step, m *lathe.Message) []step {
 	}
 	return out
 }
+
+// isServerCall reports whether a call is shown as one of this server: it is none of the client's tools, and not of a name that no tool has.
+func (a *chat) isServerCall(tool string) bool { return tool != unknownTool && !a.calls.names[tool] }
 
 // resultOf returns the result in a message of a tool.
 func resultOf(m *lathe.Message) (lathe.ToolResult, bool) {
@@ -159,7 +162,7 @@ func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
 
 // called records the result of a call and appends the calls that can be written now.
 func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
-	if !a.shows || d.Client || a.calls.names[d.Tool] {
+	if !a.shows || d.Client || !a.isServerCall(d.Tool) {
 		return dst
 	}
 	if !slices.Contains(a.feed.order, d.ToolCallID) { // it was planned before the first event of this stream
