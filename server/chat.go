@@ -236,8 +236,8 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 		return p
 	}
-	if p = checkAnswers(req.Messages); p != nil {
-		return a.protocol.reword(p)
+	if bad := checkAnswers(req.Messages); bad != nil {
+		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, req.Messages))
 	}
 	j, p := h.restore(ctx, a, relayed)
 	if p != nil {
