@@ -61,6 +61,12 @@ type ToolSpec struct {
 	// for (strict, cache_control, defer_loading), as they came. They are sent to models of the same wire. The member
 	// `function`, if there is one, is an object of the further members of the wire's function object.
 	Extra []Member `json:",omitempty"`
+	// Aliases are names under which the client knows its tool, if they differ from Name. A call by one of them, or by a spelling of it
+	// that fits no other tool of the client, is a call of the tool. They are not sent.
+	Aliases []string `json:",omitempty"`
+	// Barred is set for a client's tool that its tool choice leaves out: its definition is sent, since prompt caches depend on the
+	// definitions, and a call to it is answered `unknown_tool`.
+	Barred bool `json:",omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
 }

@@ -210,6 +210,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
 		return a.protocol.reword(p)
 	}
+	setAliases(req)
 	m, in, relayed := a.plan.model, &a.in, a.plan.relayed
 	a.restrictTools()
 	a.acceptBetas(m, a.requested)
@@ -236,8 +237,8 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 		return p
 	}
-	if p = checkAnswers(req.Messages); p != nil {
-		return a.protocol.reword(p)
+	if bad := checkAnswers(req.Messages); bad != nil {
+		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, req.Messages))
 	}
 	j, p := h.restore(ctx, a, relayed)
 	if p != nil {
@@ -314,6 +315,19 @@ func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spli
 		return nil, p
 	}
 	return j, gone(ctx)
+}
+
+// setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.
+func setAliases(req *wire.ClientRequest) {
+	for _, t := range req.Tools {
+		own, renamed := req.Names[t.Name]
+		if !renamed || own.Name == t.Name {
+			continue
+		}
+		if t.Aliases = []string{own.Name}; own.Namespace != "" {
+			t.Aliases = append(t.Aliases, own.Namespace+own.Name)
+		}
+	}
 }
 
 // sendable reports whether model servers take the calls of the conversation as they are. Calls of forms that the server does

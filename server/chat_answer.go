@@ -120,7 +120,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 		return dst
 	case *event.ToolCallPlanned:
 		a.calls.planned++
-		if a.shows && !a.calls.names[d.Tool] {
+		if a.shows && a.isServerCall(d.Tool) {
 			a.feed.order = append(a.feed.order, d.ToolCallID)
 		}
 		return dst

@@ -141,11 +141,11 @@ func (h *chatHandler) restoreWhole(ctx context.Context, a *chat) *problem {
 	if p == nil && waits != nil {
 		p = conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
-	if p == nil {
-		p = checkAnswers(a.req.Messages)
-	}
 	if p != nil {
 		return a.protocol.reword(p)
+	}
+	if bad := checkAnswers(a.req.Messages); bad != nil {
+		return bad.problem(lathe.WireResponses, placesOf(lathe.WireResponses, a.req.Body, a.req.Messages))
 	}
 	j, p := h.restore(ctx, a, false)
 	if p != nil {

@@ -312,3 +312,36 @@ func TestToolsWithinTheConversationReachTheModel(t *testing.T) {
 		t.Errorf("with a removed tool the model's server got %s", sent)
 	}
 }
+
+// A scriptedServer is a model's server of chat completions that answers the n-th request with the n-th answer, and keeps the requests.
+type scriptedServer struct {
+	answers []string
+	sent    []string
+}
+
+func (m *scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	m.sent = append(m.sent, string(b))
+	answer := m.answers[min(len(m.sent), len(m.answers))-1]
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+// serve serves a model whose server is m, without tools of the server.
+func (m *scriptedServer) serve(t *testing.T) *fixture {
+	t.Helper()
+	model, err := provider.OpenAI("up-model", &provider.Options{Name: "up", BaseURL: "http://up.invalid", Transport: m, Entry: "entry"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools = nil }})
+}
+
+// callStream is a stream of chat completions with one call.
+func callStream(name, arguments string) string {
+	raw, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "choices": []any{map[string]any{"index": 0, "finish_reason": "tool_calls",
+		"delta": map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"index": 0, "id": "c1", "type": "function", "function": map[string]string{"name": name, "arguments": arguments}}}}}}})
+	return "data: " + string(raw) + "\n\ndata: [DONE]\n\n"
+}

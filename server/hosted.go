@@ -164,5 +164,5 @@ func (a *chat) restrictTools() {
 	if allow == nil {
 		allow = a.caller.toolNames()
 	}
-	a.in.Allow = slices.DeleteFunc(slices.Clone(allow), func(name string) bool { return !slices.Contains(a.req.Allowed, name) })
+	a.in.Allow = slices.DeleteFunc(append([]string{}, allow...), func(name string) bool { return !slices.Contains(a.req.Allowed, name) })
 }

@@ -34,6 +34,7 @@ const pageWire = lathe.Wire("page")
 type placed struct {
 	at  string
 	raw []byte
+	id  string // of a call, or of the call that a result answers
 }
 
 // places finds the places in a client's request of parts of the conversation of a run.
@@ -109,9 +110,14 @@ func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
 // run has as the client sent them.
 func (p *places) match(class partClass) {
 	client, run := p.client[class], p.run[class]
+	if class == toolCall || class == toolResult {
+		p.matchIDs(client, run)
+	}
 	if len(client) == len(run) {
 		for n, at := range run {
-			p.found[at] = client[n].at
+			if p.found[at] == "" {
+				p.found[at] = client[n].at
+			}
 		}
 		return
 	}
@@ -122,6 +128,29 @@ func (p *places) match(class partClass) {
 				p.found[at], client = client[n].at, client[n+1:]
 				break
 			}
+		}
+	}
+}
+
+// matchIDs finds the places of calls or results by their ids: results may have another order than in the request.
+func (p *places) matchIDs(client []placed, run [][2]int) {
+	byID := map[string][]string{}
+	for _, c := range client {
+		if c.id != "" {
+			byID[c.id] = append(byID[c.id], c.at)
+		}
+	}
+	for _, at := range run {
+		id := ""
+		switch part := p.parts[at[0]].Parts[at[1]].(type) {
+		case lathe.ToolCall:
+			id = part.ID
+		case lathe.ToolResult:
+			id = part.CallID
+		default: // is of another class
+		}
+		if same := byID[id]; len(same) > 0 {
+			p.found[at], byID[id] = same[0], same[1:]
 		}
 	}
 }
@@ -211,7 +240,19 @@ func (p *places) walkPart(el []byte, at string, base partClass) {
 }
 
 func (p *places) add(class partClass, at string, raw []byte) {
-	p.client[class] = append(p.client[class], placed{at, raw})
+	id := ""
+	for _, inner := range [...]string{"", "functionCall", "function_call", "functionResponse", "function_response"} {
+		obj := raw
+		if inner != "" {
+			obj = get(raw, inner)
+		}
+		for _, name := range [...]string{"tool_call_id", "tool_use_id", "call_id", "id"} {
+			if class >= toolCall && id == "" {
+				id = rawText(obj, name)
+			}
+		}
+	}
+	p.client[class] = append(p.client[class], placed{at, raw, id})
 }
 
 // of returns the place in the client's request for a path in the messages of the run, such as "messages[2].parts[0].cache_control". A

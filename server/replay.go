@@ -66,7 +66,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream has it as commentary
 			dst = a.live(dst, turn, result.Content)
 		}
-		if a.shows && !a.calls.names[result.Name] {
+		if a.shows && result.Code != lathe.CodeUnknownTool && a.isServerCall(result.Name) {
 			if asked == nil {
 				asked = callsOf(r.history)
 			}

@@ -165,8 +165,8 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1, // the label of an Idempotency-Key
 		place: placesOf(lathe.WireOpenAIChat, body, req.Messages)}, p)
-	if bad == nil {
-		bad = checkAnswers(req.Messages)
+	if unpaired := checkAnswers(req.Messages); bad == nil && unpaired != nil {
+		bad = unpaired.problem(lathe.WireOpenAIChat, placesOf(lathe.WireOpenAIChat, body, req.Messages))
 	}
 	p.in.Park = true
 	return p, bad

@@ -194,8 +194,8 @@ func (req *runRequest) checkRecorded() string {
 			return fmt.Sprintf("messages[%d] has tool calls and is not of the assistant", i)
 		}
 	}
-	if p := checkAnswers(req.messages); p != nil {
-		return "the calls and results of " + p.Param + " do not match"
+	if bad := checkAnswers(req.messages); bad != nil {
+		return fmt.Sprintf("the calls and results of messages[%d] do not match", bad.message)
 	}
 	names := map[string]bool{}
 	for i, t := range req.tools {

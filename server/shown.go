@@ -11,6 +11,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
+// isServerCall reports whether a call is shown as one of this server: it is none of the client's tools, and not of a name that no tool has.
+func (a *chat) isServerCall(tool string) bool { return tool != unknownTool && !a.calls.names[tool] }
+
 // resultOf returns the result in a message of a tool.
 func resultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	if m.Role != lathe.RoleTool || len(m.Parts) != 1 {
@@ -93,7 +96,7 @@ func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
 
 // called records the result of a call and appends the calls that can be written now.
 func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
-	if !a.shows || d.Client || a.calls.names[d.Tool] {
+	if !a.shows || d.Client || !a.isServerCall(d.Tool) {
 		return dst
 	}
 	if !slices.Contains(a.feed.order, d.ToolCallID) { // it was planned before the first event of this stream

@@ -6,9 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -309,40 +307,6 @@ func appendCalls(dst []lathe.ToolCall, m *lathe.Message) []lathe.ToolCall {
 		}
 	}
 	return dst
-}
-
-// checkAnswers refuses a conversation in which calls are not answered, each once and right after them,
-// or in which something is answered that is no call.
-func checkAnswers(messages []lathe.Message) *problem {
-	at := func(i int) string { return fmt.Sprintf("messages[%d]", i) }
-	var calls []lathe.ToolCall
-	for i := 0; i < len(messages); i++ {
-		if messages[i].Role == lathe.RoleTool {
-			return &problem{Status: http.StatusBadRequest, Code: "unexpected_tool_result", Param: at(i),
-				Message: "A tool message must follow the message whose tool_calls it answers, and answer a call that has no answer yet."}
-		}
-		calls = appendCalls(calls[:0], &messages[i])
-		if len(calls) == 0 {
-			continue
-		}
-		ids := make(map[string]bool, len(calls))
-		for _, call := range calls {
-			if call.ID == "" || ids[call.ID] {
-				return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: at(i), Message: "Each tool call needs an id of its own."}
-			}
-			ids[call.ID] = true
-		}
-		first := i
-		for range calls {
-			if i+1 == len(messages) || !ids[answered(&messages[i+1])] {
-				return &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: at(first),
-					Message: "A message with tool_calls must be followed by one tool message for each of them."}
-			}
-			i++
-			delete(ids, answered(&messages[i]))
-		}
-	}
-	return nil
 }
 
 // A conversation is a hash of what was said so far, as a client would say it again. System text does

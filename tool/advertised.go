@@ -51,8 +51,12 @@ const maxNames = 50
 func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
 	s := &advertised{specs: specs, sorted: sorted, size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
 	s.names = append(s.names, '[')
-	for i, spec := range s.specs[:min(len(s.specs), maxNames)] {
-		if i > 0 {
+	listed := 0
+	for _, spec := range s.specs {
+		if spec.Barred || listed == maxNames {
+			continue
+		}
+		if listed++; listed > 1 {
 			s.names = append(s.names, ',')
 		}
 		s.names = appendString(s.names, spec.Name)

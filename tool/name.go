@@ -30,7 +30,7 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 			}
 			return e, false, e.spec.Name
 		}
-		if spec := v.client[name]; spec != nil {
+		if spec := v.client[name]; spec != nil && !spec.Barred {
 			return nil, true, spec.Name
 		}
 		if strings.IndexByte(name, '.') < 0 {
@@ -39,6 +39,46 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 		name = strings.ReplaceAll(name, ".", "_")
 	}
 	return nil, v.handOver, unknownTool
+}
+
+// canonical returns the name of the client's tool that the model calls by an alias; name itself if it is no alias, if a tool has that
+// name, or if several tools fit.
+func (v *view) canonical(name string) string {
+	if v.aliases == nil {
+		return name
+	}
+	if e, client, _ := v.lookup(name); e != nil || client {
+		return name
+	}
+	if own := v.aliases[spelled(name)]; own != "" {
+		return own
+	}
+	return name
+}
+
+// alias records the aliases of a tool of the client. Tools whose aliases are spelled alike are found by none of them.
+func (v *view) alias(spec *lathe.ToolSpec) {
+	for _, alias := range append([]string{spec.Name}, spec.Aliases...) {
+		key := spelled(alias)
+		if own, taken := v.aliases[key]; taken && own != spec.Name {
+			v.aliases[key] = ""
+		} else {
+			v.aliases[key] = spec.Name
+		}
+	}
+}
+
+// spelled returns the letters and digits of a name, in lower case: models write other separators than the client did.
+func spelled(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r > 127:
+			return r
+		}
+		return -1
+	}, name)
 }
 
 // gone reports whether the model was sent the definition of a tool that has left the set since. Only a run that defers its

@@ -18,8 +18,9 @@ type view struct {
 	registry   *registry
 	allow      map[string]bool // nil: all
 	client     map[string]*lathe.ToolSpec
-	handOver   bool        // unknown names are the client's
-	shown      *advertised // nil: not asked for yet
+	aliases    map[string]string // names of the client's tools by how their aliases are spelled, "" for several; nil: no tool has aliases
+	handOver   bool              // unknown names are the client's
+	shown      *advertised       // nil: not asked for yet
 	withheld   []event.WithheldTool
 	space      []*lathe.ToolSpec // empty; the memory that judged uses
 }
@@ -52,6 +53,12 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 				v.client[spec.Name] = spec
 			}
 		}
+		if slices.ContainsFunc(opts.ClientTools, func(spec *lathe.ToolSpec) bool { return spec != nil && len(spec.Aliases) > 0 }) {
+			v.aliases = make(map[string]string, len(v.client))
+			for _, spec := range v.client {
+				v.alias(spec)
+			}
+		}
 	}
 	if opts.Defer && r.set != nil && r.set.search.Mode != SearchOff {
 		if v.client[SearchName] != nil {
@@ -73,8 +80,10 @@ func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 // Runs that offer the same definitions share it.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
-// Offered returns the definition of that exact name among [Work.Specs], or nil.
-func (w *Work) Offered(name string) *lathe.ToolSpec { return w.tools.advertise().find(name) }
+// Offered returns the definition of that exact name, or alias, among [Work.Specs], or nil.
+func (w *Work) Offered(name string) *lathe.ToolSpec {
+	return w.tools.advertise().find(w.tools.canonical(name))
+}
 
 // advertise decides which tools are offered, once for the run.
 func (v *view) advertise() *advertised {

@@ -194,3 +194,20 @@ func (e *encoded) with(tools []*lathe.ToolSpec, added *encoded) *encoded {
 	}
 	return next
 }
+
+// Allowed returns the names of the tools that the model may call, if some are barred; else nil.
+func Allowed(tools []*lathe.ToolSpec) (may []string) {
+	if !slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Barred }) {
+		return nil
+	}
+	may = []string{}
+	for _, t := range tools {
+		if !t.Barred {
+			may = append(may, t.Name)
+		}
+	}
+	return may
+}
+
+// AllowedPath is the path of a set of allowed tools that a wire cannot express. The model may then call others, and the run refuses it.
+const AllowedPath = "tool_choice.tools"

@@ -70,7 +70,7 @@ type ClientRequest struct {
 	Approvals []ApprovalAnswer
 	Answered  bool
 	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
-	// list that is not nil allows none. Of the tools that the client declares, Request has the allowed ones only.
+	// list that is not nil allows none. Of the tools that the client declares, the others are barred: see [lathe.ToolSpec].Barred.
 	Allowed []string
 	// Removed are tools in Request that blocks of the conversation have removed. A server of the same wire knows that from the blocks;
 	// for other models the caller removes them from Request. Only Messages has such blocks.

@@ -43,7 +43,7 @@ func output(result []byte) (*lathe.Output, error) {
 	structured, ok := rawjson.Get(result, "structuredContent")
 	switch {
 	case ok && string(structured) != "null":
-		out.Data = append([]byte(nil), structured...)
+		out.Data = withoutCopies(structured, out.Blobs)
 	case blocks != nil:
 		out.Data = append(append([]byte(`{"content":`), blocks...), '}')
 	case len(texts) == 1 && isJSON(texts[0]):
@@ -52,6 +52,60 @@ func output(result []byte) (*lathe.Output, error) {
 		out.Data = rawjson.AppendQuote(nil, strings.Join(texts, "\n"))
 	}
 	return out, nil
+}
+
+// minCopy is the length from which on a string of structured content is compared with the blobs.
+const minCopy = 64
+
+// withoutCopies returns structured content in which a note stands for each string that is the base64 of a blob: some servers repeat
+// their images there, and the model would read them as text beside the image.
+func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
+	copies := make(map[string]string, len(blobs))
+	for i := range blobs {
+		if b := &blobs[i]; base64.StdEncoding.EncodedLen(len(b.Data)) >= minCopy {
+			copies[base64.StdEncoding.EncodeToString(b.Data)] = "[" + b.MediaType + ", " + strconv.Itoa(len(b.Data)) + " bytes: see the content]"
+		}
+	}
+	if len(copies) == 0 {
+		return append([]byte(nil), structured...)
+	}
+	return appendWithout(nil, structured, copies)
+}
+
+// appendWithout appends a JSON value, with its strings that copies has replaced by the values there. A data URL counts as its data.
+func appendWithout(dst, v []byte, copies map[string]string) []byte {
+	switch v[0] {
+	case '{':
+		dst = append(dst, '{')
+		for key, member := range rawjson.Members(v) {
+			if dst[len(dst)-1] != '{' {
+				dst = append(dst, ',')
+			}
+			dst = appendWithout(append(append(dst, key...), ':'), member, copies)
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for el := range rawjson.Elements(v) {
+			if dst[len(dst)-1] != '[' {
+				dst = append(dst, ',')
+			}
+			dst = appendWithout(dst, el, copies)
+		}
+		return append(dst, ']')
+	case '"':
+		if len(v) < minCopy {
+			break
+		}
+		s := rawjson.Text(v)
+		if _, data, ok := strings.Cut(s, ";base64,"); ok && strings.HasPrefix(s, "data:") {
+			s = data
+		}
+		if note, ok := copies[s]; ok {
+			return rawjson.AppendQuote(dst, note)
+		}
+	}
+	return append(dst, v...)
 }
 
 // isJSON reports whether a text is an object or an array in strict JSON.

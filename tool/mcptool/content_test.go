@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -51,6 +52,23 @@ func TestOutputKinds(t *testing.T) {
 	} {
 		if out, err := output([]byte(in)); err == nil {
 			t.Errorf("%s: got %s", name, out.Data)
+		}
+	}
+}
+
+// Structured content that repeats the base64 of a blob, alone or as a data URL, has a note in its place; other members stay.
+func TestStructuredContentDoesNotRepeatBlobs(t *testing.T) {
+	t.Parallel()
+	data := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n" + strings.Repeat("x", 80)))
+	other := strings.Repeat("QUJD", 40)
+	for in, want := range map[string]string{
+		`{"result":[{"type":"image","data":"` + data + `"}],"n":1.50}`:         `{"result":[{"type":"image","data":"[image/png, 88 bytes: see the content]"}],"n":1.50}`,
+		`{"url":"data:image/png;base64,` + data + `","other":"` + other + `"}`: `{"url":"[image/png, 88 bytes: see the content]","other":"` + other + `"}`,
+		`"` + data + `"`: `"[image/png, 88 bytes: see the content]"`,
+	} {
+		out, err := output([]byte(`{"content":[{"type":"text","text":"here"},{"type":"image","data":"` + data + `","mimeType":"image/png"}],"structuredContent":` + in + `}`))
+		if err != nil || string(out.Data) != want || len(out.Blobs) != 1 {
+			t.Errorf("%v, got %s, want %s", err, out.Data, want)
 		}
 	}
 }

@@ -195,12 +195,15 @@ func (e *encoder) appendToolConfig(dst []byte) []byte {
 	if len(e.req.Tools) == 0 || get(with, "functionCallingConfig") != nil {
 		choice.Mode = ""
 	}
+	if choice.Mode != lathe.ChoiceRequired && choice.Mode != lathe.ChoiceFunction && choice.Mode != lathe.ChoiceNone && wire.Allowed(e.req.Tools) != nil {
+		e.d.add(wire.AllowedPath)
+	}
 	if choice.Mode == "" && with == nil {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "toolConfig"), '{')
 	if choice.Mode != "" {
-		dst = appendChoice(dst, choice)
+		dst = appendChoice(dst, choice, wire.Allowed(e.req.Tools))
 	}
 	for key, v := range rawjson.Members(with) {
 		dst = append(append(appendComma(dst, '{'), key...), ':')
@@ -209,8 +212,9 @@ func (e *encoder) appendToolConfig(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendChoice appends the member functionCallingConfig.
-func appendChoice(dst []byte, c lathe.ToolChoice) []byte {
+// appendChoice appends the member functionCallingConfig. allowed are the functions that the model may call; nil: all. The wire can say so
+// only if a call is required.
+func appendChoice(dst []byte, c lathe.ToolChoice, allowed []string) []byte {
 	mode := "AUTO"
 	switch c.Mode {
 	case lathe.ChoiceNone:
@@ -221,7 +225,14 @@ func appendChoice(dst []byte, c lathe.ToolChoice) []byte {
 	dst = append(wire.AppendKey(dst, "functionCallingConfig"), `{"mode":"`...)
 	dst = append(append(dst, mode...), '"')
 	if c.Mode == lathe.ChoiceFunction {
-		dst = append(rawjson.AppendQuote(append(wire.AppendKey(dst, "allowedFunctionNames"), '['), c.Name), ']')
+		allowed = []string{c.Name}
+	}
+	if mode == "ANY" && len(allowed) > 0 {
+		dst = append(wire.AppendKey(dst, "allowedFunctionNames"), '[')
+		for _, name := range allowed {
+			dst = rawjson.AppendQuote(appendComma(dst, '['), name)
+		}
+		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }

@@ -30,7 +30,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 		config = override
 	}
 	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" && !sameChoice(config, req.ToolChoice) {
-		need["toolConfig"] = merged(config, append(appendChoice([]byte{'{'}, req.ToolChoice), '}'))
+		need["toolConfig"] = merged(config, append(appendChoice([]byte{'{'}, req.ToolChoice, nil), '}'))
 	}
 	for name, v := range need {
 		if bytes.Equal(get(body, name), v) {

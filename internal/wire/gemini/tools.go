@@ -167,7 +167,7 @@ func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
 }
 
 // choose applies the tool choice to the tools. If one function is allowed and a call is required, the tool choice is that
-// function. If several are allowed, choose removes all other functions, since calls to them must not be executed.
+// function. If several are allowed, choose bars all other functions, since calls to them must not be executed.
 func (r *reader) choose() *wire.APIError {
 	if r.forced && len(r.Tools) == 0 {
 		for i := range r.Hosted {
@@ -186,19 +186,15 @@ func (r *reader) choose() *wire.APIError {
 	for _, name := range r.allowed {
 		allowed[r.innerName(name)] = true
 	}
-	var tools []*lathe.ToolSpec
 	for _, t := range r.Tools {
-		if allowed[t.Name] {
-			tools = append(tools, t)
-			delete(allowed, t.Name)
-		}
+		t.Barred = !allowed[t.Name]
+		delete(allowed, t.Name)
 	}
 	for i, name := range r.allowed {
 		if allowed[r.innerName(name)] {
 			return wire.BadRequest(wire.Element(at, i), "There is no function with this name.")
 		}
 	}
-	r.Tools = tools
 	return nil
 }
 

@@ -48,6 +48,9 @@ func (e *encoder) planFormat() {
 // tools appends tools and tool_choice.
 func (e *encoder) tools(dst []byte) []byte {
 	tools := e.req.Tools
+	if mode := e.req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(tools) != nil {
+		e.drop(wire.AllowedPath)
+	}
 	if slices.ContainsFunc(tools, fromBlock) {
 		tools = slices.DeleteFunc(slices.Clone(tools), fromBlock)
 	}

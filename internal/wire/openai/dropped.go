@@ -45,6 +45,9 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []
 		opts = &EncodeOptions{}
 	}
 	s := &req.Sampling
+	if mode := req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(req.Tools) != nil {
+		d.add(wire.AllowedPath)
+	}
 	if s.ReasoningBudget != nil {
 		d.add("sampling.reasoning_budget")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // parseChoice parses the tool choice, which the caller compares with the tools. If it is a set of allowed tools, parseChoice
-// removes the client's other tools from Request and Hosted.
+// bars the client's other tools in Request, and removes them from Hosted.
 func (r *reader) parseChoice(v []byte) *wire.APIError {
 	const at = "tool_choice"
 	switch wire.Kind(v) {
@@ -64,7 +64,7 @@ func (r *reader) setMode(mode, at string) *wire.APIError {
 	case lathe.ChoiceAuto, lathe.ChoiceNone:
 	case lathe.ChoiceRequired:
 		for i := range r.Hosted {
-			r.Hosted[i].Forced = len(r.Tools) == 0
+			r.Hosted[i].Forced = len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0
 		}
 	default:
 		return wire.BadRequest(at, "Must be auto, none, required or an object that names a tool.")
@@ -141,11 +141,9 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 			hosted = append(hosted, h)
 		}
 	}
-	r.Hosted, r.Tools = hosted, nil
+	r.Hosted = hosted
 	for _, t := range r.tools {
-		if names[t.Name] {
-			r.Tools = append(r.Tools, t)
-		}
+		t.Barred = !names[t.Name]
 	}
 	mode := get(v, "mode")
 	if mode == nil {
@@ -154,6 +152,10 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 	m, err := wire.ParseString(mode, at+".mode")
 	if err != nil {
 		return err
+	}
+	if m == lathe.ChoiceRequired && len(r.Allowed) == 1 && len(r.Hosted) == 0 {
+		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.Allowed[0]}
+		return nil
 	}
 	return r.setMode(m, at+".mode")
 }

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -97,7 +98,7 @@ func (r *reader) addTools(v []byte, at string) *wire.APIError {
 	}
 	r.loading = false
 	for _, t := range r.tools[n:] {
-		t.Origin = wire.OriginInput
+		t.Origin, t.Barred = wire.OriginInput, r.Allowed != nil && !slices.Contains(r.Allowed, t.Name)
 	}
 	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], r.tools[n:]...)
 	return nil

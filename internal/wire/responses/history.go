@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,7 +217,9 @@ func (e *encoder) tools(dst []byte) []byte {
 		dst = append(dst, t...)
 	}
 	dst = append(dst, ']')
-	if req.ToolChoice.Mode != "" {
+	if allowed := wire.Allowed(req.Tools); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
+		dst = e.allowed(wire.AppendKey(dst, "tool_choice"), req.ToolChoice.Mode, allowed)
+	} else if req.ToolChoice.Mode != "" {
 		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
 	}
 	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
@@ -234,11 +237,33 @@ func (e *encoder) choice(dst []byte, c lathe.ToolChoice) []byte {
 	if c.Mode != lathe.ChoiceFunction {
 		return rawjson.AppendQuote(dst, c.Mode)
 	}
+	return e.chosen(dst, c.Name)
+}
+
+// chosen appends the object that names a tool in a tool choice.
+func (e *encoder) chosen(dst []byte, name string) []byte {
 	typ := "function"
-	if e.custom[c.Name] {
+	if e.custom[name] {
 		typ = typeCustom
 	}
-	return append(wire.AppendText(wire.AppendText(append(dst, '{'), "type", typ), "name", c.Name), '}')
+	return append(wire.AppendText(wire.AppendText(append(dst, '{'), "type", typ), "name", name), '}')
+}
+
+// allowed appends a tool choice that allows the tools names and those of the vendor.
+func (e *encoder) allowed(dst []byte, mode string, names []string) []byte {
+	dst = wire.AppendText(append(dst, `{"type":"allowed_tools"`...), "mode", cmp.Or(mode, lathe.ChoiceAuto))
+	dst = append(wire.AppendKey(dst, "tools"), '[')
+	for _, name := range names {
+		dst = e.chosen(appendComma(dst), name)
+	}
+	for _, t := range e.req.HostedTools {
+		dst = wire.AppendText(append(appendComma(dst), '{'), "type", text(t, "type"))
+		if label := text(t, "server_label"); label != "" {
+			dst = wire.AppendText(dst, "server_label", label)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, "]}"...)
 }
 
 // definition is a [wire.EncodeDefinition]. Only the tools of clients depend on FeatureCustom, and they are not kept.

@@ -34,7 +34,7 @@ type reader struct {
 	inner      map[wire.ToolName]string // names in Request, by what the client calls the tools
 	taken      map[string]bool          // names in Request of the tools
 	loading    bool                     // the tools are those of an item
-	tools      []*lathe.ToolSpec        // those of the request, also those that the tool choice leaves out
+	tools      []*lathe.ToolSpec        // those of the request
 	references bool                     // the input has items that refer to others
 	turns      []*turn
 	waiting    map[string][]place // calls without a result, by id

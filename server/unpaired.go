@@ -1,0 +1,101 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// An unpaired is a call without a result or a result without a call in a conversation: the part of a message.
+type unpaired struct {
+	code          string // of the problem
+	message, part int
+	id, tool      string
+}
+
+// checkAnswers finds a call that is not answered, once and right after its message, or a result that answers no call.
+func checkAnswers(messages []lathe.Message) *unpaired {
+	var calls []lathe.ToolCall
+	for i := 0; i < len(messages); i++ {
+		if messages[i].Role == lathe.RoleTool {
+			return &unpaired{code: "unexpected_tool_result", message: i, id: answered(&messages[i])}
+		}
+		calls = appendCalls(calls[:0], &messages[i])
+		if len(calls) == 0 {
+			continue
+		}
+		open := make(map[string]bool, len(calls))
+		for _, call := range calls {
+			if call.ID == "" || open[call.ID] {
+				return newUnpaired("invalid_request", messages, i, &call)
+			}
+			open[call.ID] = true
+		}
+		first := i
+		for range calls {
+			if i+1 == len(messages) || !open[answered(&messages[i+1])] {
+				for k := range calls {
+					if open[calls[k].ID] {
+						return newUnpaired("missing_tool_result", messages, first, &calls[k])
+					}
+				}
+			}
+			i++
+			delete(open, answered(&messages[i]))
+		}
+	}
+	return nil
+}
+
+// newUnpaired returns the fault of a call of message i.
+func newUnpaired(code string, messages []lathe.Message, i int, call *lathe.ToolCall) *unpaired {
+	u := &unpaired{code: code, message: i, id: call.ID, tool: call.Name}
+	for j, p := range messages[i].Parts {
+		if c, ok := p.(lathe.ToolCall); ok && c.ID == call.ID {
+			u.part = j
+		}
+	}
+	return u
+}
+
+// pairWords are the words of a wire for a call, its result and the id that both have.
+type pairWords struct{ call, result, id, conversation string }
+
+var (
+	chatPair  = pairWords{"call in tool_calls", "tool message", "tool_call_id", "messages"}
+	wirePairs = map[lathe.Wire]pairWords{
+		lathe.WireResponses: {"function_call", "function_call_output", "call_id", "input"},
+		lathe.WireMessages:  {"tool_use block", "tool_result block", "tool_use_id", "messages"},
+		lathe.WireGemini:    {"functionCall", "functionResponse", "id", "contents"},
+	}
+)
+
+// problem returns the response to a request on the wire w. at returns the place in the request for a place in the messages.
+func (u *unpaired) problem(w lathe.Wire, at func(path string) string) *problem {
+	words, other := wirePairs[w]
+	if !other {
+		words = chatPair
+	}
+	p := &problem{Status: http.StatusBadRequest, Code: u.code, Param: at(fmt.Sprintf("messages[%d].parts[%d]", u.message, u.part))}
+	switch element, _, _ := strings.Cut(p.Param, "]"); {
+	case !other:
+		p.Param = element + "]"
+	case strings.HasPrefix(p.Param, "messages[") && strings.Contains(p.Param, ".parts["): // it is not in this request
+		p.Param = words.conversation
+	}
+	of := ""
+	if u.tool != "" {
+		of = fmt.Sprintf(" of %.64s", u.tool)
+	}
+	switch u.code {
+	case "missing_tool_result":
+		p.Message = fmt.Sprintf("Each %s must be followed by one %s, before anything else. The call%s with the id %.64q, %s, has none.", words.call, words.result, of, u.id, p.Param)
+	case "unexpected_tool_result":
+		p.Message = fmt.Sprintf("Each %s must follow the %s that it answers, once. There is no call without a result for the %s %.64q of %s.", words.result, words.call, words.id, u.id, p.Param)
+	default:
+		p.Message = fmt.Sprintf("Each %s needs an id of its own, which that of %s is not: %.64q.", words.call, p.Param, u.id)
+	}
+	return p
+}
