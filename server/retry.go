@@ -87,11 +87,16 @@ func (h *chatHandler) trackChat(a *chat) {
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
 func (c *caller) offersWrites(s *lathe.Settings, allow []string) bool {
+	return offersTool(c, s, allow, func(t *lathe.ToolSpec) bool { return t.Effect != lathe.ReadOnly })
+}
+
+// offersTool reports whether a run of the caller under these settings may call a tool of this server of the kind.
+func offersTool(c *caller, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
 	if c.setup.Tools == nil || s.ToolUseMode == lathe.ModeDisabled || s.Executor == lathe.ExecutorNoop {
 		return false
 	}
 	return slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return t.Effect != lathe.ReadOnly && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
+		return kind(t) && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 

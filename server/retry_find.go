@@ -37,6 +37,7 @@ type earlierRun struct {
 	over      bool          // the run has ended, or waits for someone
 	res       *event.Result // set if over
 	base      int           // messages of res.History that the request had
+	after     int64         // as of the id of the answer
 	continues string
 	updated   time.Time
 	ran       func(callID string) bool // whether the tool of a call may have run
@@ -245,6 +246,9 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	if e.over {
 		e.res = v.result()
 		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
+		if e.base > v.state.Start {
+			e.after = v.restBefore(e.base)
+		}
 	}
 	return e, nil
 }
