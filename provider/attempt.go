@@ -267,12 +267,12 @@ func (a *attempt) failed(err error, body []byte) error {
 	return a.told(err, body)
 }
 
-// unreadable reports whether the server's error says that it could not parse the call that the model wrote. A client whose
-// answer is relayed gets the error itself, and a request without tools has no call that could be written again.
+// unreadable reports whether the server's error says that it could not parse the call that the model wrote, and the model is to be
+// told. A client that executes all calls itself gets the error, and a request without tools has no call that could be written again.
 func (a *attempt) unreadable(api *wire.APIError) bool {
 	req := &a.v.scratch
 	_, can := a.v.answer.(lenient)
-	return can && a.relay == nil && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
+	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
 
 // endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.

@@ -229,3 +229,45 @@ func TestWaitingRunIsFoundByItsCall(t *testing.T) {
 		}
 	})
 }
+
+// A call that the model server could not parse is the same failure on each wire for a client that executes all calls itself.
+func TestUnreadableCallOfAClientFailsOnEachWire(t *testing.T) {
+	t.Parallel()
+	const unreadable = `data: {"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}` + "\n\n"
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		set := step(unreadable, unreadable)
+		set.opts = func(o *server.Options) {
+			k := key("a")
+			k.Tools = []string{}
+			o.Setup.Keys = []server.Key{k}
+		}
+		f := serve(t, set)
+		a := c.ask(f, stream, []*lathe.ToolSpec{weatherSpec()}, lathe.User("hi"))
+		if a.err == nil || strings.Contains(a.body, "mcp_") || len(f.seen.all()) != 1 {
+			t.Errorf("%d requests, %v: %s", len(f.seen.all()), a.err, a.body)
+		}
+	})
+}
+
+// A call of a tool that this server does not have is not shown as one of its calls.
+func TestUnknownToolIsNoCallOfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, name := range pieceWires {
+		for how, stream := range bothWays {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				n := 0
+				f := serve(t, &setting{model: &fake{turn: func(int, *lathe.Request) lathe.Message {
+					if n++; n > 1 {
+						return says(lathe.Text{Text: "Done."})
+					}
+					return says(calls("x1", "no_such_tool", `{}`), calls("s1", "calculator", `{"expression":"6 * 7"}`))
+				}}})
+				a := wireClients[name].ask(f, stream, nil, lathe.User("hi"))
+				if a.err != nil || a.message.Text() != "Done." || strings.Contains(strings.SplitN(a.body, `"lathe":{`, 2)[0], "no_such_tool") || !strings.Contains(a.body, "calculator") {
+					t.Errorf("%v: %s", a.err, a.body)
+				}
+			})
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ import (
 type handover struct {
 	writer  wire.Writer
 	ids     *callIDs        // of the calls; nil: they have those of the model server
+	turn    int             // of the calls, if the messages of the run are replayed; 0: it is that of the events
 	names   map[string]bool // of the client's tools
 	early   bool            // the first call is begun before the end of its turn
 	ordered bool            // it is not begun early after a call of this server in its turn
@@ -77,7 +79,7 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 		if h.single && d.Index > 0 || h.planned+d.Index >= h.most || h.ordered && h.mixed {
 			return dst
 		}
-		h.begun = &begunCall{id: h.ids.of(turn, d.ToolCallID), theirs: d.ToolCallID}
+		h.begun = &begunCall{id: h.ids.of(cmp.Or(h.turn, turn), d.ToolCallID), theirs: d.ToolCallID}
 		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: h.begun.id, Name: d.Tool})
 	}
 	c, text := h.begun, d.Text

@@ -163,6 +163,7 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 		h.writeWhole(w, r, a, e.res)
 		return
 	}
+	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
 	out := a.job.out
 	if out == nil {
@@ -197,6 +198,12 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	in.Messages = slices.Concat(e.res.History[:e.base], taken)
 	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
 	a.continues = e.id
+	if t := a.job.track; t != nil {
+		t.continued, t.failed = e.continued+1, ""
+		if p := failure(e.res); p != nil {
+			t.failed = p.Code
+		}
+	}
 	a.answerAs(ctx, answerID{run: next}, e)
 	a.before = replayed{messages: taken, history: in.Messages}
 	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once

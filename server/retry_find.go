@@ -39,6 +39,7 @@ type earlierRun struct {
 	base      int           // messages of res.History that the request had
 	after     int64         // as of the id of the answer
 	continues string
+	continued int // runs that it continues, each the one before
 	updated   time.Time
 	ran       func(callID string) bool // whether the tool of a call may have run
 }
@@ -189,14 +190,18 @@ func continuation(runID string) string {
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.
 func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
-	for range maxContinued {
+	for n := range maxContinued {
 		next := continuation(id)
 		has, p := er.hasRun(ctx, a.caller, next)
 		switch {
 		case p != nil:
 			return nil, p
 		case !has:
-			return er.readEarlier(ctx, a, id)
+			e, p := er.readEarlier(ctx, a, id)
+			if e != nil {
+				e.continued = n
+			}
+			return e, p
 		}
 		id = next
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -92,10 +93,21 @@ func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
 	return a.writer.AppendServerCall(dst, call)
 }
 
+// isServerCall reports whether a call to the tool, with a result of the code, is shown as one of this server: not if the tool is the
+// client's, nor if no tool has that name.
+func isServerCall(a *chat, tool string, code lathe.Code) bool {
+	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
+	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
+}
+
 // called records the result of a call and appends the calls that can be written now.
 func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
-	if !a.shows || d.Client || a.calls.names[d.Tool] {
+	if !a.shows || d.Client {
 		return dst
+	}
+	if !isServerCall(a, cmp.Or(a.feed.asked[d.ToolCallID].Name, d.Tool), d.ErrorType) {
+		a.feed.order = slices.DeleteFunc(a.feed.order, func(id string) bool { return id == d.ToolCallID })
+		return a.appendShown(dst, false)
 	}
 	if !slices.Contains(a.feed.order, d.ToolCallID) { // it was planned before the first event of this stream
 		a.feed.order = append(a.feed.order, d.ToolCallID)
