@@ -203,7 +203,7 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			i--
 			continue
 		}
-		k.spliceCalls(j, &starts, want.handed[i], calls, messages[i:], func() turnKey { return keys.key(c.sum(), calls) })
+		k.spliceCalls(j, &starts, want.handed[i], calls, messages[i:], c, &keys)
 		for range len(calls) + 1 {
 			c.add(&messages[i])
 			i++
@@ -215,8 +215,8 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 }
 
 // spliceCalls appends the message with calls that the messages begin with and its answers, or what was kept in their place. named is
-// the turn that the ids of the calls name; without one, key returns that of the calls.
-func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTurn, calls []lathe.ToolCall, messages []lathe.Message, key func() turnKey) {
+// the turn that the ids of the calls name; without one, they are found by keys and the conversation before, c.
+func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTurn, calls []lathe.ToolCall, messages []lathe.Message, c *conversation, keys *callKeys) {
 	answers := messages[1 : 1+len(calls)]
 	atEnd := len(messages) == 1+len(calls)
 	var t *storedTurns
@@ -224,7 +224,7 @@ func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTur
 		starts.begin(named.ref.run, len(j.messages))
 		t = named.turns
 	} else {
-		own := key()
+		own := keys.key(c.sum(), calls)
 		if t = k.find(own); t == nil {
 			t = k.follow(j.last, calls)
 		}
