@@ -94,6 +94,9 @@ type Request struct {
 	// Session is what the model's OpenSession method returned for the run of this request; nil: none. It holds what the
 	// model keeps between the turns of a run. A decorator passes it on. A model ignores the session of another model.
 	Session io.Closer `json:"-"`
+	// ClientCalls says that the caller executes all of Tools. If the server reports that it could not parse a call, the answer then
+	// fails, relayed or not: the model is not told, since its calls are not answered here.
+	ClientCalls bool `json:"-"`
 	// Relay, when set, receives the answer as the server wrote it. A model that does not speak Relay.Wire ignores it.
 	Relay *Relay `json:"-"`
 }

@@ -91,7 +91,7 @@ func wireArguments() (deltas []lathe.Delta, f *lathe.Finish, want int) {
 func wireHead(c *wireCase) (*wire.AnswerHead, error) {
 	body, _ := c.upstream.AppendRequest(nil, &lathe.Request{Model: "gpt-4o-mini-2024-07-18", Messages: []lathe.Message{lathe.User(prompt)}}, &wire.EncodeOptions{Stream: true})
 	req, err := c.served.ParseRequest(body)
-	return &wire.AnswerHead{RunID: "run_01M838M5RH2J5E1S65SDRF6ZD7", Model: "gpt-4o-mini-2024-07-18", Created: 1741570283, Request: req}, err
+	return &wire.AnswerHead{ID: "01M838M5RH2J5E1S65SDRF6ZD7", Model: "gpt-4o-mini-2024-07-18", Created: 1741570283, Request: req}, err
 }
 
 // writeWire appends an answer as this server streams it, and returns the number of bytes.

@@ -96,6 +96,7 @@ func (c *modelCall) startAttempt(withTools bool) {
 		relay.Request = nil // it has tools that are not sent
 		r.req.Relay = &relay
 	}
+	r.req.ClientCalls = len(r.specs) == len(r.in.ClientTools)
 	c.withTools = withTools && c.choiceAllows()
 	c.announceAttempt(0)
 }

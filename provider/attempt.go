@@ -114,7 +114,7 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 			a.endUnreadable()
 			return nil
 		}
-		return c.fromStatus(resp, api)
+		return c.fromStatus(resp, api, v.whole)
 	case a.status >= 300:
 		return c.fromRedirect(resp)
 	case a.status < 200:
@@ -171,6 +171,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 		v.events.Reset(&v.body)
 	}
 	v.answer.Reset()
+	v.relayed.held = v.relayed.held[:0]
 	defer v.events.Release()
 	shows := a.shows(true)
 	if shows {
@@ -199,18 +200,18 @@ func (a *attempt) readStream(ctx context.Context) error {
 		deltas, err := v.answer.Append(v.deltas[:0], ev.Type, ev.Data)
 		v.deltas = deltas
 		if shows && err == nil {
-			a.show(deltas)
+			a.show(ev.Type, deltas)
 		}
 		if !a.hand(deltas) {
 			return nil
 		}
 		if err != nil {
-			return a.failed(err)
+			return a.failed(err, ev.Data)
 		}
 	}
 	fin, err := v.answer.Finish(true)
 	if err != nil {
-		return a.told(err)
+		return a.told(err, nil)
 	}
 	a.showRest(v.events.Rest())
 	a.finish = fin
@@ -252,7 +253,7 @@ func (a *attempt) readWhole() error {
 	deltas, fin, err := v.answer.Complete(v.deltas[:0], v.whole)
 	v.deltas = deltas
 	if err != nil {
-		return a.failed(err)
+		return a.failed(err, v.whole)
 	}
 	if a.shows(false) {
 		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound() || a.relay.Opaque, Deltas: deltas})
@@ -263,22 +264,22 @@ func (a *attempt) readWhole() error {
 	return nil
 }
 
-// failed ends an answer for which the codec returned err.
-func (a *attempt) failed(err error) error {
+// failed ends an answer for which the codec returned err; body is the event or the body that it read.
+func (a *attempt) failed(err error, body []byte) error {
 	var api *wire.APIError
 	if errors.As(err, &api) && a.unreadable(api) {
 		a.endUnreadable()
 		return nil
 	}
-	return a.told(err)
+	return a.told(err, body)
 }
 
-// unreadable reports whether the server's error says that it could not parse the call that the model wrote. A client whose
-// answer is relayed gets the error itself, and a request without tools has no call that could be written again.
+// unreadable reports whether the server's error says that it could not parse the call that the model wrote, and the model is to be
+// told. A client that executes all calls itself gets the error, and a request without tools has no call that could be written again.
 func (a *attempt) unreadable(api *wire.APIError) bool {
 	req := &a.v.scratch
 	_, can := a.v.answer.(lenient)
-	return can && a.relay == nil && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
+	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
 
 // endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.
@@ -294,11 +295,11 @@ func (a *attempt) endUnreadable() {
 
 // told converts an error of the codec into the failure of the attempt: an error that the server reported in its answer, an
 // answer above a limit, or a response that is not an answer of the wire.
-func (a *attempt) told(err error) error {
+func (a *attempt) told(err error, body []byte) error {
 	var api *wire.APIError
 	if errors.As(err, &api) {
 		a.refusal = api
-		e := a.v.c.fromInBand(api)
+		e := a.v.c.fromInBand(api, body)
 		if e.Status == 0 {
 			e.Status = a.status
 		}

@@ -61,7 +61,7 @@ type conversation struct {
 	events  *sse.Reader
 	answer  wire.Assembler
 	deltas  []lathe.Delta
-	raw     lathe.Raw
+	relayed relayed
 	whole   []byte // a response that is not a stream
 }
 
@@ -106,6 +106,7 @@ func (v *conversation) forget() {
 	v.form = form{changed: v.form.changed}
 	v.setHeader(v.c.header())
 	v.headerID = ""
+	v.relayed.held = v.relayed.held[:0]
 	if cap(v.whole) > maxKept {
 		v.whole = nil
 	}

@@ -59,7 +59,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 		c.countsNot.Store(true)
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: errors.ErrUnsupported}
 	case status >= 400:
-		return 0, c.failure(c.fromStatus(resp, c.wire.ParseError(status, body)))
+		return 0, c.failure(c.fromStatus(resp, c.wire.ParseError(status, body), body))
 	}
 	tokens, ok := counter.ReadCount(body)
 	if !ok {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,13 +39,11 @@ func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError
 	return &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Status: status, Message: what, Err: err}
 }
 
-// fromStatus is the failure that a response with an error status tells.
-func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError) *lathe.UpstreamError {
+// fromStatus is the failure that a response with an error status and this body tells.
+func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError, body []byte) *lathe.UpstreamError {
 	e := c.fromAPI(api, resp.StatusCode)
 	e.Status = resp.StatusCode
-	if wait := retryAfter(resp.Header); wait > 0 {
-		e.RetryAfter = wait
-	}
+	e.RetryAfter = resetOf(e, resp.Header, body, time.Now())
 	switch says := resp.Header.Get("X-Should-Retry"); {
 	case says == "false":
 		e.Retryable = false
@@ -67,13 +64,14 @@ func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
 }
 
 // fromInBand is the failure that a server tells within a response of status 200.
-func (c *Chat) fromInBand(api *wire.APIError) *lathe.UpstreamError {
+func (c *Chat) fromInBand(api *wire.APIError, body []byte) *lathe.UpstreamError {
 	status := 0
 	if api.Status >= 400 {
 		status = api.Status
 	}
 	e := c.fromAPI(api, status)
 	e.Status, e.InBand = status, true
+	e.RetryAfter = resetOf(e, nil, body, time.Now())
 	return e
 }
 
@@ -169,7 +167,7 @@ func kindOfWords(words ...string) lathe.UpstreamKind {
 	for _, w := range words {
 		w = strings.ToLower(w)
 		switch {
-		case containsAny(w, []string{"rate_limit", "too_many_requests", "quota", "resource_exhausted"}):
+		case containsAny(w, []string{"rate_limit", "usage_limit", "too_many_requests", "quota", "resource_exhausted"}):
 			return lathe.UpstreamRateLimited
 		case containsAny(w, []string{"timeout", "deadline_exceeded"}):
 			return lathe.UpstreamTimeout
@@ -199,21 +197,6 @@ func retryable(e *lathe.UpstreamError, status int) bool {
 // a conversation too long.
 func lasting(e *lathe.UpstreamError) bool {
 	return e.ProviderCode == "insufficient_quota" || e.ProviderCode == lathe.CodeContextLength
-}
-
-// retryAfter reads how long the server asks to wait; 0 where it does not say.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return bounded(ms * float64(time.Millisecond))
-	}
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
-		return bounded(s * float64(time.Second))
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return bounded(float64(time.Until(at)))
-	}
-	return 0
 }
 
 func bounded(ns float64) time.Duration {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func TestStatusBecomesKind(t *testing.T) {
 		{529, ``, lathe.Upstream5xx, "", true},
 		{600, ``, lathe.Upstream5xx, "", true},
 	} {
-		got := c.fromStatus(&http.Response{StatusCode: k.status, Header: http.Header{}}, openai.ParseError(k.status, []byte(k.body)))
+		got := c.fromStatus(&http.Response{StatusCode: k.status, Header: http.Header{}}, openai.ParseError(k.status, []byte(k.body)), []byte(k.body))
 		if got.Kind != k.kind || got.Status != k.status || got.ProviderCode != k.code || got.Retryable != k.retryable || got.Connect {
 			t.Errorf("%d %s: got %+v", k.status, k.body, got)
 		}
@@ -87,7 +88,7 @@ func TestInBandErrorBecomesKind(t *testing.T) {
 		{openai.APIError{Type: "exceed_context_size_error"}, lathe.Upstream4xx, 0, false},
 		{openai.APIError{Status: 200, Type: "overloaded_error"}, lathe.Upstream5xx, 0, true},
 	} {
-		if got := c.fromInBand(&k.in); got.Kind != k.kind || got.Status != k.status || got.Retryable != k.retryable || !got.InBand {
+		if got := c.fromInBand(&k.in, nil); got.Kind != k.kind || got.Status != k.status || got.Retryable != k.retryable || !got.InBand {
 			t.Errorf("%+v: got %+v", k.in, got)
 		}
 	}
@@ -115,11 +116,99 @@ func TestRetryAfter(t *testing.T) {
 			{"Retry-After", now.Add(9000 * time.Hour).Format(http.TimeFormat), maxRetryAfter},
 			{"Retry-After-Ms", "250", 250 * time.Millisecond},
 		} {
-			if got := retryAfter(http.Header{c.name: {c.value}}); got != c.want {
+			if got := resetOf(&lathe.UpstreamError{}, http.Header{c.name: {c.value}}, nil, now); got != c.want {
 				t.Errorf("%s: %q: got %v, want %v", c.name, c.value, got, c.want)
 			}
 		}
 	})
+}
+
+// A server that takes no more requests says in one of several places when it takes them again.
+func TestResetTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	headers := func(pairs ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Set(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	for name, c := range map[string]struct {
+		header  http.Header
+		body    string
+		message string
+		known   time.Duration // by the codec
+		want    time.Duration
+	}{
+		"seconds in the error":            {body: `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, want: 2 * time.Hour},
+		"seconds as text, at the top":     {body: `{"resets_in_seconds":"90"}`, want: 90 * time.Second},
+		"in an event":                     {body: `{"type":"response.failed","response":{"error":{"resets_in_seconds":90}}}`, want: 90 * time.Second},
+		"a time in seconds":               {body: fmt.Sprintf(`{"error":{"resets_at":%d}}`, now.Add(time.Hour).Unix()), want: time.Hour},
+		"a date":                          {body: `{"error":{"resets_at":"2026-11-28T12:10:00Z"}}`, want: 10 * time.Minute},
+		"a time in the past":              {body: fmt.Sprintf(`{"error":{"resets_at":%d}}`, now.Add(-time.Hour).Unix())},
+		"no number":                       {body: `{"error":{"resets_in_seconds":null,"resets_at":[]}}`},
+		"no JSON":                         {body: `resets_in_seconds: 9`},
+		"far away":                        {body: `{"error":{"resets_in_seconds":1e18}}`, want: maxRetryAfter},
+		"minutes and seconds":             {message: "Rate limit reached. Please try again in 20m5s.", want: 20*time.Minute + 5*time.Second},
+		"milliseconds":                    {message: "Please Try again in 350ms", want: 350 * time.Millisecond},
+		"a fraction":                      {message: "try again in 1.5s.", want: 1500 * time.Millisecond},
+		"in words":                        {message: "try again in 1 hour 30 minutes", want: 90 * time.Minute},
+		"words without a time":            {message: "Please try again in a moment."},
+		"words without a unit":            {message: "try again in 30"},
+		"a strange number":                {message: "try again in 1.2.3s, or 99999999999999s"},
+		"the header first":                {header: headers("Retry-After", "3"), body: `{"resets_in_seconds":90}`, message: "try again in 5s", want: 3 * time.Second},
+		"the codec's before the body's":   {body: `{"resets_in_seconds":90}`, known: 4 * time.Second, want: 4 * time.Second},
+		"the limit that is used up":       {header: headers("x-ratelimit-reset-requests", "2m30s", "x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-tokens", "6ms", "x-ratelimit-remaining-tokens", "900"), want: 150 * time.Second},
+		"the later of two":                {header: headers("x-ratelimit-reset-requests", "2m30s", "x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-tokens", "4m", "x-ratelimit-remaining-tokens", "0"), want: 4 * time.Minute},
+		"the earlier, if none is used up": {header: headers("x-ratelimit-reset-requests", "2m30s", "x-ratelimit-reset-tokens", "12"), want: 12 * time.Second},
+		"no duration":                     {header: headers("x-ratelimit-reset-requests", "soon")},
+	} {
+		e := &lathe.UpstreamError{Kind: lathe.UpstreamRateLimited, Message: c.message, RetryAfter: c.known}
+		if got := resetOf(e, c.header, []byte(c.body), now); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+		if c.header.Get("Retry-After") != "" || c.known > 0 {
+			continue
+		}
+		if e.Kind = lathe.Upstream5xx; resetOf(e, c.header, []byte(c.body), now) != 0 {
+			t.Errorf("%s: another error waits for the limit", name)
+		}
+	}
+	for _, f := range resetForms {
+		if f.server == "" {
+			t.Errorf("the place %q has no server", f.name)
+		}
+	}
+}
+
+func TestContextOverflowInTheWordsOfEachServer(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	for server, body := range map[string]string{
+		"vLLM":    `{"error":{"message":"You passed 9001 input tokens and requested 100 output tokens. However, the model's context length is only 8192 tokens.","type":"BadRequestError","code":400}}`,
+		"xAI":     `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 8192 but the request contains 9001 tokens."}`,
+		"Bedrock": `{"message":"Input is too long for requested model."}`,
+		"Kimi":    `{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192 (requested: 9001)","type":"invalid_request_error"}}`,
+		"Z.ai":    `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`,
+		"Ollama":  `{"error":{"message":"prompt too long; exceeded max context length by 3 tokens","type":"api_error"}}`,
+	} {
+		for _, status := range []int{400, 413, 500} {
+			got := c.fromStatus(&http.Response{StatusCode: status, Header: http.Header{}}, openai.ParseError(status, []byte(body)), []byte(body))
+			if got.ProviderCode != lathe.CodeContextLength || got.Kind != lathe.Upstream4xx || got.Retryable {
+				t.Errorf("%s, %d: got %+v", server, status, got)
+			}
+		}
+	}
+	for _, p := range contextPhrases {
+		if p.text != strings.ToLower(p.text) || p.server == "" {
+			t.Errorf("%+v is in capitals, or has no server", p)
+		}
+	}
+	limited := `{"error":{"message":"The input is too long for requested model limits per minute"}}`
+	if got := c.fromStatus(&http.Response{StatusCode: 429, Header: http.Header{}}, openai.ParseError(429, []byte(limited)), nil); got.ProviderCode == lathe.CodeContextLength {
+		t.Error("a limit of requests is taken for a conversation that is too long")
+	}
 }
 
 func TestMessageIsBoundedAndScrubbed(t *testing.T) {

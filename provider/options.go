@@ -131,8 +131,8 @@ type Retry struct {
 	Attempts int           // 3, the first one included
 	Base     time.Duration // 500 ms; the first wait is at most this, and it doubles with each attempt
 	Max      time.Duration // 8 s; the longest wait that the server did not ask for
-	// MaxAfter is the longest Retry-After that the call waits for; 60 s. A server that asks for more
-	// is not called again: the call ends with an error that holds the requested wait.
+	// MaxAfter is the longest wait that the server asks for (Retry-After, a time in the error) and that the call waits for; 30 s. A
+	// server that asks for more is not called again: the call ends with an error that holds the requested wait.
 	MaxAfter time.Duration
 	// Jitter returns a number in [0, 1) that each wait (but not a Retry-After) is multiplied by;
 	// math/rand/v2.Float64. It may be called from several goroutines at once.
@@ -174,7 +174,7 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 	def(&c.Retry.Attempts, 3)
 	def(&c.Retry.Base, 500*time.Millisecond)
 	def(&c.Retry.Max, 8*time.Second)
-	def(&c.Retry.MaxAfter, 60*time.Second)
+	def(&c.Retry.MaxAfter, 30*time.Second)
 	if c.Retry.Jitter == nil {
 		c.Retry.Jitter = rand.Float64
 	}

@@ -180,6 +180,7 @@ func TestErrorsThatAreNotAboutACall(t *testing.T) {
 		"no tools":    {peg, lathe.Request{}},
 		"no choice":   {peg, lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}},
 		"relayed":     {peg, lathe.Request{Tools: tools, Relay: &lathe.Relay{Wire: lathe.WireOpenAIChat, Stream: true, Take: func(*lathe.Raw) {}}}},
+		"of a client": {peg, lathe.Request{Tools: tools, ClientCalls: true}},
 		"the request": {arguments, lathe.Request{Tools: tools}},
 	} {
 		m := serve(t, func(w http.ResponseWriter, _ *http.Request) { stream(w, data(c.body)) }, func(o *provider.Options) { o.Retry.Attempts = 1 })

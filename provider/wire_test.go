@@ -81,7 +81,7 @@ func (w *wireCase) read(t *testing.T, r *http.Request) *wire.ClientRequest {
 
 // events returns the events of an answer, one each, that w's server streams: its writer is given f part by part.
 func (w *wireCase) events(req *wire.ClientRequest, f *lathe.Finish) []string {
-	wr := w.served.NewWriter(&wire.AnswerHead{RunID: "run_00000000000000000000000001", Model: "m-1", Created: 1, Request: req})
+	wr := w.served.NewWriter(&wire.AnswerHead{ID: "00000000000000000000000001", Model: "m-1", Created: 1, Request: req})
 	var out []string
 	add := func(b []byte) {
 		for _, e := range strings.SplitAfter(string(b), "\n\n") {
@@ -135,7 +135,7 @@ func (w *wireCase) answer(t *testing.T, rw http.ResponseWriter, r *http.Request,
 	if !req.Stream {
 		rw.Header().Set("Content-Type", "application/json")
 		_, _ = rw.Write(wire.AppendAnswer(nil, w.served, &wire.Answer{Finish: f, AnswerHead: wire.AnswerHead{
-			RunID: "run_00000000000000000000000001", Model: "m-1", Created: 1, Request: req}}))
+			ID: "00000000000000000000000001", Model: "m-1", Created: 1, Request: req}}))
 		return req
 	}
 	rw.Header().Set("Content-Type", "text/event-stream")
@@ -377,7 +377,7 @@ func TestErrorWithinTheStreamOfEveryWire(t *testing.T) {
 		calls := 0
 		m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
 			calls++
-			wr := w.served.NewWriter(&wire.AnswerHead{RunID: "run_00000000000000000000000001", Model: "m", Request: w.read(t, r)})
+			wr := w.served.NewWriter(&wire.AnswerHead{ID: "00000000000000000000000001", Model: "m", Request: w.read(t, r)})
 			b := wr.AppendDelta(wr.AppendStart(nil), lathe.Delta{Kind: lathe.DeltaText, Text: "Hello"})
 			_, _ = rw.Write(wr.AppendError(b, &wire.APIError{Status: 500, Message: "it broke " + key}))
 		}, nil)
@@ -424,7 +424,7 @@ func TestCancelOnEveryWire(t *testing.T) {
 	eachWire(t, func(t *testing.T, w *wireCase) {
 		gone := make(chan struct{})
 		m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
-			wr := w.served.NewWriter(&wire.AnswerHead{RunID: "run_00000000000000000000000001", Model: "m", Request: w.read(t, r)})
+			wr := w.served.NewWriter(&wire.AnswerHead{ID: "00000000000000000000000001", Model: "m", Request: w.read(t, r)})
 			_, _ = rw.Write(wr.AppendDelta(wr.AppendStart(nil), lathe.Delta{Kind: lathe.DeltaText, Text: "Hello"}))
 			_ = http.NewResponseController(rw).Flush()
 			<-r.Context().Done()

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -12,13 +13,33 @@ import (
 // Servers report the same failures in different words and under different statuses. These functions recognise what
 // changes how a call continues; text is the message in lower case.
 
-// contextWords say that the conversation is longer than the context window: llama.cpp, vLLM and OpenAI's kin,
-// Ollama, SGLang, LM Studio, Anthropic's kin and Gemini, in this order.
-var contextWords = []string{
-	"exceeds the available context size", "maximum context length", "exceeds the context length", "longer than the model's context length",
-	"context the overflows", "prompt is too long", "exceeds the maximum number of tokens allowed",
-	"context length exceeded", "exceeds the context window", "context window exceeded", "exceeds maximum context",
-	"exceed context limit",
+// A phrase is a part of a server's message, in lower case.
+type phrase struct {
+	text   string
+	server string
+	source string // and its date
+}
+
+// contextPhrases say that the conversation is longer than the context window.
+var contextPhrases = []phrase{
+	{"exceeds the available context size", "llama.cpp", ""},
+	{"maximum context length", "vLLM, OpenAI", ""},
+	{"model's context length is only", "vLLM since 0.11", "anomalyco/opencode#17746, 2026-11-28"},
+	{"exceeds the context length", "Ollama", ""},
+	{"prompt too long; exceeded max context length", "Ollama", "earendil-works/pi#5930, 2026-11-28"},
+	{"longer than the model's context length", "SGLang", ""},
+	{"context the overflows", "LM Studio", ""},
+	{"prompt is too long", "Anthropic", ""},
+	{"exceed context limit", "Anthropic", ""},
+	{"exceeds the maximum number of tokens allowed", "Gemini", ""},
+	{"maximum prompt length is", "xAI", "anomalyco/opencode#17746, 2026-11-28"},
+	{"input is too long for requested model", "Bedrock", "anomalyco/opencode#17762, 2026-11-28"},
+	{"exceeded model token limit", "Kimi", "anomalyco/opencode#17762, 2026-11-28"},
+	{"prompt exceeds max length", "Z.ai", "ericc-ch/copilot-api#210, 2026-11-28"},
+	{"context length exceeded", "several", ""},
+	{"exceeds the context window", "several", ""},
+	{"context window exceeded", "several", ""},
+	{"exceeds maximum context", "several", ""},
 }
 
 func exceedsContext(code, typ, text string) bool {
@@ -28,7 +49,7 @@ func exceedsContext(code, typ, text string) bool {
 			return true
 		}
 	}
-	return containsAny(text, contextWords)
+	return slices.ContainsFunc(contextPhrases, func(p phrase) bool { return strings.Contains(text, p.text) })
 }
 
 // requestWords mark failures under a status of 500 that the request causes, so that the same request fails again:

@@ -123,8 +123,8 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, p
 		}
 	}
-	a.attach(m, v)
-	a.job.after, a.base = v.beforeDecisions(given)
+	after, base := v.beforeDecisions(given)
+	a.attach(ctx, m, v, after, base)
 	a.feed.asked = callsOf(v.state.Messages)
 	return true, nil
 }

@@ -76,6 +76,7 @@ func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
 	who, session, messages := a.sealOwner(), a.session, a.req.Messages
 	binding := sync.OnceValue(func() []string { // most answers have no carrier
 		c := newConversation(who)
+		c.anonymous = true
 		for i := range messages {
 			c.add(&messages[i])
 		}
@@ -153,7 +154,8 @@ type opener struct {
 	turns    *hiddenTurns
 	caller   *caller
 	ring     *seal.Ring
-	bindings map[string][]string // by the sealed text
+	ids      *callIDs
+	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
 	referred int
 }
 
@@ -164,17 +166,20 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 		return
 	}
 	out := make([]lathe.Message, 0, len(messages))
-	o := &opener{turns: ht, caller: a.caller, bindings: map[string][]string{}}
+	o := &opener{turns: ht, caller: a.caller, bindings: map[string][2][]string{}}
 	o.ring, _ = ht.seals.get(ctx) // without it every carrier is refused
-	c := newConversation(a.sealOwner())
+	o.ids = &callIDs{ring: o.ring, who: a.sealOwner()}
+	c, before := newConversation(a.sealOwner()), newConversation(a.sealOwner())
+	c.anonymous = true
 	for i := range a.req.Messages {
 		m := &a.req.Messages[i]
 		for _, p := range m.Parts {
 			if isCarrier(p) && len(o.bindings) < maxCarriers {
-				o.bindings[p.(lathe.Reasoning).Data] = sealBinding(a.sealOwner(), a.session, c.sum())
+				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(a.sealOwner(), a.session, c.sum()), sealBinding(a.sealOwner(), a.session, before.sum())}
 			}
 		}
 		c.add(m)
+		before.add(m)
 	}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
@@ -219,6 +224,10 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	if len(own) == 0 {
 		return appendShown(dst, &rest, answers), refused
 	}
+	rest, answers = o.ids.originals(rest, own), slices.Clone(answers)
+	for i := range answers {
+		answers[i] = o.ids.originals(answers[i], own)
+	}
 	open := openCalls(own)
 	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)
@@ -260,11 +269,14 @@ func openCalls(own []lathe.Message) []lathe.ToolCall {
 
 // content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.
 func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
-	binding := o.bindings[text]
-	if o.ring == nil || binding == nil {
+	bindings, bound := o.bindings[text]
+	if o.ring == nil || !bound {
 		return nil, false
 	}
-	content, err := o.ring.Open(text, binding...)
+	content, err := o.ring.Open(text, bindings[0]...)
+	if err != nil {
+		content, err = o.ring.Open(text, bindings[1]...)
+	}
 	if err != nil {
 		return nil, false
 	}

@@ -183,8 +183,8 @@ func (s *chainServer) elements(t *testing.T, i int) (out []string) {
 	return out
 }
 
-// changing is what differs from one answer to the next: ids of requests and runs, times, and encrypted texts.
-var changing = regexp.MustCompile(`req_[A-Z0-9]+|[0-9A-HJKMNP-TV-Z]{26}|lathe1\.[A-Za-z0-9_-]+|"(created|created_at|completed_at|latency_ms)":[0-9]+|"thoughtSignature":"[^"]*"`)
+// changing is what differs from one answer to the next: ids of requests, runs and calls, times, and encrypted texts.
+var changing = regexp.MustCompile(`req_[A-Z0-9]+|call_[0-9A-Z]{26}_[A-Za-z0-9_-]{24}|[0-9A-HJKMNP-TV-Z]{26}|lathe1\.[A-Za-z0-9_-]+|"(created|created_at|completed_at|latency_ms)":[0-9]+|"thoughtSignature":"[^"]*"`)
 
 // A turn with calls of the server and of the client has on each wire the bytes of its golden files: what the client sends and
 // gets, and what the model's server is sent. Run with -update to write them again.
@@ -207,6 +207,8 @@ func TestMixedTurnOnEachWire(t *testing.T) {
 					return name + ":0"
 				case strings.HasPrefix(s, "req_"):
 					return "req_1"
+				case strings.HasPrefix(s, "call_"):
+					return "call_1"
 				case strings.HasPrefix(s, "lathe1."):
 					return "lathe1.SEALED"
 				}

@@ -35,7 +35,7 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 		if h.repeated(w, r, a) || !h.answerChat(w, r, a) {
 			return
 		}
-		a.restart()
+		a.restart(r.Context())
 	}
 	h.failChat(w, a, repeatLimit())
 }
@@ -217,6 +217,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p := a.acceptVersion(m, a.requested); p != nil {
 		return p
 	}
+	h.turns.recall(ctx, a)
 	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
 		return p
 	}
@@ -244,7 +245,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p != nil {
 		return p
 	}
-	if relayed && !j.changed && !moved && sendable(req) {
+	if relayed && !j.changed && !moved && sendable(&a.members) {
 		in.Relay.Request = req.Body
 		if len(a.ignored) > 0 {
 			in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
@@ -275,7 +276,8 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	asks := in.Park && !relayed && h.opts.Approvals != nil
 	if asks {
 		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
-			a.attach(m, v)
+			after, base := v.since(req.Messages)
+			a.attach(ctx, m, v, after, base)
 			return nil
 		}
 		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
@@ -285,8 +287,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	}
 	a.keep()
 	in.Run.RunID = h.opts.Engine.NewRunID()
-	a.begin(in.Run.RunID)
-	a.handOver(&a.settings, &a.limits)
+	a.begin(ctx, answerID{run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
 		a.carriers = h.turns.newCarriers(ctx, a)
 	}
@@ -330,11 +331,12 @@ func setAliases(req *wire.ClientRequest) {
 	}
 }
 
-// sendable reports whether model servers take the calls of the conversation as they are. Calls of forms that the server does
-// not read are not judged.
-func sendable(req *wire.ClientRequest) bool {
-	if req.Foreign != nil {
-		return true
+// sendable reports whether model servers take the calls of the conversation as they are, under their own ids. Calls of forms that
+// the server does not read are not judged.
+func sendable(ms *members) bool {
+	req := ms.req
+	if req.Foreign != nil || ms.handed != nil {
+		return ms.handed == nil
 	}
 	for i := range req.Messages {
 		for _, p := range req.Messages[i].Parts {
@@ -387,10 +389,12 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 	return nil
 }
 
-// begin makes the head of the answer of a run.
-func (a *chat) begin(runID string) {
-	a.head.RunID = runID
+// begin makes the head of an answer, and what writes the calls of its run.
+func (a *chat) begin(ctx context.Context, id answerID, settings *lathe.Settings, limits *lathe.Limits) {
+	a.head.ID = id.String()
 	if a.req.Stream {
 		a.writer = a.protocol.NewWriter(&a.head)
 	}
+	a.handOver(settings, limits)
+	a.calls.ids = newCallIDs(ctx, a, id.run)
 }

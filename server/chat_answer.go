@@ -120,7 +120,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 		return dst
 	case *event.ToolCallPlanned:
 		a.calls.planned++
-		if a.shows && a.isServerCall(d.Tool) {
+		if a.shows && !a.calls.names[d.Tool] {
 			a.feed.order = append(a.feed.order, d.ToolCallID)
 		}
 		return dst
@@ -176,7 +176,7 @@ func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte 
 	if len(a.calls.names) > 0 {
 		dst = a.lead(dst)
 	}
-	dst = a.calls.appendPiece(dst, d)
+	dst = a.calls.appendPiece(dst, turn, d)
 	a.gap = a.wroteText && a.turn == turn && (a.calls.begun == nil || !a.protocol.ordered) // else it stands between the texts
 	return dst
 }
@@ -299,7 +299,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 	if calls := a.handedOver(res); len(calls) > 0 {
 		f.Reason = lathe.FinishToolCalls
 		for _, call := range calls {
-			f.Message.Parts = append(f.Message.Parts, a.calls.handed(call))
+			f.Message.Parts = append(f.Message.Parts, call)
 		}
 		if a.stored {
 			return f
@@ -308,9 +308,15 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		key := a.sum.key(calls)
+		for len(own) > 0 && own[0].Role == lathe.RoleTool { // results of the calls that the answer before handed over
+			own = own[1:]
+		}
+		key, l := a.sum.key(calls), linkOf(a.after, calls)
+		if ids := a.calls.ids; ids != nil {
+			key, l = (&callRef{run: ids.run, turn: lastTurn(res)}).key(), link{}
+		}
 		a.handler.turns.absent.remove(key)
-		a.handler.turns.store.putLinked(key, linkOf(a.owner(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
+		a.handler.turns.store.putLinked(key, l, waits, loop.KeptHistory(own, a.job.loop.Retention()))
 		return f
 	}
 	if !a.stored {
@@ -329,11 +335,15 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 	return f
 }
 
-// handedOver returns the calls that the client is to execute after a run that came to res.
+// handedOver returns the calls that the client is to execute after a run that came to res, as the client gets them.
 func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	switch res.Reason {
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
-		return a.theirs(res.Pending)
+		calls := slices.Clone(a.theirs(res.Pending))
+		for i := range calls {
+			calls[i] = a.calls.handed(lastTurn(res), calls[i])
+		}
+		return calls
 	default:
 		return nil
 	}

@@ -85,7 +85,7 @@ func (h *chatHandler) compact(w http.ResponseWriter, r *http.Request, c *caller)
 	content, _ := json.Marshal(&compacted{Summary: res.Answer}) // a string
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
-	c.answerRaw(w, responses.AppendCompaction(nil, &responses.Compaction{RunID: c.runID, Created: a.head.Created, Kept: kept,
+	c.answerRaw(w, responses.AppendCompaction(nil, &responses.Compaction{ID: answerID{run: c.runID}.String(), Created: a.head.Created, Kept: kept,
 		Sealed: ring.Seal(content, c.compactionBinding()...), Usage: res.Usage}))
 	_ = rc.SetWriteDeadline(time.Time{})
 }
@@ -136,6 +136,7 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 
 // restoreWhole sets the input of a run that summarizes the conversation of the request.
 func (h *chatHandler) restoreWhole(ctx context.Context, a *chat) *problem {
+	h.turns.recall(ctx, a)
 	a.req.Messages, _ = h.origins.apply(a.caller.key.Name, a.req.Model, a.req.Messages)
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {

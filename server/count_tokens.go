@@ -89,6 +89,7 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 // completeInput sets the messages of a request of Responses to those that a model would receive.
 func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
+	h.turns.recall(ctx, a)
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {
 		own := *c // a copy, since the request of the original belongs to another run

@@ -119,19 +119,21 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 	return v
 }
 
-// attach has the request answered by a run that is there.
-func (a *chat) attach(m *Model, v *runView) {
-	a.session, a.base = v.state.Run.SessionID, v.state.Start
-	after := int64(0)
-	if last := len(a.req.Messages) - 1; last >= 0 && a.req.Messages[last].Role == lathe.RoleTool {
-		// The client has the text of before it handed its results over.
-		after, a.base = v.handedBack, v.answered(answered(&a.req.Messages[last]))
-	}
+// attach has the request answered by a run that is there: with what it has done since an event, at which it had base messages.
+func (a *chat) attach(ctx context.Context, m *Model, v *runView, after int64, base int) {
+	a.session, a.base = v.state.Run.SessionID, base
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(v.state.Run.RunID)
-	a.handOver(&m.Settings, &m.Limits)
+	a.begin(ctx, answerID{run: v.state.Run.RunID, after: v.restBefore(base), once: newOnce()}, &m.Settings, &m.Limits)
 	a.follows = true
 	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
+}
+
+// since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
+func (v *runView) since(messages []lathe.Message) (after int64, base int) {
+	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
+		return v.handedBack, v.answered(answered(&messages[last]))
+	}
+	return 0, v.state.Start
 }
 
 // answered returns how many messages the history of the run has up to the answers of the message with that call.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,6 +23,8 @@ import (
 // early if a call of this server stands before it in its turn, so that the answer has them in this order.
 type handover struct {
 	writer  wire.Writer
+	ids     *callIDs        // of the calls; nil: they have those of the model server
+	turn    int             // of the calls, if the messages of the run are replayed; 0: it is that of the events
 	names   map[string]bool // of the client's tools
 	early   bool            // the first call is begun before the end of its turn
 	ordered bool            // it is not begun early after a call of this server in its turn
@@ -35,7 +38,8 @@ type handover struct {
 
 // A begunCall is a call of which the client has got the beginning.
 type begunCall struct {
-	id     string
+	id     string // as the client got it
+	theirs string // of the model server
 	space  string // before the arguments
 	sent   []byte // the argument text that the client has got
 	object openObject
@@ -62,8 +66,8 @@ func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings,
 	return h
 }
 
-// appendPiece appends a piece of a call, if the call is begun early.
-func (h *handover) appendPiece(dst []byte, d *event.ToolCallDelta) []byte {
+// appendPiece appends a piece of a call of a turn, if the call is begun early.
+func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
 	if !h.names[d.Tool] {
 		h.mixed = true
 		return dst
@@ -75,11 +79,11 @@ func (h *handover) appendPiece(dst []byte, d *event.ToolCallDelta) []byte {
 		if h.single && d.Index > 0 || h.planned+d.Index >= h.most || h.ordered && h.mixed {
 			return dst
 		}
-		h.begun = &begunCall{id: d.ToolCallID}
-		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: d.ToolCallID, Name: d.Tool})
+		h.begun = &begunCall{id: h.ids.of(cmp.Or(h.turn, turn), d.ToolCallID), theirs: d.ToolCallID}
+		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: h.begun.id, Name: d.Tool})
 	}
 	c, text := h.begun, d.Text
-	if c.id != d.ToolCallID || c.held {
+	if c.theirs != d.ToolCallID || c.held {
 		return dst
 	}
 	if len(c.sent) == 0 {
@@ -98,8 +102,10 @@ func (h *handover) appendPiece(dst []byte, d *event.ToolCallDelta) []byte {
 	return h.appendArgs(dst, 0, text)
 }
 
-// handed returns the call as the client gets it: with its arguments unwrapped, as those of a tool of this server are.
-func (h *handover) handed(call lathe.ToolCall) lathe.ToolCall {
+// handed returns the call of a turn as the client gets it: under its own id, with its arguments unwrapped, as those of a tool of
+// this server are.
+func (h *handover) handed(turn int, call lathe.ToolCall) lathe.ToolCall {
+	call.ID = h.ids.of(turn, call.ID)
 	if h.mends {
 		call.Arguments = unwrapped(call.Arguments)
 	}

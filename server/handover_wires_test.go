@@ -175,7 +175,7 @@ func TestClientCallAfterOneOfTheServer(t *testing.T) {
 				if want := x.items[strings.Replace(name, "codex", "responses", 1)]; len(w.pieces) != x.pieces || !slices.Equal(w.kinds, want) {
 					t.Errorf("%d pieces, items %q, want %d, %q", len(w.pieces), w.kinds, x.pieces, want)
 				}
-				result := lathe.Message{Role: lathe.RoleTool, Wire: c.codec.Wire(), Parts: []lathe.Part{lathe.ToolResult{CallID: "c1", Name: "weather", Content: "rain"}}}
+				result := lathe.Message{Role: lathe.RoleTool, Wire: c.codec.Wire(), Parts: []lathe.Part{lathe.ToolResult{CallID: a.message.Calls()[0].ID, Name: "weather", Content: "rain"}}}
 				if b := c.ask(f, true, []*lathe.ToolSpec{weatherSpec()}, ask, c.back(a.message), result); b.err != nil || b.message.Text() != "It rains." || b.header.Get("X-Lathe-Lost-Joins") != "" {
 					t.Fatalf("%v %v: %s", b.err, b.header, b.body)
 				}
@@ -206,7 +206,7 @@ func TestCarrierAfterAWrittenCall(t *testing.T) {
 			if a.err != nil || len(a.message.Calls()) != 1 {
 				t.Fatalf("%v: %s", a.err, a.body)
 			}
-			result := lathe.Message{Role: lathe.RoleTool, Wire: c.codec.Wire(), Parts: []lathe.Part{lathe.ToolResult{CallID: "c1", Name: "weather", Content: "rain"}}}
+			result := lathe.Message{Role: lathe.RoleTool, Wire: c.codec.Wire(), Parts: []lathe.Part{lathe.ToolResult{CallID: a.message.Calls()[0].ID, Name: "weather", Content: "rain"}}}
 			if b := c.ask(there, true, []*lathe.ToolSpec{weatherSpec()}, ask, c.back(a.message), result); b.err != nil || b.message.Text() != "It rains." || b.header.Get("X-Lathe-Lost-Joins") != "" {
 				t.Fatalf("%v %v: %s", b.err, b.header, b.body)
 			}

@@ -53,7 +53,7 @@ func TestHiddenTurnsSurviveARestart(t *testing.T) { // T25
 				if joined := got == want; joined != (who == "a") {
 					t.Errorf("joined %v: the model was sent\n%s", joined, got)
 				}
-				if m.Content != "It is done." {
+				if who == "a" && m.Content != "It is done." {
 					t.Errorf("got %+v", m)
 				}
 				// A conversation that the store does not know is looked for, and goes on as it is.
@@ -107,7 +107,7 @@ func TestRunWithClientToolsAndAnApprovalIsResumable(t *testing.T) {
 						return fmt.Sprintf(`{"model":"sim/x","messages":[%s],"tools":[%s],"stream":%v,"lathe":{}}`, messages, weatherTool, stream)
 					}
 					m, finish := f.answer(body(`{"role":"user","content":"hi"}`), stream)
-					if finish != "tool_calls" || len(m.ToolCalls) != 1 || m.ToolCalls[0].ID != "c1" {
+					if finish != "tool_calls" || len(m.ToolCalls) != 1 || !isGatewayID(m.ToolCalls[0].ID) {
 						t.Fatalf("got %+v (%s), want the client's call", m, finish)
 					}
 					rows, _, _ := kept.Runs(t.Context(), &store.RunFilter{})

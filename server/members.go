@@ -24,6 +24,8 @@ type members struct {
 	ignored  []string       // they have no effect
 	passed   []lathe.Member // the model server gets them
 	dropped  []string       // places of what the wire of the model's server has no form for
+	// handed are the turns of the messages of req whose calls have ids of this server, by index; nil: no part has such an id.
+	handed map[int]*handedTurn
 }
 
 // sort takes the members of the request that are not read: those that are passed on to m, and those that have no

@@ -27,7 +27,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	own := withoutSynthetic(res.History[min(a.base, len(res.History)):])
 	a.before, a.head.Whole = replayed{}, true
 	a.writer = a.protocol.NewWriter(&a.head)
-	a.calls.writer = a.writer
+	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
 	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.appendRaw] does with events that are not sound
 		a.relayed, a.reencodes, a.wroteText = true, true, true
@@ -66,7 +66,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream has it as commentary
 			dst = a.live(dst, turn, result.Content)
 		}
-		if a.shows && result.Code != lathe.CodeUnknownTool && a.isServerCall(result.Name) {
+		if a.shows && isServerCall(a, result.Name, result.Code) {
 			if asked == nil {
 				asked = callsOf(r.history)
 			}
@@ -87,7 +87,7 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, handed []lathe
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
-			isHanded := slices.ContainsFunc(handed, func(c lathe.ToolCall) bool { return c.ID == call.ID })
+			isHanded := slices.ContainsFunc(handed, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.of(a.calls.turn, call.ID) })
 			tool := strings.ReplaceAll(call.Name, ".", "_")
 			if !a.calls.names[tool] {
 				tool = call.Name

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -26,12 +25,11 @@ type inputItem struct {
 	json json.RawMessage
 }
 
-// inputList returns the items of an array, each with an id derived from the id of the run.
-func inputList(items []byte, runID string) (list []inputItem) {
+// inputList returns the items of an array, each with an id derived from the id of the response.
+func inputList(items []byte, answer string) (list []inputItem) {
 	if len(items) == 0 || items[0] != '[' {
 		return nil
 	}
-	run := strings.TrimPrefix(runID, runPrefix)
 	for el := range rawjson.Elements(items) {
 		one := inputItem{id: textMember(el, "id"), json: json.RawMessage(el)}
 		if one.id == "" {
@@ -39,7 +37,7 @@ func inputList(items []byte, runID string) (list []inputItem) {
 			if prefix == "" {
 				prefix = "item_"
 			}
-			one.id = prefix + run + "_in" + strconv.Itoa(len(list))
+			one.id = prefix + answer + "_in" + strconv.Itoa(len(list))
 			head := append(rawjson.AppendQuote([]byte(`{"id":`), one.id), ',')
 			one.json = append(head, el[1:]...)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // A response of OpenAI's Responses is stored under its id, unless the request forbids it: a later request can continue it, and
-// clients can read, cancel and delete it. A stored response is a run in the store whose id is derived from that of the response.
+// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [answerID].
 // Runs of responses that were not stored cannot be reached by these paths.
 
 // labelResponse is the label of a run whose response is stored. It is not listed among the labels of the client.
@@ -26,11 +26,6 @@ const labelResponse = "lathe_response"
 const (
 	keptPlain        = "kept"
 	keptInstructions = "kept_instructions" // the first message has the instructions, which later requests do not inherit
-)
-
-const (
-	responsePrefix = "resp_"
-	runPrefix      = "run_"
 )
 
 // keep marks the response to the request as stored, unless the request forbids it or there is no store.
@@ -78,36 +73,42 @@ func noResponse(status int, param string) *problem {
 	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
 }
 
-// keptResponse returns the run of a stored response of the caller.
-func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*runView, *problem) {
+// keptResponse returns a stored response of the caller. items is as in [runView.span].
+func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*answerSpan, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
 		return nil, none
 	}
-	own := *c // a copy, since the request of the original belongs to another run
-	v, p := h.view(ctx, &own, runPrefix+rest)
+	own, answer := *c, parseAnswerID(rest) // a copy of the caller, since the request of the original belongs to another run
+	v, p := h.view(ctx, &own, answer.run)
 	switch {
 	case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone || p.Status == http.StatusBadRequest):
 		return nil, none
 	case p != nil:
 		return nil, p
-	case v.state.Run.Labels[labelResponse] == "":
+	case v.state.Run.Labels[labelResponse] == "" || v.state.LastID < answer.after:
 		return nil, none
 	}
-	return v, nil
+	return v.span(answer, v.decidesByItem()), nil
 }
 
-// settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns it.
-func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*runView, *problem) {
-	v, p := h.keptResponse(ctx, a.caller, id)
-	if p == nil && v.state.Finished == nil && v.state.Paused == "" {
-		own := *a.caller
-		if v, p = h.turns.waitSuspended(ctx, &own, v.state.Run.RunID); p == nil && v.state.Finished == nil && v.state.Paused == "" {
-			return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
-		}
+// settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
+// response.
+func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*answerSpan, *problem) {
+	sp, p := h.keptResponse(ctx, a.caller, id)
+	if p != nil || sp.end != nil || sp.state.Finished != nil || sp.state.Paused != "" {
+		return sp, p
 	}
-	return v, p
+	own := *a.caller
+	v, p := h.turns.waitSuspended(ctx, &own, sp.id.run)
+	if p != nil {
+		return nil, p
+	}
+	if v.state.Finished == nil && v.state.Paused == "" {
+		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
+	}
+	return v.span(sp.id, v.decidesByItem()), nil
 }
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
@@ -155,8 +156,9 @@ type earlierResponse struct {
 	// messages are the input, without its instructions, and the output.
 	messages []lathe.Message
 	open     bool // the run has ended, and the output ends with calls of the client
-	// instructed is set if the log of the run that waits begins with instructions.
-	instructed bool
+	// instructed is set if the log of the run that waits begins with instructions. asks is set if its client decides about
+	// approvals in requests.
+	instructed, asks bool
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
@@ -165,24 +167,27 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if kept != nil && kept.runID == "" {
 		return kept, nil
 	}
-	var v *runView
+	var sp *answerSpan
 	var p *problem
 	if kept != nil { // its run is stored, without a response
 		own := *a.caller // a copy, since the request of the original belongs to another run
-		v, p = h.view(ctx, &own, kept.runID)
+		var v *runView
+		if v, p = h.view(ctx, &own, kept.runID); p == nil {
+			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)), kept.asks)
+		}
 	} else {
-		v, p = h.settledResponse(ctx, a, a.req.PreviousID)
+		sp, p = h.settledResponse(ctx, a, a.req.PreviousID)
 	}
 	if p != nil {
 		return nil, p
 	}
-	e := &earlierResponse{messages: v.state.Messages, open: v.state.Finished != nil && len(v.state.Open) > 0}
-	if v.state.Paused != "" { // the answer names the calls that wait for an approval
-		e.runID, e.messages = v.state.Run.RunID, slices.Concat(e.messages[:v.state.Start], v.added())
+	e := &earlierResponse{messages: slices.Concat(sp.state.Messages[:sp.start], sp.own()), open: sp.open()}
+	if sp.waits() { // the answer names the calls that wait for an approval
+		e.runID = sp.id.run
 	} else {
-		e.messages = withoutSynthetic(loop.KeptHistory(e.messages, v.state.Retention))
+		e.messages = withoutSynthetic(loop.KeptHistory(e.messages, sp.state.Retention))
 	}
-	instructed := v.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
+	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
 		e.messages = e.messages[1:]
 	}
@@ -204,7 +209,7 @@ func (ht *hiddenTurns) conversationOf(ctx context.Context, a *chat, relayed bool
 
 // showResponse handles GET of a stored response.
 func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
-	v, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
@@ -212,16 +217,18 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 		c.fail(w, p)
 		return
 	}
-	c.answerRaw(w, h.responseOf(r.Context(), c, v))
+	c.answerRaw(w, h.responseOf(r.Context(), c, sp))
 }
 
 // responseOf returns the current state of a stored response as JSON.
-func (h *chatHandler) responseOf(ctx context.Context, c *caller, v *runView) (body []byte) {
+func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan) (body []byte) {
+	v := sp.runView
 	c.runID = v.state.Run.RunID
 	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
-	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
+	a.head = wire.AnswerHead{ID: sp.id.String(), Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
+	a.calls.ids = newCallIDs(ctx, a, c.runID)
 	for _, call := range callsOf(v.state.Messages) {
 		if v.client[call.ID] {
 			if a.calls.names == nil {
@@ -230,10 +237,10 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, v *runView) (bo
 			a.calls.names[call.Name] = true
 		}
 	}
-	a.base = v.state.Start
-	res := v.result()
+	a.base = sp.start
+	res := sp.result()
 	switch p := failure(res); {
-	case v.state.Finished == nil && v.state.Paused == "":
+	case sp.end == nil && v.state.Finished == nil && v.state.Paused == "":
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
 	case p != nil:
 		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
@@ -263,17 +270,17 @@ func lastResponse(frames []byte) (response []byte) {
 // cancelResponse cancels the run of a stored response and returns the response.
 func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	v, p := h.keptResponse(r.Context(), c, id)
-	for retried := false; p == nil && v.state.Finished == nil; retried = true {
+	sp, p := h.keptResponse(r.Context(), c, id)
+	for retried := false; p == nil && sp.state.Finished == nil; retried = true {
 		var again bool
-		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, v.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
+		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
 		if r.Context().Err() != nil {
 			return // the client left
 		}
 		if p == nil {
-			v, p = h.keptResponse(r.Context(), c, id)
+			sp, p = h.keptResponse(r.Context(), c, id)
 		}
 		if !again {
 			break
@@ -283,15 +290,15 @@ func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *
 		c.fail(w, p)
 		return
 	}
-	c.answerRaw(w, h.responseOf(r.Context(), c, v))
+	c.answerRaw(w, h.responseOf(r.Context(), c, sp))
 }
 
 // deleteResponse deletes a stored response and its run.
 func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	v, p := h.keptResponse(r.Context(), c, id)
+	sp, p := h.keptResponse(r.Context(), c, id)
 	if p == nil {
-		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, v.state.Run.RunID)
+		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, sp.state.Run.RunID)
 	}
 	if p != nil {
 		c.fail(w, p)
@@ -306,18 +313,21 @@ func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *
 
 // listInput lists the input items of a stored response, including those of the responses that it continues.
 func (h *chatHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
-	v, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		c.fail(w, p)
 		return
 	}
-	given := v.state.Messages[:v.state.Start-v.state.TakenOver]
-	if v.state.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
+	given := sp.state.Messages[:sp.start]
+	if sp.start == sp.state.Start {
+		given = given[:sp.start-sp.state.TakenOver]
+	}
+	if sp.state.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
 		given = given[1:]
 	}
-	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: v.state.Target, Messages: given}, &wire.EncodeOptions{})
+	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.state.Target, Messages: given}, &wire.EncodeOptions{})
 	items, _ := rawjson.Get(body, "input")
-	list := inputList(items, v.state.Run.RunID)
+	list := inputList(items, sp.id.String())
 	if r.URL.Query().Get("order") != "asc" { // the latest first
 		slices.Reverse(list)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
-// @ai-sdk/openai does so by default. The id of an item contains the id of its run.
+// @ai-sdk/openai does so by default. The id of an item contains the id of its response.
 
 // maxReferences limits the number of different responses that the references of one request belong to.
 const maxReferences = 256
@@ -19,22 +19,22 @@ const maxReferences = 256
 // referenceType is the type of an item that refers to another one by its id.
 const referenceType = "item_reference"
 
-// referencedRun returns the ids of the item that a part refers to and of its run. ok is false if the part is not a reference.
-func referencedRun(p lathe.Part) (run, item string, ok bool) {
+// referencedAnswer returns the ids of the item that a part refers to and of its answer. ok is false if the part is not a reference.
+func referencedAnswer(p lathe.Part) (answer, item string, ok bool) {
 	o, is := p.(lathe.Opaque)
 	if !is || textMember(o.JSON, "type") != referenceType {
 		return "", "", false
 	}
 	item = textMember(o.JSON, "id")
-	_, run, _ = strings.Cut(item, "_")
-	if end := strings.LastIndexByte(run, '_'); end >= 0 {
-		run = run[:end]
+	_, answer, _ = strings.Cut(item, "_")
+	if end := strings.LastIndexByte(answer, '_'); end >= 0 {
+		answer = answer[:end]
 	}
-	return run, item, true
+	return answer, item, true
 }
 
 func isReference(p lathe.Part) bool {
-	_, _, ok := referencedRun(p)
+	_, _, ok := referencedAnswer(p)
 	return ok
 }
 
@@ -63,18 +63,18 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			answers++
 		}
 		for _, part := range m.Parts {
-			run, item, ok := referencedRun(part)
+			answer, item, ok := referencedAnswer(part)
 			if !ok {
 				rest.Parts = append(rest.Parts, part)
 				continue
 			}
-			if done[run] {
+			if done[answer] {
 				continue
 			}
-			if done[run] = true; len(done) > maxReferences {
+			if done[answer] = true; len(done) > maxReferences {
 				return nil, badRequest(a.protocol.conversation, "The input refers to items of more than %d responses.", maxReferences)
 			}
-			v, p := h.settledResponse(ctx, a, responsePrefix+run)
+			sp, p := h.settledResponse(ctx, a, responsePrefix+answer)
 			if p != nil {
 				if p.Code == codeNoResponse {
 					p = &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: a.protocol.conversation,
@@ -82,17 +82,17 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				}
 				return nil, p
 			}
-			if v.state.Paused != "" && answers > 0 && answers == len(given) {
-				return &storedTurns{runID: v.state.Run.RunID}, nil
+			if sp.waits() && answers > 0 && answers == len(given) {
+				return &storedTurns{runID: sp.id.run}, nil
 			}
-			own := v.added()
-			if v.state.Paused == "" {
-				own = withoutSynthetic(loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
+			own := withoutSynthetic(sp.own())
+			if !sp.waits() {
+				own = loop.KeptHistory(own, sp.state.Retention)
 			}
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}
-			if v.state.Finished == nil || len(v.state.Open) == 0 {
+			if !sp.open() {
 				out = append(out, own...)
 				continue
 			}

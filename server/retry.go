@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -46,6 +47,9 @@ type tracked struct {
 	durable bool
 	fresh   bool // the client asks for a new run
 	before  bool // the request came before the answer was delivered
+	// continued counts the runs that the run continues, each the one before, and failed is the code of the last one's failure.
+	continued int
+	failed    string
 
 	// Of the run, by its goroutine.
 	start    int // messages of the request
@@ -87,11 +91,16 @@ func (h *chatHandler) trackChat(a *chat) {
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
 func (c *caller) offersWrites(s *lathe.Settings, allow []string) bool {
+	return offersTool(c, s, allow, func(t *lathe.ToolSpec) bool { return t.Effect != lathe.ReadOnly })
+}
+
+// offersTool reports whether a run of the caller under these settings may call a tool of this server of the kind.
+func offersTool(c *caller, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
 	if c.setup.Tools == nil || s.ToolUseMode == lathe.ModeDisabled || s.Executor == lathe.ExecutorNoop {
 		return false
 	}
 	return slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return t.Effect != lathe.ReadOnly && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
+		return kind(t) && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 
@@ -242,12 +251,21 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 // deliverTimeout bounds the record of a delivery.
 const deliverTimeout = 5 * time.Second
 
-// permit lifts the advice not to retry from the failure of a run that a retry continues.
+// permit lifts the advice not to retry from the failure of a run that a retry continues. The model server has failed in the same
+// way in all of maxRepeatedFailures runs, with all attempts of each: then the status is one that clients do not retry by
+// themselves, or each of their retries would be multiplied by those attempts.
 func (t *tracked) permit(res *event.Result, p *problem) {
-	if p != nil && t.recorded() && (res.Reason == lathe.ReasonUpstreamError || res.Reason == lathe.ReasonInterrupted) {
-		p.NoRetry = false
+	if p == nil || !t.recorded() || res.Reason != lathe.ReasonUpstreamError && res.Reason != lathe.ReasonInterrupted {
+		return
+	}
+	if p.NoRetry = false; p.OfUpstream && p.Status >= 500 && t.failed == p.Code && t.continued+1 >= maxRepeatedFailures {
+		p.Status, p.NoRetry = http.StatusBadRequest, true
+		p.Message += " It has done so in " + strconv.Itoa(t.continued+1) + " runs of this request. The same request continues the last one."
 	}
 }
+
+// maxRepeatedFailures is the number of runs, each of which continues the one before, after whose failure clients are not to retry.
+const maxRepeatedFailures = 3
 
 // deliveries are requests whose answers are being sent. The zero value has none.
 type deliveries struct {

@@ -158,11 +158,12 @@ func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *prob
 func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
-	a.answerAs(e.id, e)
+	a.answerAs(r.Context(), answerID{run: e.id, after: e.after}, e)
 	if !a.req.Stream {
 		h.writeWhole(w, r, a, e.res)
 		return
 	}
+	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
 	out := a.job.out
 	if out == nil {
@@ -174,10 +175,9 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 	}
 }
 
-// answerAs has the answer be that of a run.
-func (a *chat) answerAs(runID string, e *earlierRun) {
-	a.begin(runID)
-	a.handOver(&a.settings, &a.limits)
+// answerAs has the answer be one of a run.
+func (a *chat) answerAs(ctx context.Context, id answerID, e *earlierRun) {
+	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base
 }
 
@@ -198,17 +198,22 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	in.Messages = slices.Concat(e.res.History[:e.base], taken)
 	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
 	a.continues = e.id
-	a.answerAs(next, e)
+	if t := a.job.track; t != nil {
+		t.continued, t.failed = e.continued+1, ""
+		if p := failure(e.res); p != nil {
+			t.failed = p.Code
+		}
+	}
+	a.answerAs(ctx, answerID{run: next}, e)
 	a.before = replayed{messages: taken, history: in.Messages}
 	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
 	return true, nil
 }
 
 // restart makes the job of the request a run of its own once more, after another run was recorded first.
-func (a *chat) restart() {
+func (a *chat) restart(ctx context.Context) {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
-	a.begin(a.in.Run.RunID)
-	a.handOver(&a.settings, &a.limits)
+	a.begin(ctx, answerID{run: a.in.Run.RunID}, &a.settings, &a.limits)
 	a.progress, a.last, a.broken, a.feed = progress{}, 0, false, callFeed{}
 }
 

@@ -37,7 +37,9 @@ type earlierRun struct {
 	over      bool          // the run has ended, or waits for someone
 	res       *event.Result // set if over
 	base      int           // messages of res.History that the request had
+	after     int64         // as of the id of the answer
 	continues string
+	continued int // runs that it continues, each the one before
 	updated   time.Time
 	ran       func(callID string) bool // whether the tool of a call may have run
 }
@@ -188,14 +190,18 @@ func continuation(runID string) string {
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.
 func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
-	for range maxContinued {
+	for n := range maxContinued {
 		next := continuation(id)
 		has, p := er.hasRun(ctx, a.caller, next)
 		switch {
 		case p != nil:
 			return nil, p
 		case !has:
-			return er.readEarlier(ctx, a, id)
+			e, p := er.readEarlier(ctx, a, id)
+			if e != nil {
+				e.continued = n
+			}
+			return e, p
 		}
 		id = next
 	}
@@ -245,6 +251,9 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	if e.over {
 		e.res = v.result()
 		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
+		if e.base > v.state.Start {
+			e.after = v.restBefore(e.base)
+		}
 	}
 	return e, nil
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// isServerCall reports whether a call is shown as one of this server: it is none of the client's tools, and not of a name that no tool has.
-func (a *chat) isServerCall(tool string) bool { return tool != unknownTool && !a.calls.names[tool] }
-
 // resultOf returns the result in a message of a tool.
 func resultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	if m.Role != lathe.RoleTool || len(m.Parts) != 1 {
@@ -94,10 +91,21 @@ func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
 	return a.writer.AppendServerCall(dst, call)
 }
 
+// isServerCall reports whether a call to the tool, with a result of the code, is shown as one of this server: not if the tool is the
+// client's, nor if no tool has that name.
+func isServerCall(a *chat, tool string, code lathe.Code) bool {
+	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
+	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
+}
+
 // called records the result of a call and appends the calls that can be written now.
 func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
-	if !a.shows || d.Client || !a.isServerCall(d.Tool) {
+	if !a.shows || d.Client {
 		return dst
+	}
+	if !isServerCall(a, cmp.Or(a.feed.asked[d.ToolCallID].Name, d.Tool), d.ErrorType) {
+		a.feed.order = slices.DeleteFunc(a.feed.order, func(id string) bool { return id == d.ToolCallID })
+		return a.appendShown(dst, false)
 	}
 	if !slices.Contains(a.feed.order, d.ToolCallID) { // it was planned before the first event of this stream
 		a.feed.order = append(a.feed.order, d.ToolCallID)

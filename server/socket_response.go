@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -40,7 +39,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 		return
 	}
 	r := &earlierResponse{messages: withoutSynthetic(loop.KeptHistory(res.History, a.job.loop.Retention())), open: len(a.handedOver(res)) > 0}
-	r.instructed = a.instructed()
+	r.instructed, r.asks = a.instructed(), a.asks
 	if r.instructed && len(r.messages) > 0 && r.messages[0].Role == lathe.RoleSystem {
 		r.messages = r.messages[1:]
 	}
@@ -52,7 +51,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 
 // responseID returns the id of the response.
 func (a *chat) responseID() string {
-	return responsePrefix + strings.TrimPrefix(a.head.RunID, runPrefix)
+	return responsePrefix + a.head.ID
 }
 
 // createBody returns the body of the request in a message: the message without its type, and with "stream": true. warm is set if

@@ -8,16 +8,10 @@ import "github.com/lathe-run/lathe"
 // turns followed it with the same calls (a conversation that was continued twice), neither is taken.
 
 // A link is how a turn can be found without the text of the conversation before it.
-type link struct {
-	chain turnKey // of the turn that was kept before it and its own calls; zero: it is the first
-	calls turnKey // of its turnOwner and its calls; zero: it holds nothing that its client has not seen
-}
+type link turnKey // of the turn that was kept before it and its own calls; zero: it is the first
 
-// links find the turns of a [kept], which locks them.
-type links struct {
-	chain map[turnKey]successors
-	calls map[turnKey]int // turns with these calls
-}
+// links find the turns of a [turnStore], which locks them.
+type links map[link]successors
 
 // successors are the turns that followed one turn with the same calls.
 type successors struct {
@@ -25,36 +19,25 @@ type successors struct {
 	key turnKey // of the one; zero once there were two
 }
 
-func (l *links) add(t *storedTurns) {
-	if l.chain == nil {
-		l.chain, l.calls = map[turnKey]successors{}, map[turnKey]int{}
+func (l links) add(t *storedTurns) {
+	if t.link == (link{}) {
+		return
 	}
-	var zero turnKey
-	if c := t.link.chain; c != zero {
-		s := l.chain[c]
-		if s.n++; s.n == 1 {
-			s.key = t.key
-		} else {
-			s.key = zero
-		}
-		l.chain[c] = s
+	s := l[t.link]
+	if s.n++; s.n == 1 {
+		s.key = t.key
+	} else {
+		s.key = turnKey{}
 	}
-	if t.link.calls != zero {
-		l.calls[t.link.calls]++
-	}
+	l[t.link] = s
 }
 
-func (l *links) remove(t *storedTurns) {
-	if s := l.chain[t.link.chain]; s.n > 1 {
+func (l links) remove(t *storedTurns) {
+	if s := l[t.link]; s.n > 1 {
 		s.n--
-		l.chain[t.link.chain] = s
+		l[t.link] = s
 	} else {
-		delete(l.chain, t.link.chain)
-	}
-	if n := l.calls[t.link.calls]; n > 1 {
-		l.calls[t.link.calls] = n - 1
-	} else {
-		delete(l.calls, t.link.calls)
+		delete(l, t.link)
 	}
 }
 
@@ -64,7 +47,7 @@ func (k *turnStore) follow(last turnKey, calls []lathe.ToolCall) *storedTurns {
 		return nil
 	}
 	k.mu.Lock()
-	key := k.links.chain[conversationSum(last).key(calls)].key
+	key := k.links[link(conversationSum(last).key(calls))].key
 	k.mu.Unlock()
 	if key == (turnKey{}) {
 		return nil
@@ -72,27 +55,10 @@ func (k *turnStore) follow(last turnKey, calls []lathe.ToolCall) *storedTurns {
 	return k.find(key)
 }
 
-// hides reports whether a turn with these calls is kept that holds more than its client has seen.
-func (k *turnStore) hides(who turnOwner, calls []lathe.ToolCall) bool {
-	k.mu.Lock()
-	none := len(k.links.calls) == 0
-	k.mu.Unlock()
-	if none {
-		return false
-	}
-	key := newConversation(who).sum().key(calls)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.links.calls[key] > 0
-}
-
-// linkOf returns the link of a turn with these calls, kept after the one with the key last, whose messages are own.
-func linkOf(who turnOwner, last turnKey, calls []lathe.ToolCall, own []lathe.Message) (l link) {
+// linkOf returns the link of a turn with these calls, kept after the one with the key last.
+func linkOf(last turnKey, calls []lathe.ToolCall) (l link) {
 	if last != (turnKey{}) {
-		l.chain = conversationSum(last).key(calls)
-	}
-	if len(own) > 1 {
-		l.calls = newConversation(who).sum().key(calls)
+		l = link(conversationSum(last).key(calls))
 	}
 	return l
 }

@@ -19,7 +19,7 @@ import (
 // server, their results, and the model's words as it said them. When a client comes back with the
 // results of its calls, they take the place of the message that it was shown.
 //
-// What is kept is found by the principal, the end user, the model, the conversation before the message,
+// What is kept is found by the ids of the calls, if this server has made them: see [callIDs]. Else it is found by the principal, the end user, the model, the conversation before the message,
 // and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
 // there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
 // without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [recall].
@@ -47,7 +47,7 @@ type storedTurns struct {
 }
 
 func newTurnStore(l *Limits, now func() time.Time) *turnStore {
-	return &turnStore{max: l.MaxKept, maxBytes: l.MaxKeptBytes, ttl: l.KeepFor, now: now, of: map[turnKey]*list.Element{}, used: list.New()}
+	return &turnStore{max: l.MaxKept, maxBytes: l.MaxKeptBytes, ttl: l.KeepFor, now: now, of: map[turnKey]*list.Element{}, used: list.New(), links: links{}}
 }
 
 // A turnOwner is who keeps turns, and finds them again.
@@ -132,10 +132,29 @@ type spliced struct {
 	texts    []turnKey       // of answers that consist of text and of which nothing is kept
 }
 
+// turnStarts say where the turns of runs begin in a conversation with its hidden turns: by the conversation of the client before
+// them, and by the run, if the client has sent a call of it.
+type turnStarts struct {
+	sums map[conversationSum]int
+	runs map[string]int
+}
+
+// begin notes that a turn of the run stands at an index.
+func (s *turnStarts) begin(run string, at int) {
+	if s.runs == nil {
+		s.runs = map[string]int{}
+	}
+	if _, has := s.runs[run]; !has {
+		s.runs[run] = at
+	}
+}
+
 // spliceOptions say what [turnStore.splice] looks for.
 type spliceOptions struct {
 	texts    bool // what was kept behind texts, too: see [conversationSum.textKey]
 	onlyKept bool // the caller does not use unknown and latest
+	// handed are the turns of messages whose calls have ids of this server, by the index of the message.
+	handed map[int]*handedTurn
 }
 
 // splice returns the messages with what was kept in its place, and with what became of the runs that waited in the
@@ -145,7 +164,7 @@ type spliceOptions struct {
 func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *spliced {
 	j := &spliced{given: messages}
 	c := newConversation(who)
-	if want.onlyKept && !want.texts && len(waiting) == 0 && k.empty() {
+	if want.onlyKept && !want.texts && len(waiting) == 0 && len(want.handed) == 0 && k.empty() {
 		for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 			c.add(&messages[i])
 		}
@@ -154,15 +173,15 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 	}
 	var keys callKeys
 	var calls []lathe.ToolCall
-	starts := map[conversationSum]int{}
+	starts := turnStarts{sums: map[conversationSum]int{}}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
 		calls = appendCalls(calls[:0], m)
 		if len(waiting) > 0 {
-			starts[c.sum()] = len(j.messages)
+			starts.sums[c.sum()] = len(j.messages)
 		}
 		if t := waiting[i]; t != nil {
-			j.replace(1, t.splice(j.messages, m, starts))
+			j.replace(1, t.splice(j.messages, m, &starts))
 			c.add(m)
 			continue
 		}
@@ -182,31 +201,7 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			i--
 			continue
 		}
-		answers := messages[i+1 : i+1+len(calls)]
-		key := keys.key(c.sum(), calls)
-		t := k.find(key)
-		if t == nil {
-			t = k.follow(j.last, calls)
-		}
-		atEnd := i+1+len(calls) == len(messages)
-		if t == nil {
-			j.unknown, j.latest = append(j.unknown, key), atEnd
-		} else if t.runID != "" && atEnd {
-			j.waits = t
-		}
-		out, ok := j.messages, false
-		if t != nil {
-			out, ok = appendSpliced(j.messages, t.messages, answers)
-		}
-		if ok {
-			j.replace(1+len(answers), out)
-			j.last = t.key
-		} else {
-			if k.hides(who, calls) {
-				j.lost++
-			}
-			j.keep(1 + len(answers))
-		}
+		k.spliceCalls(j, &starts, want.handed[i], calls, messages[i:], c, &keys)
 		for range len(calls) + 1 {
 			c.add(&messages[i])
 			i++
@@ -215,6 +210,40 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 	}
 	j.sum = c.sum()
 	return j
+}
+
+// spliceCalls appends the message with calls that the messages begin with and its answers, or what was kept in their place. named is
+// the turn that the ids of the calls name; without one, they are found by keys and the conversation before, c.
+func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTurn, calls []lathe.ToolCall, messages []lathe.Message, c *conversation, keys *callKeys) {
+	answers := messages[1 : 1+len(calls)]
+	atEnd := len(messages) == 1+len(calls)
+	var t *storedTurns
+	if named != nil {
+		starts.begin(named.ref.run, len(j.messages))
+		t = named.turns
+	} else {
+		own := keys.key(c.sum(), calls)
+		if t = k.find(own); t == nil {
+			t = k.follow(j.last, calls)
+		}
+		if t == nil {
+			j.unknown, j.latest = append(j.unknown, own), atEnd
+		}
+	}
+	if t != nil {
+		if t.runID != "" && atEnd {
+			j.waits = t
+		}
+		if out, ok := appendSpliced(j.messages, t.messages, answers); ok {
+			j.replace(1+len(answers), out)
+			j.last = t.key
+			return
+		}
+		if named != nil {
+			j.lost++
+		}
+	}
+	j.keep(1 + len(answers))
 }
 
 // keep appends the next n of the messages that were given.
@@ -312,8 +341,9 @@ func appendCalls(dst []lathe.ToolCall, m *lathe.Message) []lathe.ToolCall {
 // A conversation is a hash of what was said so far, as a client would say it again. System text does
 // not count: clients put the time of day there.
 type conversation struct {
-	h   hash.Hash
-	buf []byte // what h gets next, at most hashPiece bytes
+	h         hash.Hash
+	buf       []byte // what h gets next, at most hashPiece bytes
+	anonymous bool   // the ids of calls do not count
 }
 
 // hashPiece is the number of bytes of one write to a hash, a multiple of its block size. A text is written in such pieces and is not
@@ -383,13 +413,19 @@ func (c *conversation) add(m *lathe.Message) {
 			c.text(p.URL)
 			c.text(string(p.Data))
 		case lathe.ToolCall:
-			c.text(p.ID)
+			c.id(p.ID)
 			c.text(p.Name)
 		case lathe.ToolResult:
-			c.text(p.CallID)
+			c.id(p.CallID)
 			c.text(p.Content)
 		case lathe.Reasoning, lathe.Refusal, lathe.Opaque: // not every client sends them again
 		}
+	}
+}
+
+func (c *conversation) id(id string) {
+	if !c.anonymous {
+		c.text(id)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestChatHandsOverClientCallsAndJoinsTheRest(t *testing.T) {
 			f := serve(t, &setting{model: model})
 			more := fmt.Sprintf(`,"tools":[%s],"stream":%v`, weatherTool, stream)
 			m, finish := f.answer(`{"model":"sim/x","messages":[{"role":"system","content":"It is noon."},{"role":"user","content":"hi"}]`+more+`}`, stream)
-			if finish != "tool_calls" || len(m.ToolCalls) != 1 || m.ToolCalls[0].ID != "c1" || m.ToolCalls[0].Function.Name != "weather" ||
+			if finish != "tool_calls" || len(m.ToolCalls) != 1 || !isGatewayID(m.ToolCalls[0].ID) || m.ToolCalls[0].Function.Name != "weather" ||
 				m.ToolCalls[0].Function.Arguments != `{"city":"Oslo"}` || m.ToolCalls[0].Type != "function" {
 				t.Fatalf("got %+v (%s), want the client's one call", m, finish)
 			}
@@ -73,7 +73,7 @@ func TestChatHandsOverClientCallsAndJoinsTheRest(t *testing.T) {
 			m.ToolCalls[0].Function.Arguments = `{ "city" : "Oslo" }` // clients write them anew
 			said, _ := json.Marshal(m)
 			// The system text changes between requests, as the time of day does.
-			messages := `{"role":"system","content":"It is one."},{"role":"user","content":"hi"},` + string(said) + `,{"role":"tool","tool_call_id":"c1","content":"rain"}`
+			messages := `{"role":"system","content":"It is one."},{"role":"user","content":"hi"},` + string(said) + `,{"role":"tool","tool_call_id":"` + m.ToolCalls[0].ID + `","content":"rain"}`
 			m, finish = f.answer(`{"model":"sim/x","messages":[`+messages+`]`+more+`}`, stream)
 			if finish != "stop" || m.Content != "It is done." {
 				t.Fatalf("got %+v (%s), want the answer", m, finish)

@@ -74,6 +74,12 @@ func foreignPath(path string) (hint string, form errorForm) {
 			return ": Ollama's API is not served. Use an OpenAI client with the base URL /v1" + useChat, formOllama
 		}
 	}
+	if _, verb, named := strings.Cut(strings.TrimPrefix(path, "/models/"), ":"); named && strings.HasPrefix(path, "/models/") && verb != "" {
+		return ". Did you mean /v1beta" + path + "? The base URL of this client must end in /v1beta.", formGoogle
+	}
+	if path == "/messages" || strings.HasPrefix(path, "/messages/") {
+		return ". Did you mean /v1" + path + "? The base URL of this client must end in /v1.", formAnthropic
+	}
 	if strings.HasPrefix(path, "/openai/") {
 		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, formOpenAI
 	}

@@ -37,6 +37,16 @@ func TestForeignPathsSayWhatToUse(t *testing.T) {
 			t.Errorf("%s: %d %s, want %q in OpenAI's form", path, resp.StatusCode, body, want)
 		}
 	}
+	for path, want := range map[string]string{
+		"/models/sim/demo:generateContent": `{"error":{"code":404,"message":"There is nothing at this path. Did you mean /v1beta/models/sim/demo:generateContent? The base URL of this client must end in /v1beta.","status":"NOT_FOUND"`,
+		"/models/m:streamGenerateContent":  `"status":"NOT_FOUND"`,
+		"/messages":                        `{"type":"error","error":{"type":"not_found_error","message":"There is nothing at this path. Did you mean /v1/messages?`,
+		"/messages/count_tokens":           `"type":"not_found_error"`,
+	} {
+		if resp, body := f.do("POST", path, `{}`); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %s", path, resp.StatusCode, body, want)
+		}
+	}
 	for _, c := range []struct{ method, path string }{{"GET", "/api/tags"}, {"POST", "/api/show"}, {"GET", "/api/version"}, {"POST", "/api/generate"}, {"POST", "/api/embed"}} {
 		resp, body := f.do(c.method, c.path, "")
 		var got struct{ Error, Code string }
@@ -86,6 +96,8 @@ func TestPermanentUpstreamFailures(t *testing.T) {
 		"404":           {404, `{"error":{"message":"The model m does not exist","code":"model_not_found"}}`, 404, "does not have the model", ""},
 		"404 tools":     {404, `{"error":{"message":"No endpoints found that support tool use. Try another."}}`, 404, "No endpoints found that support tool use", "does not have the model"},
 		"409":           {409, `{"error":{"message":"busy elsewhere"}}`, 400, "busy elsewhere", ""},
+		"413":           {413, `{"error":{"message":"Request too large"}}`, 413, "Request too large", ""},
+		"413, too long": {413, `{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}`, 400, "context_length_exceeded", ""},
 		"no quota left": {429, `{"error":{"message":"x","code":"insufficient_quota"}}`, 400, "no quota left", ""},
 		"a rate limit":  {429, `{"error":{"message":"x","code":"rate_limit_exceeded"}}`, 429, "no more requests now", ""},
 	} {

@@ -68,6 +68,9 @@ func (p *problem) refused(up *lathe.UpstreamError) {
 			return
 		}
 	default:
+		if status == http.StatusRequestEntityTooLarge && up.ProviderCode != lathe.CodeContextLength { // which agents read as 400
+			p.Status = status
+		}
 		if up.ProviderCode != "" {
 			p.Code = up.ProviderCode
 		}

@@ -89,20 +89,28 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 
 // added returns the messages that the run has added to the conversation, each call with an answer: one that waits
 // is answered with pendingText.
-func (v *runView) added() []lathe.Message {
-	own := v.state.Messages[v.state.Start:]
+func (v *runView) added() []lathe.Message { return v.addedAfter(v.state.Start) }
+
+// addedAfter is added without the first n messages of the run.
+func (v *runView) addedAfter(n int) []lathe.Message {
+	own := v.state.Messages[n:]
 	if len(v.state.Open) == 0 {
 		return withoutSynthetic(own)
 	}
 	answers := make([]lathe.Message, len(v.state.Open))
 	for i := range v.state.Open {
-		answers[i] = lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: v.state.Open[i].ID, Name: v.state.Open[i].Name, Content: pendingText, IsError: true}}}
+		answers[i] = pendingResult(&v.state.Open[i].ToolCall)
 	}
 	whole, ok := appendSpliced(nil, own, answers)
 	if !ok {
 		return withoutSynthetic(own[:0])
 	}
 	return withoutSynthetic(whole)
+}
+
+// pendingResult answers a call that waits.
+func pendingResult(call *lathe.ToolCall) lathe.Message {
+	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: pendingText, IsError: true}}}
 }
 
 func withoutSynthetic(messages []lathe.Message) []lathe.Message {
@@ -113,10 +121,14 @@ func withoutSynthetic(messages []lathe.Message) []lathe.Message {
 	return slices.DeleteFunc(slices.Clone(messages), synthetic)
 }
 
-// splice appends to the conversation so far what stands in the place of the message m of the client. starts has, for
-// each conversation that the client had, how many messages of out it came to.
-func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts map[conversationSum]int) []lathe.Message {
-	if at, ok := starts[t.sum]; t.found && ok && len(t.messages) > 0 {
+// splice appends to the conversation so far what stands in the place of the message m of the client. starts say where the run
+// begins in out.
+func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turnStarts) []lathe.Message {
+	at, ok := starts.sums[t.sum]
+	if !ok { // the client has changed what stands before
+		at, ok = starts.runs[t.runID]
+	}
+	if t.found && ok && len(t.messages) > 0 {
 		return append(slices.Clip(out[:at]), t.messages...)
 	}
 	left := *m

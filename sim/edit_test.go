@@ -38,7 +38,7 @@ func TestEveryEditChangesTheEventsOfItsWires(t *testing.T) {
 				req := &wire.ClientRequest{Request: lathe.Request{Model: "m"}}
 				turn.Usage = usageOf(&req.Request, turn)
 				events := func() []streamed {
-					return f.flow.events(p, &wire.AnswerHead{RunID: "run_1", Request: req}, turn, turn.finished(p, &req.Request))
+					return f.flow.events(p, &wire.AnswerHead{ID: "1", Request: req}, turn, turn.finished(p, &req.Request))
 				}
 				before := events()
 				after := f.edit(p.Wire(), events())

@@ -157,7 +157,7 @@ func (c strictChat) NewWriter(head *wire.AnswerHead) wire.Writer {
 	if head.Whole {
 		return c.Served.NewWriter(head)
 	}
-	cw := openai.NewChunkWriter("chatcmpl-"+strings.TrimPrefix(head.RunID, "run_"), head.Model, head.Created, head.Request.IncludeUsage)
+	cw := openai.NewChunkWriter("chatcmpl-"+head.ID, head.Model, head.Created, head.Request.IncludeUsage)
 	return &rawChunks{c.Served.NewWriter(head), cw}
 }
 

@@ -147,7 +147,7 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	fin := t.finished(p, &req.Request)
-	head := wire.AnswerHead{RunID: "run_sim-" + strconv.FormatInt(x.n, 10), Model: req.Model, Created: s.opts.Now().Unix(), Request: req}
+	head := wire.AnswerHead{ID: "sim-" + strconv.FormatInt(x.n, 10), Model: req.Model, Created: s.opts.Now().Unix(), Request: req}
 	if !req.Stream || f.nonStream {
 		writeJSON(w, wire.AppendAnswer(nil, p, &wire.Answer{AnswerHead: head, Finish: fin}))
 		return

@@ -72,7 +72,7 @@ func (st *style) events(head *wire.AnswerHead, t *Turn, fin *lathe.Finish) []str
 	w := &chunkWriter{st: st,
 		usage: `{"prompt_tokens":` + strconv.FormatInt(u.InputTokens, 10) + `,"completion_tokens":` + strconv.FormatInt(u.OutputTokens, 10) +
 			`,"total_tokens":` + strconv.FormatInt(u.TotalTokens, 10) + `}`,
-		head: `{"id":` + quote("chatcmpl-"+strings.TrimPrefix(head.RunID, "run_")) + `,"object":"chat.completion.chunk","created":` +
+		head: `{"id":` + quote("chatcmpl-"+head.ID) + `,"object":"chat.completion.chunk","created":` +
 			strconv.FormatInt(head.Created, 10) + `,"model":` + quote(head.Model) + `,"system_fingerprint":"sim","choices":[{"index":0,"delta":`}
 	w.stream(t, head.Request.IncludeUsage)
 	return w.events

@@ -24,6 +24,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/secret"
@@ -156,4 +157,25 @@ func additional(binding []string) []byte {
 		b = append(b, s...)
 	}
 	return b
+}
+
+// MarkSize is the length of a mark in bytes.
+const MarkSize = 12
+
+// Mark returns a mark of the content: [MarkSize] bytes of HMAC-SHA256 under the first key, which only holders of the key can
+// compute. The same content and binding always have the same mark.
+func (r *Ring) Mark(content []byte, binding ...string) []byte {
+	return r.keys[0].mark(content, binding)
+}
+
+// Marked reports whether one of the keys gives the content this mark.
+func (r *Ring) Marked(mark, content []byte, binding ...string) bool {
+	return slices.ContainsFunc(r.keys, func(k key) bool { return hmac.Equal(mark, k.mark(content, binding)) })
+}
+
+func (k *key) mark(content []byte, binding []string) []byte {
+	mac := hmac.New(sha256.New, []byte(k.raw.Reveal()))
+	mac.Write([]byte("lathe seal mark v1"))
+	mac.Write(additional(append([]string{string(content)}, binding...)))
+	return mac.Sum(nil)[:MarkSize]
 }

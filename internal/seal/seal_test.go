@@ -111,3 +111,19 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestMarkBelongsToContentBindingAndKey(t *testing.T) {
+	t.Parallel()
+	before, after, other := ring(t, "a"), ring(t, "b", "a"), ring(t, "b")
+	mark := before.Mark([]byte("x"), "k", "u")
+	if len(mark) != MarkSize || !bytes.Equal(mark, before.Mark([]byte("x"), "k", "u")) {
+		t.Errorf("got %x", mark)
+	}
+	if !before.Marked(mark, []byte("x"), "k", "u") || !after.Marked(mark, []byte("x"), "k", "u") {
+		t.Error("it is refused under its own key")
+	}
+	if other.Marked(mark, []byte("x"), "k", "u") || before.Marked(mark, []byte("y"), "k", "u") || before.Marked(mark, []byte("x"), "ku") ||
+		before.Marked(mark, []byte("xk"), "u") || before.Marked(mark[:4], []byte("x"), "k", "u") || before.Marked(nil, []byte("x"), "k", "u") {
+		t.Error("it is taken for something else")
+	}
+}

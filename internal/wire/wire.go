@@ -136,8 +136,8 @@ type ApprovalAnswer struct {
 
 // An AnswerHead is what is known about an answer before its first delta.
 type AnswerHead struct {
-	// RunID begins with "run_". The ids within the answer are derived from the text after that.
-	RunID   string
+	// ID is the id of the answer without a prefix, in letters, digits, _ and -. All ids within the answer are derived from it.
+	ID      string
 	Model   string // as the client named it
 	Created int64  // Unix time in seconds
 	Request *ClientRequest

@@ -26,7 +26,7 @@ var catalogue = []Finding{
 	{ID: "chat-refused", Severity: Broken, Group: groupServer, Seen: "The server refuses a plain request.", Then: "Its message has the reason; request_overrides adds members that it may want."},
 	{ID: "status-408", Severity: Note, Group: groupServer, Seen: "The server timed out (408), and answered when it was asked again.", Then: retried},
 	{ID: "status-408-always", Severity: Broken, Group: groupServer, Seen: "The server times out (408) again and again.", Then: endsRun},
-	{ID: "status-429", Severity: Note, Group: groupServer, Seen: "The server is asked too often (429), and answered when it was asked again.", Then: "Lathe waits as long as Retry-After says and repeats the call; nothing to set."},
+	{ID: "status-429", Severity: Note, Group: groupServer, Seen: "The server is asked too often (429), and answered when it was asked again.", Then: "Lathe waits as long as Retry-After says, up to 30 s, and repeats the call; nothing to set."},
 	{ID: "status-429-always", Severity: Broken, Group: groupServer, Seen: "The server is asked too often (429), again and again.", Then: "Wait, or look at the limits of the account; a run would end with upstream_error."},
 	{ID: "status-500", Severity: Note, Group: groupServer, Seen: "The server failed (500), and answered when it was asked again.", Then: retried},
 	{ID: "status-500-always", Severity: Broken, Group: groupServer, Seen: "The server fails (500) again and again.", Then: endsRun},

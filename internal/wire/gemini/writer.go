@@ -1,11 +1,10 @@
 package gemini
 
 import (
-	"strings"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
+	"strings"
 )
 
 // A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of one chunk, which is written when
@@ -53,7 +52,7 @@ func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return w
 }
 
-func answerID(head *wire.AnswerHead) string { return strings.TrimPrefix(head.RunID, "run_") }
+func answerID(head *wire.AnswerHead) string { return head.ID }
 
 // hidesThoughts reports whether the client did not request thoughts, which this wire sends only on request.
 func hidesThoughts(req *wire.ClientRequest) bool {

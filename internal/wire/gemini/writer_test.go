@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-var head = &wire.AnswerHead{RunID: "run_1", Model: "m"}
+var head = &wire.AnswerHead{ID: "1", Model: "m"}
 
 func write(w wire.Writer, deltas []lathe.Delta) []byte {
 	var out []byte

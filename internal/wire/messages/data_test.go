@@ -161,7 +161,7 @@ func TestRecordedAnswers(t *testing.T) {
 // checkWritten writes an answer as a stream and whole, and checks that both read as f.
 func checkWritten(t testing.TB, deltas []lathe.Delta, f *lathe.Finish) {
 	t.Helper()
-	head := wire.AnswerHead{RunID: "run_1", Model: f.Model}
+	head := wire.AnswerHead{ID: "1", Model: f.Model}
 	w := Codec{}.NewWriter(&head)
 	var stream []byte
 	for _, d := range deltas {

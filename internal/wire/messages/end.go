@@ -63,7 +63,7 @@ func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
 			it.text = append(it.text, c.Arguments[n:]...)
 		}
 		if it.id == "" {
-			it.id = madeUpID(w.head.RunID, i)
+			it.id = madeUpID(w.head.ID, i)
 		}
 		if it.name == "" {
 			it.name = shortName(c.Name)
@@ -75,7 +75,7 @@ func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
 			it.ended, it.cut = true, true
 		}
 		if it.kind == blockCall && it.id == "" {
-			it.id = madeUpID(w.head.RunID, -1)
+			it.id = madeUpID(w.head.ID, -1)
 		}
 		if it.kind == blockCall && it.name == "" {
 			it.name = shortName("")

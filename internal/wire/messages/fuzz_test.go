@@ -131,7 +131,7 @@ func FuzzWriter(f *testing.F) {
 	f.Add([]byte("\x02\x03\x12\x13\x00\x04\x14\x06"))
 	f.Add([]byte("\x01\x07\x08\x09\x0a\x05"))
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
 		var out []byte
 		var calls []lathe.ToolCall
 		for _, op := range ops {

@@ -19,7 +19,7 @@ import (
 
 // wrote returns the stream of an answer.
 func wrote(f *lathe.Finish, deltas ...lathe.Delta) []byte {
-	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m"})
+	w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
 	var stream []byte
 	for _, d := range deltas {
 		stream = w.AppendDelta(stream, d)
@@ -61,7 +61,7 @@ func TestW2_IndexesAreDense(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
 		f, deltas := randomAnswer(r)
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 		stream := w.AppendCarrier(nil, "seal")
 		for _, d := range deltas {
 			stream = w.AppendServerCall(stream, &wire.ServerCall{ID: "a", Name: "n", Server: "lathe"})
@@ -243,7 +243,7 @@ func TestW16_MadeUpIDsAreStable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f}))
+	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{ID: "1"}, Finish: f}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestUnreadableCallIsNeverAnEmptyOne(t *testing.T) {
 		f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: args}, lathe.ToolCall{ID: "b", Name: "g", Arguments: `{"b":1}`})
 		stream := wrote(f)
 		checkStream(t, stream)
-		whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f})
+		whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{ID: "1"}, Finish: f})
 		stop := `"stop_reason":"tool_use"`
 		if args == `{"path":"/a","dry` {
 			stop = `"stop_reason":"max_tokens"`
@@ -376,7 +376,7 @@ func TestUnreadableCallIsNeverAnEmptyOne(t *testing.T) {
 	}
 	twice := `{"a":1,"a":"\ud800"}` // which parsers of JSON read
 	f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: twice})
-	if whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f}); !bytes.Contains(whole, []byte(`"input":`+twice)) {
+	if whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{ID: "1"}, Finish: f}); !bytes.Contains(whole, []byte(`"input":`+twice)) {
 		t.Errorf("%s", whole)
 	}
 }
@@ -460,7 +460,7 @@ func TestW30_NoOptionIsLost(t *testing.T) {
 
 // TestW39_NoEventsOfOurOwn: no method of the writer makes an event that the wire does not have.
 func TestW39_NoEventsOfOurOwn(t *testing.T) {
-	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+	w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 	stream := w.AppendKeepAlive(nil)
 	stream = w.AppendApproval(stream, &wire.Approval{ID: "a"})
 	stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaParseError, Text: "x"})

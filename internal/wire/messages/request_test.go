@@ -258,7 +258,7 @@ func TestParseRequestMapsNames(t *testing.T) {
 	if res := r.Messages[1].Parts[0].(lathe.ToolResult); res.Name != short {
 		t.Errorf("the result has the name %q", res.Name)
 	}
-	head := wire.AnswerHead{RunID: "run_1", Request: r}
+	head := wire.AnswerHead{ID: "1", Request: r}
 	f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "b", Name: short}}}}
 	for _, b := range [][]byte{Codec{}.NewWriter(&head).AppendFinish(nil, f, nil), wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: head, Finish: f})} {
 		if !strings.Contains(string(b), fmt.Sprintf("%q", long)) || strings.Contains(string(b), short) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -52,8 +51,8 @@ type item struct {
 // NewWriter returns a Writer for one answer.
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head: head} }
 
-// messageID returns the id of the answer of a run.
-func messageID(run string) string { return "msg_" + strings.TrimPrefix(run, "run_") }
+// messageID returns the id of a message from the id of its answer.
+func messageID(answer string) string { return "msg_" + answer }
 
 // begin appends the frame of an event up to its data's members after type.
 func begin(dst []byte, typ string) []byte {
@@ -80,7 +79,7 @@ func (w *writer) AppendStart(dst []byte) []byte {
 
 // appendHead appends the members of a message that are known before its content, up to the comma.
 func appendHead(dst []byte, h *wire.AnswerHead) []byte {
-	dst = wire.AppendText(append(dst, '{'), "id", messageID(h.RunID))
+	dst = wire.AppendText(append(dst, '{'), "id", messageID(h.ID))
 	dst = append(dst, `,"type":"message","role":"assistant"`...)
 	return wire.AppendText(dst, "model", h.Model)
 }

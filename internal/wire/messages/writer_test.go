@@ -153,7 +153,7 @@ func TestWriterIsReadBack(t *testing.T) {
 			f.Message.Parts = []lathe.Part{}
 		}
 		checkWritten(t, deltas, f)
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 		var stream []byte
 		for _, d := range deltas {
 			stream = w.AppendDelta(stream, d)
@@ -185,7 +185,7 @@ func TestWriterOrdersAnyDeltas(t *testing.T) {
 				queues = append(queues, []lathe.Delta{d})
 			}
 		}
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 		var stream []byte
 		for len(queues) > 0 {
 			k := r.IntN(len(queues))
@@ -238,7 +238,7 @@ func TestWriterOrdersAnyDeltas(t *testing.T) {
 func TestWriterEndsOnce(t *testing.T) {
 	f, deltas := randomAnswer(rand.New(rand.NewPCG(9, 9)))
 	for n := range len(deltas) + 1 {
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 		var stream []byte
 		for _, d := range deltas[:n] {
 			stream = w.AppendDelta(stream, d)
@@ -265,7 +265,7 @@ func TestWriterShowsServerCalls(t *testing.T) {
 		out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaText, Text: "It is not there."})
 		return w.AppendFinish(out, &lathe.Finish{Reason: lathe.FinishStop}, nil)
 	}
-	stream := write(wire.AnswerHead{RunID: "run_1"})
+	stream := write(wire.AnswerHead{ID: "1"})
 	checkStream(t, stream)
 	if bytes.Contains(stream, []byte("input_json_delta")) || !bytes.Contains(stream, []byte(`"stop_reason":"end_turn"`)) {
 		t.Errorf("a server's call has a delta or is left to the client:\n%s", stream)
@@ -274,7 +274,7 @@ func TestWriterShowsServerCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := write(wire.AnswerHead{RunID: "run_1", Whole: true})
+	whole := write(wire.AnswerHead{ID: "1", Whole: true})
 	_, f2, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestWriterShowsServerCalls(t *testing.T) {
 
 // TestWriterKeepsFramesWhole: JSON with line ends does not end the data of an event.
 func TestWriterKeepsFramesWhole(t *testing.T) {
-	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
+	w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1"})
 	stream := w.AppendServerCall(nil, &wire.ServerCall{ID: "a", Name: "n\n", Server: "s", Arguments: "{\n\n \"a\": 1\r}", Output: "1\n\n2"})
 	part := lathe.Opaque{JSON: []byte("{\n\n\"type\":\"server_tool_use\",\n\"input\":{}}")}
 	stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireMessages), Part: part})
@@ -342,9 +342,9 @@ func TestCarrierComesBack(t *testing.T) {
 		out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaText, Text: "x"})
 		return w.AppendFinish(out, &lathe.Finish{Reason: lathe.FinishStop}, nil)
 	}
-	stream := write(wire.AnswerHead{RunID: "run_1"})
+	stream := write(wire.AnswerHead{ID: "1"})
 	checkStream(t, stream)
-	whole := write(wire.AnswerHead{RunID: "run_1", Whole: true})
+	whole := write(wire.AnswerHead{ID: "1", Whole: true})
 	_, f, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestWriterContinuesRelayedStream(t *testing.T) {
 
 func checkContinued(t *testing.T, f *lathe.Finish, deltas []lathe.Delta) {
 	t.Helper()
-	src := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m"})
+	src := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
 	var stream []byte
 	for _, d := range deltas {
 		stream = src.AppendDelta(stream, d)
@@ -385,8 +385,8 @@ func checkContinued(t *testing.T, f *lathe.Finish, deltas []lathe.Delta) {
 	list := events(t, stream)
 	for n := 1; n <= len(list); n++ {
 		a := Codec{}.NewAssembler(nil)
-		w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m"})
-		broken := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m"})
+		w := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
+		broken := Codec{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m"})
 		var out, cut []byte
 		for i, e := range list {
 			ds, err := a.Append(nil, e.typ, e.data)
@@ -446,7 +446,7 @@ func TestStopReasons(t *testing.T) {
 		f := &lathe.Finish{Reason: tt.reason, RawReason: tt.raw, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: tt.parts}}
 		request := &wire.ClientRequest{}
 		request.Sampling.Stop = tt.stop
-		head := wire.AnswerHead{RunID: "run_1", Request: request}
+		head := wire.AnswerHead{ID: "1", Request: request}
 		w := Codec{}.NewWriter(&head)
 		var stream []byte
 		for d := range wire.Deltas(&f.Message) {

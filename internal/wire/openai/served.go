@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"strings"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -41,7 +39,7 @@ func (Served) NewWriter(head *wire.AnswerHead) wire.Writer {
 func (Served) AppendError(dst []byte, e *wire.APIError) []byte { return AppendError(dst, e) }
 
 func completionID(head *wire.AnswerHead) string {
-	return "chatcmpl-" + strings.TrimPrefix(head.RunID, "run_")
+	return "chatcmpl-" + head.ID
 }
 
 // A servedWriter is a [wire.Writer] of chat completions, which show no call of this server.

@@ -14,7 +14,7 @@ import (
 func TestServedWriterContinuesAfterPassedChunks(t *testing.T) {
 	t.Parallel()
 	req := &wire.ClientRequest{IncludeUsage: true}
-	w := openai.Served{}.NewWriter(&wire.AnswerHead{RunID: "run_1", Model: "m", Created: 9, Request: req})
+	w := openai.Served{}.NewWriter(&wire.AnswerHead{ID: "1", Model: "m", Created: 9, Request: req})
 	w.Pass(&lathe.Raw{ID: "up-1", Model: "up", Deltas: []lathe.Delta{{Kind: lathe.DeltaText, Text: "a"}}})
 	out := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaText, Text: "b"})
 	out = w.AppendServerCall(out, &wire.ServerCall{ID: "call_1"})

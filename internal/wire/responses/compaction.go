@@ -39,7 +39,7 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 
 // A Compaction is the answer to a request to compact a conversation.
 type Compaction struct {
-	RunID   string // as in [wire.AnswerHead]
+	ID      string // as in [wire.AnswerHead]
 	Created int64  // Unix time in seconds
 	// Kept are messages of users that the compacted conversation repeats before the compaction item.
 	Kept   []lathe.Message
@@ -49,7 +49,7 @@ type Compaction struct {
 
 // AppendCompaction appends the body of the answer.
 func AppendCompaction(dst []byte, c *Compaction) []byte {
-	r := newResource(&wire.AnswerHead{RunID: c.RunID})
+	r := newResource(&wire.AnswerHead{ID: c.ID})
 	dst = wire.AppendText(append(dst, '{'), "id", r.id)
 	dst = append(dst, `,"object":"response.compaction"`...)
 	dst = appendInt(dst, "created_at", c.Created)

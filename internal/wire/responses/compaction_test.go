@@ -27,7 +27,7 @@ func TestParseCompactionIgnoresToolsAndForm(t *testing.T) {
 
 // The answer to a compaction is that of the published schema.
 func TestCompactionMatchesSchema(t *testing.T) {
-	body := AppendCompaction(nil, &Compaction{RunID: "run_1", Created: 5, Sealed: "lathe1.x", Kept: []lathe.Message{
+	body := AppendCompaction(nil, &Compaction{ID: "1", Created: 5, Sealed: "lathe1.x", Kept: []lathe.Message{
 		{Role: lathe.RoleUser, Wire: lathe.WireResponses, Parts: []lathe.Part{lathe.Text{Text: "a"}, lathe.Blob{MediaType: "image/png", Data: []byte("x")}}}}})
 	openResponses(t).validate(t, "CompactResource", body)
 	item := `{"type":"compaction","id":"cmp_1_1","encrypted_content":"lathe1.x"}`

@@ -429,7 +429,7 @@ func FuzzParseRequest(f *testing.F) {
 		if _, err := (Codec{}).ParseRequest(out); err != nil && r.PreviousID == "" && !bytes.Contains(body, []byte("item_reference")) {
 			t.Fatalf("%v\n%s\n%s", err, body, out)
 		}
-		checkResource(t, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1", Model: "m", Request: r}}))
+		checkResource(t, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{ID: "1", Model: "m", Request: r}}))
 	})
 }
 
@@ -468,7 +468,7 @@ func FuzzWriter(f *testing.F) {
 	f.Add([]byte{1, 5, 6, 1, 7, 2, 3, 4, 9, 8}, "text")
 	f.Add([]byte("0101"), "\xb0\xca") // a character in two pieces
 	f.Fuzz(func(t *testing.T, ops []byte, s string) {
-		head := &wire.AnswerHead{RunID: "run_" + s, Model: s}
+		head := &wire.AnswerHead{ID: s, Model: s}
 		w := Codec{}.NewWriter(head)
 		var out []byte
 		for _, o := range ops[:min(len(ops), 200)] {

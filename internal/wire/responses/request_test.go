@@ -286,7 +286,7 @@ func TestW41_MappedNamesAreMappedBack(t *testing.T) {
 	if calls[1].Arguments != `{"input":"a \"b\"\n"}` || !strings.Contains(string(r.Tools[3].Schema), "start: x") {
 		t.Errorf("%+v", calls[1])
 	}
-	head := &wire.AnswerHead{RunID: "run_1", Model: "m", Request: r}
+	head := &wire.AnswerHead{ID: "1", Model: "m", Request: r}
 	finish := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{calls[0], calls[1], calls[2], calls[3], lathe.ToolCall{ID: "5", Name: "ns__c", Arguments: `{"input":"t"}`}}}}
 	stream := Codec{}.NewWriter(head).AppendFinish(nil, finish, nil)
 	if last := checkStreamRules(t, stream); string(last) != string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: finish})) {
@@ -375,7 +375,7 @@ func TestW25_SchemasPassUnchanged(t *testing.T) {
 // TestW15_IDsFitTheWire: whatever ids runs and calls have.
 func TestW15_IDsFitTheWire(t *testing.T) {
 	for _, id := range []string{"", "functions.get:0", strings.Repeat("x", 200), "é", "call_ok", "a\x00sig"} {
-		head := &wire.AnswerHead{RunID: "run_" + id, Model: "m"}
+		head := &wire.AnswerHead{ID: id, Model: "m"}
 		f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{lathe.ToolCall{ID: id, Name: "f"}, lathe.Text{Text: "x"}}}}
 		answer := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f})
 		_, g, err := Codec{}.NewAssembler(nil).Complete(nil, answer)

@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"strings"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -21,9 +19,9 @@ type resource struct {
 
 // newResource returns the resource of an answer, which repeats members of its request.
 func newResource(head *wire.AnswerHead) *resource {
-	r := &resource{rest: strings.TrimPrefix(head.RunID, "run_"), model: head.Model, created: head.Created, answer: head}
+	r := &resource{rest: head.ID, model: head.Model, created: head.Created, answer: head}
 	if r.rest == "" || len(r.rest) > maxID-16 || !plainName(r.rest) {
-		r.rest = hashOf(head.RunID)
+		r.rest = hashOf(head.ID)
 	}
 	r.id = "resp_" + r.rest
 	req := head.Request

@@ -15,7 +15,7 @@ import (
 )
 
 func testHead(t testing.TB, body string) *wire.AnswerHead {
-	return &wire.AnswerHead{RunID: "run_01abc", Model: "m", Created: 1767225600, Request: parseRequest(t, []byte(body))}
+	return &wire.AnswerHead{ID: "01abc", Model: "m", Created: 1767225600, Request: parseRequest(t, []byte(body))}
 }
 
 // checkStreamRules checks that a stream has one legal order, and returns the response that ends it.
@@ -196,7 +196,7 @@ func TestResourceRepeatsTheRequest(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	checkResource(t, got)
-	plain := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_x", Model: "m"}})
+	plain := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{ID: "x", Model: "m"}})
 	checkResource(t, plain)
 	if !bytes.Contains(plain, []byte(`"tool_choice":"auto","truncation":"disabled","parallel_tool_calls":true,"text":{"format":{"type":"text"}},"top_p":1`)) {
 		t.Errorf("%s", plain)

@@ -76,7 +76,7 @@ func (h *handler) fail(w http.ResponseWriter, e *wire.APIError) {
 
 // answer generates a turn and writes it in one piece, as a stream or as one object.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, req *wire.ClientRequest) {
-	head := wire.AnswerHead{RunID: "run_00000000000000000000000001", Model: req.Model, Request: req}
+	head := wire.AnswerHead{ID: "00000000000000000000000001", Model: req.Model, Request: req}
 	writer := h.served.NewWriter(&head)
 	var out []byte
 	var fin *lathe.Finish

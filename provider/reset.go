@@ -1,0 +1,183 @@
+package provider
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Servers say in different places when they take requests again. The first place in the order of resetForms that has a time
+// counts.
+
+// A resetForm is one place in which a server says when it takes requests again.
+type resetForm struct {
+	place  resetPlace
+	name   string
+	unit   time.Duration // of a number
+	server string
+	source string // and its date
+}
+
+type resetPlace uint8
+
+const (
+	resetHeader resetPlace = iota // a number of units, or a date of HTTP
+	resetMember                   // a member of the error, or of the body: a number of units from now on
+	resetAt                       // such a member: a number of units since 1970, or a date of RFC 3339
+	resetWords                    // a duration that follows these words in the message
+	resetQuota                    // headers with a duration for each limit: see quotaReset
+)
+
+var resetForms = []resetForm{
+	{resetHeader, "Retry-After-Ms", time.Millisecond, "OpenAI, Azure", ""},
+	{resetHeader, "Retry-After", time.Second, "RFC 9110", ""},
+	{resetMember, "resets_in_seconds", time.Second, "ChatGPT's Codex backend", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
+	{resetAt, "resets_at", time.Second, "ChatGPT's Codex backend", "raine/claude-code-proxy#139, 2026-11-28"},
+	{resetWords, "try again in ", 0, "OpenAI, Groq, Azure", "openai/codex#303, 2026-11-28"},
+	{resetQuota, "X-Ratelimit-Reset-", 0, "OpenAI", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
+}
+
+// resetOf returns how long the server asks to wait before the next request; 0: it does not say. h is nil for an error within an
+// answer. A wait that the codec has read (e.RetryAfter) stands behind that of a header. Except for the headers of RFC 9110 and
+// OpenAI, only an error about the rate says it: others repeat the state of limits that they have nothing to do with.
+func resetOf(e *lathe.UpstreamError, h http.Header, body []byte, now time.Time) time.Duration {
+	for i := range resetForms {
+		f := &resetForms[i]
+		if f.place != resetHeader && e.RetryAfter > 0 {
+			return e.RetryAfter
+		}
+		if f.place != resetHeader && e.Kind != lathe.UpstreamRateLimited {
+			break
+		}
+		if wait := f.read(e.Message, h, body, now); wait > 0 {
+			return bounded(float64(wait))
+		}
+	}
+	return e.RetryAfter
+}
+
+// read returns the time until the reset; 0 or less: there is none.
+func (f *resetForm) read(message string, h http.Header, body []byte, now time.Time) time.Duration {
+	switch f.place {
+	case resetHeader:
+		v := strings.TrimSpace(h.Get(f.name))
+		if wait := units(v, f.unit); wait > 0 {
+			return wait
+		}
+		if at, err := http.ParseTime(v); err == nil {
+			return at.Sub(now)
+		}
+	case resetMember:
+		return units(errorMember(body, f.name), f.unit)
+	case resetAt:
+		v := errorMember(body, f.name)
+		if at, err := time.Parse(time.RFC3339, v); err == nil {
+			return at.Sub(now)
+		}
+		if at, err := strconv.ParseInt(v, 10, 64); err == nil && at > 0 && at < 1<<33 {
+			return time.Unix(at, 0).Sub(now)
+		}
+	case resetWords:
+		if _, after, found := strings.Cut(strings.ToLower(message), f.name); found {
+			return leadingDuration(after)
+		}
+	case resetQuota:
+		return quotaReset(h, f.name)
+	}
+	return 0
+}
+
+// units reads a number of units of time.
+func units(v string, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(n > 0) {
+		return 0
+	}
+	return bounded(n * float64(unit))
+}
+
+// errorMember returns the text of a number or string in the error of a body, or in the body itself; "": it has none.
+func errorMember(body []byte, name string) string {
+	if rawjson.Check(body, rawjson.Limits{}) != nil {
+		return ""
+	}
+	obj := body[rawjson.SkipSpace(body, 0):]
+	for _, path := range [...][]string{{"error"}, {"response", "error"}, {}} {
+		inner, ok := obj, true
+		for _, step := range path {
+			if inner, ok = rawjson.Get(inner, step); !ok {
+				break
+			}
+		}
+		if v, has := rawjson.Get(inner, name); ok && has {
+			return strings.Trim(string(v), `"`)
+		}
+	}
+	return ""
+}
+
+// leadingDuration reads the duration that a text begins with: numbers with units, such as 20m5s, 1.5s, 350ms or 3 seconds.
+func leadingDuration(s string) (sum time.Duration) {
+	for range 4 { // days, hours, minutes, seconds
+		n := 0
+		for n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == '.') {
+			n++
+		}
+		number, err := strconv.ParseFloat(strings.TrimSuffix(s[:n], "."), 64)
+		if n == 0 || n > 12 || err != nil {
+			return sum
+		}
+		s = strings.TrimLeft(s[n:], " ")
+		end := 0
+		for end < len(s) && s[end] >= 'a' && s[end] <= 'z' {
+			end++
+		}
+		unit := durationUnit(s[:end])
+		if unit == 0 {
+			return sum
+		}
+		sum += bounded(number * float64(unit))
+		s = strings.TrimLeft(s[end:], " ")
+	}
+	return sum
+}
+
+func durationUnit(word string) time.Duration {
+	switch word {
+	case "ms":
+		return time.Millisecond
+	case "s", "sec", "second", "seconds":
+		return time.Second
+	case "m", "min", "minute", "minutes":
+		return time.Minute
+	case "h", "hour", "hours":
+		return time.Hour
+	case "d", "day", "days":
+		return 24 * time.Hour
+	}
+	return 0
+}
+
+// quotaReset returns when the limit is reset that is used up, of those that the headers with this prefix name: the latest one if
+// several are, the earliest one if the headers do not say which.
+func quotaReset(h http.Header, prefix string) (wait time.Duration) {
+	used := false
+	for name, v := range h {
+		limit, is := strings.CutPrefix(name, prefix)
+		if !is || len(v) == 0 {
+			continue
+		}
+		reset := max(leadingDuration(v[0]), units(v[0], time.Second))
+		empty := h.Get("X-Ratelimit-Remaining-"+limit) == "0"
+		switch {
+		case reset <= 0:
+		case empty && (!used || reset > wait), !empty && !used && (wait == 0 || reset < wait):
+			wait, used = reset, empty
+		}
+	}
+	return wait
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// Each answer that a client receives has an id of its own, also when one run gives several: it waits for the results of the
+// client or for an approval, and its next answer begins where it resumes. The id is a text without a prefix, to which each wire
+// adds its own (resp_, msg_, chatcmpl-):
+//
+//	RUN               the first answer of the run
+//	RUN_EVENT         the answer that begins after that event, at which the run waited
+//	RUN_EVENT_ONCE    an answer from an attached run: an equal request before it received another one from the same event on
+//
+// RUN is the id of the run without its prefix; an id of an earlier version has this form. A request that receives the stored
+// answer of a run again, because its first client did not, receives it under the same id.
+
+const (
+	responsePrefix = "resp_"
+	runPrefix      = "run_"
+)
+
+// An answerID identifies one answer.
+type answerID struct {
+	run   string // with its prefix
+	after int64  // the event that the answer begins after; 0: it is the first of the run
+	once  string // in addition, of an answer from a run that the request attached to
+}
+
+func (id answerID) String() string {
+	s := strings.TrimPrefix(id.run, runPrefix)
+	if id.after > 0 || id.once != "" {
+		s += "_" + strconv.FormatInt(id.after, 10)
+	}
+	if id.once != "" {
+		s += "_" + id.once
+	}
+	return s
+}
+
+// parseAnswerID returns the answer of an id without the prefix of its wire.
+func parseAnswerID(s string) answerID {
+	run, rest, found := strings.Cut(s, "_")
+	event, once, _ := strings.Cut(rest, "_")
+	after, err := strconv.ParseInt(event, 10, 64)
+	if !found || err != nil || after < 0 {
+		return answerID{run: runPrefix + s}
+	}
+	return answerID{run: runPrefix + run, after: after, once: once}
+}
+
+// newOnce returns a text that makes the id of one answer different from all others.
+func newOnce() string { return strings.ToLower(rand.Text()[:10]) }
+
+// A rest is a point at which a run waited, and an answer ended if a client brought what the run waited for.
+type rest struct {
+	event    int64 // of the pause
+	messages int   // of the history up to the message of the last turn, without the results of its calls
+	reason   lathe.Reason
+	pending  []string // the calls that waited
+	res      event.Result
+	results  bool // a client has brought results of calls
+	decided  bool // an approval was decided
+}
+
+// noteRest records where the run waits, and what came then.
+func (v *runView) noteRest(e *event.Event) {
+	s := &v.state
+	last := len(v.rests) - 1
+	switch d := e.Data.(type) {
+	case *event.RunPaused:
+		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // its process stopped
+			return
+		}
+		n := len(s.Messages)
+		for n > s.Start && s.Messages[n-1].Role == lathe.RoleTool {
+			n--
+		}
+		v.rests = append(v.rests, rest{event: e.ID, messages: n, reason: d.Reason, pending: d.Pending,
+			res: event.Result{Usage: s.Usage, Cost: s.Cost, Trace: slices.Clone(s.Trace), ToolCalls: s.Planned}})
+	case *event.ToolCallResult:
+		if last >= 0 && d.Client {
+			v.rests[last].results = true
+		}
+	case *event.ApprovalResolved:
+		if last >= 0 && d.Decision != "expired" {
+			v.rests[last].decided = true
+		}
+	default: // the run does not wait
+	}
+}
+
+// An answerSpan is the part of a run that is one answer.
+type answerSpan struct {
+	*runView
+	id    answerID
+	start int   // of the messages of the run, the first one of the answer; results of calls of the answer before are of neither
+	end   *rest // where the answer ended and the next one begins; nil: it is the last one so far
+}
+
+// span returns the part of the run that is the answer. With items its client decides about approvals in requests, so that a
+// decision ends an answer as results of the client's calls do.
+func (v *runView) span(id answerID, items bool) *answerSpan {
+	sp := &answerSpan{runView: v, id: id, start: v.state.Start}
+	if f := v.state.Finished; f != nil && f.Reason == lathe.ReasonCancelled {
+		items = false // the cancellation was the decision
+	}
+	for i := range v.rests {
+		r := &v.rests[i]
+		if r.event <= id.after {
+			sp.start = v.afterResults(r.messages)
+		} else if r.results || items && r.decided {
+			sp.end = r
+			break
+		}
+	}
+	return sp
+}
+
+// afterResults returns the index after the results that begin at i.
+func (v *runView) afterResults(i int) int {
+	for i < len(v.state.Messages) && v.state.Messages[i].Role == lathe.RoleTool {
+		i++
+	}
+	return i
+}
+
+// restBefore returns the event of the last rest whose turn is within the first n messages of the run; 0 if there is none.
+func (v *runView) restBefore(n int) (event int64) {
+	for i := range v.rests {
+		if r := &v.rests[i]; r.messages <= n {
+			event = r.event
+		}
+	}
+	return event
+}
+
+// waits reports whether the answer is the last one and its run waits.
+func (sp *answerSpan) waits() bool { return sp.end == nil && sp.state.Paused != "" }
+
+// open reports whether the answer ended with calls of the client that the run, as far as this answer goes, has no results of.
+func (sp *answerSpan) open() bool {
+	return sp.end != nil && slices.ContainsFunc(sp.end.pending, func(id string) bool { return sp.client[id] }) ||
+		sp.end == nil && sp.state.Finished != nil && len(sp.state.Open) > 0
+}
+
+// own returns the messages of the answer. The calls of its last turn have the results that the run has, also later ones, except
+// for those of the client's calls if another answer follows.
+func (sp *answerSpan) own() []lathe.Message {
+	messages := sp.state.Messages
+	if sp.end == nil && sp.state.Paused != "" {
+		return sp.addedAfter(sp.start)
+	}
+	if sp.end == nil {
+		return messages[sp.start:]
+	}
+	out := slices.Clip(messages[sp.start:max(sp.start, sp.end.messages)])
+	for _, m := range messages[sp.end.messages:sp.afterResults(sp.end.messages)] {
+		if id := answered(&m); !slices.Contains(sp.end.pending, id) || !sp.client[id] {
+			out = append(out, m)
+		}
+	}
+	for i := range sp.state.Open {
+		if o := &sp.state.Open[i]; !sp.client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
+			out = append(out, pendingResult(&o.ToolCall))
+		}
+	}
+	if sorted, ok := appendSpliced(nil, out, nil); ok { // no call of the client
+		return sorted
+	}
+	return out
+}
+
+// result returns what the answer came to.
+func (sp *answerSpan) result() *event.Result {
+	if sp.end == nil {
+		return sp.runView.result()
+	}
+	res := sp.end.res
+	res.Reason = sp.end.reason
+	messages := sp.state.Messages
+	res.History = slices.Clip(messages[:sp.end.messages])
+	for _, m := range messages[sp.end.messages:sp.afterResults(sp.end.messages)] {
+		if !slices.Contains(sp.end.pending, answered(&m)) { // those came later
+			res.History = append(res.History, m)
+		}
+	}
+	if sp.end.messages > 0 {
+		for _, call := range messages[sp.end.messages-1].Calls() {
+			if slices.Contains(sp.end.pending, call.ID) {
+				res.Pending = append(res.Pending, call)
+			}
+		}
+	}
+	return &res
+}

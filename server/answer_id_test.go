@@ -1,0 +1,105 @@
+package server_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+var idOfAnswer = regexp.MustCompile(`"(?:id|responseId)":"(chatcmpl-[^"]*|resp_[^"]*|msg_[^"]*|[0-9A-Z]{26}[^"]*)"`)
+
+// answerID is the id of an answer on the wire.
+func (c *wireClient) answerID(a *wireAnswer) string {
+	m := idOfAnswer.FindStringSubmatch(a.body)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// The answers of one run, which waits twice, have different ids on each wire.
+func TestAnswersOfOneRunHaveIDsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		f, _ := asking(t, store.NewMemory(nil))
+		tools := []*lathe.ToolSpec{weatherSpec()}
+		a := c.ask(f, stream, tools, lathe.User("hi"))
+		result := c.gives(a.message.Calls()[0].ID)
+		history := []lathe.Message{lathe.User("hi"), c.back(a.message), result}
+		b := c.ask(f, stream, tools, history...)
+		again := c.ask(f, stream, tools, history...)
+		f.approveOnly(a.header.Get("X-Lathe-Run-Id"))
+		d := c.ask(f, stream, tools, history...)
+		if d.err != nil || !strings.HasPrefix(d.message.Text(), "Done: ") {
+			t.Fatalf("%v: %s", d.err, d.body)
+		}
+		seen := map[string]bool{}
+		for i, one := range []*wireAnswer{a, b, again, d} {
+			id := c.answerID(one)
+			if id == "" || seen[id] || one.header.Get("X-Lathe-Run-Id") != a.header.Get("X-Lathe-Run-Id") {
+				t.Errorf("answer %d has the id %q, after %v: %s", i, id, seen, one.body)
+			}
+			seen[id] = true
+		}
+	})
+}
+
+// The stored responses of one run stay what they were: each is read and continued under its own id.
+func TestStoredResponsesOfOneRun(t *testing.T) {
+	t.Parallel()
+	const weather = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
+	for how, stream := range bothWays {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			f, model := asking(t, store.NewMemory(nil))
+			one, text := f.respond(stream, `"input":"hi",`+weather)
+			if one == nil {
+				t.Fatal(text)
+			}
+			call := one.Output[len(one.Output)-1]
+			output := func(text string) string {
+				return fmt.Sprintf(`[{"type":"function_call_output","call_id":%q,"output":%q}]`, call.CallID, text)
+			}
+			two, text := f.respond(stream, fmt.Sprintf(`"previous_response_id":%q,"input":%s,`, one.ID, output("rain"))+weather)
+			if two == nil || two.ID == one.ID || !strings.Contains(two.text(), "This waits for an approval") {
+				t.Fatal(text)
+			}
+			run := regexp.MustCompile(`run_[0-9A-Z]+`).FindString(two.text())
+			f.approveOnly(run)
+			read := func(id string) (*response, string) {
+				_, body := f.do("GET", "/v1/responses/"+id, "")
+				return parse[response](t, body), body
+			}
+			if got, body := read(one.ID); got.ID != one.ID || got.text() != one.text() || strings.Contains(body, "Done") || len(got.Output) == 0 || got.Output[len(got.Output)-1].CallID != call.CallID {
+				t.Errorf("the first response is %s, was %s", body, text)
+			}
+			if got, body := read(two.ID); got.ID != two.ID || !strings.Contains(got.text(), `Done: {"result":42,"exact":true} rain`) || strings.Contains(body, "function_call\"") {
+				t.Errorf("the second response is %s", body)
+			}
+			if none, body := f.respond(stream, fmt.Sprintf(`"previous_response_id":%q,"input":"and?",`, one.ID)+weather); none != nil || !strings.Contains(body, "missing_tool_result") {
+				t.Errorf("the first response without the result of its call: %s", body)
+			}
+			if three, body := f.respond(stream, fmt.Sprintf(`"previous_response_id":%q,"input":"and?",`, two.ID)+weather); three == nil || three.text() != "user assistant tool tool assistant user" {
+				t.Errorf("after the second response: %s", body)
+			}
+			if four, body := f.respond(stream, fmt.Sprintf(`"previous_response_id":%q,"input":%s,`, one.ID, output("sun"))+weather); four == nil || four.text() != `Done: {"result":42,"exact":true} sun` {
+				t.Errorf("another result for the first response: %s", body)
+			}
+			all := model.all()
+			if got := transcript(all[len(all)-1].Messages); strings.Count(got, "=c1") != 1 || strings.Count(got, "=s1") != 1 {
+				t.Errorf("the model was sent\n%s", got)
+			}
+			refer := func(id, kind string) string {
+				return fmt.Sprintf(`{"type":"item_reference","id":"%s_%s_0"}`, kind, strings.TrimPrefix(id, "resp_"))
+			}
+			input := `[{"role":"user","content":"hi"},` + refer(one.ID, "fc") + "," + strings.Trim(output("rain"), "[]") + "," + refer(two.ID, "msg") + `,{"role":"user","content":"and?"}]`
+			if five, body := f.respond(stream, `"input":`+input+","+weather); five == nil || five.text() != "user assistant tool tool assistant user" {
+				t.Errorf("items of both responses by reference: %s", body)
+			}
+		})
+	}
+}

@@ -1,0 +1,380 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/seal"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// The calls that a run hands over to its client have ids of the gateway if the run may call tools of this server: one such id is
+// enough to find the hidden turns before its call, whatever else of the conversation the client has changed or left out. The id
+// that the model server gave the call stays in the log and in memory, and the model receives that one:
+//
+//	"call_" RUN "_" BASE64URL(turn, 2 bytes; hash of the model server's id, 4 bytes; mark, 12 bytes)
+//
+// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key and the user of the conversation, so
+// that no client can name a turn of another one. Answers that are relayed, and those of runs without tools of this server, keep
+// the ids of the model server.
+
+const (
+	callPrefix   = "call_"
+	callIDTurn   = 2
+	callIDHash   = 4
+	callIDTail   = (callIDTurn + callIDHash + seal.MarkSize) / 3 * 4 // characters of base64
+	maxCallRunID = maxCallID - len(callPrefix) - 1 - callIDTail
+	maxCallID    = 64
+)
+
+// callIDs makes and reads ids of calls that are handed over.
+type callIDs struct {
+	ring *seal.Ring
+	who  turnOwner // without the model
+	run  string    // of the calls to make ids for
+}
+
+// newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
+func newCallIDs(ctx context.Context, a *chat, run string) *callIDs {
+	offers := offersTool(a.caller, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
+	if a.plan.relayed || !offers || len(strings.TrimPrefix(run, runPrefix)) > maxCallRunID || !safeName().MatchString(run) {
+		return nil
+	}
+	ring, err := a.handler.turns.seals.get(ctx)
+	if err != nil {
+		a.handler.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
+		return nil
+	}
+	return &callIDs{ring, a.sealOwner(), run}
+}
+
+// A callRef is what the id of a call says.
+type callRef struct {
+	run  string
+	turn int
+	hash [callIDHash]byte // of the model server's id
+}
+
+func (r *callRef) head() []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(r.turn)), r.hash[:]...)
+}
+
+func hashOfCall(id string) (h [callIDHash]byte) {
+	sum := sha256.Sum256([]byte(id))
+	copy(h[:], sum[:])
+	return h
+}
+
+func (ids *callIDs) binding(run string) []string {
+	return []string{"call", ids.who.principal, ids.who.user, run}
+}
+
+// of returns the id for a call of a turn that has that id from the model server.
+func (ids *callIDs) of(turn int, id string) string {
+	if ids == nil {
+		return id
+	}
+	ref := callRef{run: ids.run, turn: turn, hash: hashOfCall(id)}
+	tail := ref.head()
+	tail = append(tail, ids.ring.Mark(tail, ids.binding(ref.run)...)...)
+	return callPrefix + strings.TrimPrefix(ref.run, runPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
+}
+
+// parse reads an id. ok is false for one that this server did not make for this caller and user.
+func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
+	rest, ok := strings.CutPrefix(id, callPrefix)
+	at := len(rest) - callIDTail - 1
+	if !ok || len(id) > maxCallID || at <= 0 || rest[at] != '_' {
+		return ref, false
+	}
+	tail, err := base64.RawURLEncoding.Strict().DecodeString(rest[at+1:])
+	if err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize {
+		return ref, false
+	}
+	ref.run, ref.turn = runPrefix+rest[:at], int(binary.BigEndian.Uint16(tail))
+	copy(ref.hash[:], tail[callIDTurn:])
+	head := tail[:callIDTurn+callIDHash]
+	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
+}
+
+// key returns the key under which the turns of the call are kept.
+func (r *callRef) key() turnKey {
+	c := newConversation(turnOwner{})
+	c.text(r.run)
+	c.bytes(r.head()[:callIDTurn])
+	return turnKey(c.sum())
+}
+
+// lastTurn returns the number of the last turn of a run.
+func lastTurn(res *event.Result) int {
+	if len(res.Trace) == 0 {
+		return 0
+	}
+	return res.Trace[len(res.Trace)-1].Turn
+}
+
+// A handedTurn is the turn of a call id in a conversation.
+type handedTurn struct {
+	ref   callRef
+	turns *storedTurns // nil: nothing is kept
+}
+
+// matchCall returns the id in the last message with calls whose hash is that of ref; id if there is none.
+func matchCall(messages []lathe.Message, id string, ref callRef) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, call := range messages[i].Calls() {
+			if hashOfCall(call.ID) == ref.hash {
+				return call.ID
+			}
+		}
+	}
+	return id
+}
+
+// handedID returns the id of the call or result if it has the form of an id that this server makes; else "".
+func handedID(p lathe.Part) string {
+	id := ""
+	switch p := p.(type) {
+	case lathe.ToolCall:
+		id = p.ID
+	case lathe.ToolResult:
+		id = p.CallID
+	default: // has none
+	}
+	if !strings.HasPrefix(id, callPrefix) || len(id) <= len(callPrefix)+callIDTail {
+		return ""
+	}
+	return id
+}
+
+// recall replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
+// messages with calls in a.handed. A message that has the calls of several turns, because its client joined answers, becomes
+// one for each turn.
+func (ht *hiddenTurns) recall(ctx context.Context, a *chat) {
+	has := func(m lathe.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
+	}
+	if !slices.ContainsFunc(a.req.Messages, has) {
+		return
+	}
+	ring, err := ht.seals.get(ctx)
+	if err != nil { // the conversation is that of the client
+		return
+	}
+	r := &recalling{turns: ht, ids: &callIDs{ring: ring, who: a.sealOwner()}, caller: a.caller, known: map[turnKey]*handedTurn{}, of: map[string]callRef{}}
+	given := a.req.Messages
+	var out []lathe.Message
+	handed := map[int]*handedTurn{}
+	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
+		if !hasCalls(&given[i]) {
+			out = append(out, r.mapped(ctx, given[i]))
+			continue
+		}
+		last := i + 1
+		for last < len(given) && given[last].Role == lathe.RoleTool {
+			last++
+		}
+		out = r.appendTurns(ctx, out, handed, &given[i], given[i+1:last])
+		i = last - 1
+	}
+	if ctx.Err() == nil && len(r.of) > 0 {
+		a.req.Messages, a.handed = out, handed
+	}
+}
+
+// recalling is the state of one [hiddenTurns.recall].
+type recalling struct {
+	turns  *hiddenTurns
+	ids    *callIDs
+	caller *caller
+	known  map[turnKey]*handedTurn
+	of     map[string]callRef // by the id
+	loaded int
+}
+
+// turn returns the turn of an id of a call; nil if this server did not make it.
+func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) {
+	ref, ok := r.of[id]
+	if !ok {
+		if ref, ok = r.ids.parse(id); !ok {
+			return nil, ref
+		}
+		r.of[id] = ref
+	}
+	key := ref.key()
+	t := r.known[key]
+	if t == nil {
+		t = &handedTurn{ref: ref, turns: r.turns.store.find(key)}
+		if (t.turns == nil || t.turns.runID != "") && r.loaded < maxLoaded {
+			r.loaded++
+			r.turns.loadHanded(ctx, r.caller, t)
+		}
+		r.known[key] = t
+	}
+	return t, ref
+}
+
+// mapped returns the message with the model server's ids.
+func (r *recalling) mapped(ctx context.Context, m lathe.Message) lathe.Message {
+	return withIDs(m, func(id string) string {
+		t, ref := r.turn(ctx, id)
+		if t == nil || t.turns == nil {
+			return id
+		}
+		return matchCall(t.turns.messages, id, ref)
+	})
+}
+
+// originals returns the message with the ids that the calls have in the messages of a carrier.
+func (ids *callIDs) originals(m lathe.Message, carried []lathe.Message) lathe.Message {
+	return withIDs(m, func(id string) string {
+		if ref, ok := ids.parse(id); ok {
+			return matchCall(carried, id, ref)
+		}
+		return id
+	})
+}
+
+// withIDs returns the message with other ids in place of those that have the form of ids of this server.
+func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
+	m.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		id := handedID(p)
+		if id == "" {
+			continue
+		}
+		switch p := p.(type) {
+		case lathe.ToolCall:
+			p.ID = other(id)
+			m.Parts[i] = p
+		case lathe.ToolResult:
+			p.CallID = other(id)
+			m.Parts[i] = p
+		default: // handedID has excluded it
+		}
+	}
+	return m
+}
+
+// appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
+func (r *recalling) appendTurns(ctx context.Context, out []lathe.Message, handed map[int]*handedTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+	var turn *handedTurn
+	part, began := *m, false
+	part.Parts = nil
+	flush := func(after []lathe.Message) {
+		if turn != nil {
+			handed[len(out)] = turn
+		}
+		waiting := r.withdrawWaiting(&part, turn)
+		out = append(out, r.mapped(ctx, part))
+		for i := range after {
+			out = append(out, r.mapped(ctx, after[i]))
+		}
+		if waiting != nil {
+			out = append(out, *waiting)
+		}
+		part.Parts = nil
+	}
+	left := slices.Clone(answers)
+	for _, p := range m.Parts {
+		if _, is := p.(lathe.ToolCall); is {
+			var t *handedTurn
+			if id := handedID(p); id != "" {
+				t, _ = r.turn(ctx, id)
+			}
+			if began && t != turn {
+				mine := func(a lathe.Message) bool {
+					return slices.ContainsFunc(part.Calls(), func(c lathe.ToolCall) bool { return c.ID == answered(&a) })
+				}
+				theirs := slices.DeleteFunc(slices.Clone(left), func(a lathe.Message) bool { return !mine(a) })
+				left = slices.DeleteFunc(left, mine)
+				flush(theirs)
+			}
+			turn, began = t, true
+		}
+		part.Parts = append(part.Parts, p)
+	}
+	flush(left)
+	return out
+}
+
+// withdrawWaiting takes the sentence of a run that waits out of a message that has calls of the same run, and returns it as a
+// message of its own; nil if there is none. It was another answer, which the client has joined to this one.
+func (r *recalling) withdrawWaiting(m *lathe.Message, turn *handedTurn) *lathe.Message {
+	if turn == nil {
+		return nil
+	}
+	for i, p := range m.Parts {
+		text, is := p.(lathe.Text)
+		if !is {
+			continue
+		}
+		rest, run, waits := r.caller.setup.waiting.Split(text.Text)
+		if !waits || run != turn.ref.run {
+			continue
+		}
+		sentence := lathe.Message{Role: lathe.RoleAssistant, Wire: m.Wire, Parts: []lathe.Part{lathe.Text{Text: strings.TrimPrefix(text.Text, rest)}}}
+		m.Parts = slices.Clone(m.Parts)
+		if m.Parts[i] = (lathe.Text{Text: rest}); rest == "" {
+			m.Parts = slices.Delete(m.Parts, i, i+1)
+		}
+		return &sentence
+	}
+	return nil
+}
+
+// loadHanded reads the turns behind a call from the log of its run.
+func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn) {
+	key := t.ref.key()
+	if ht.opts.Index == nil || ht.absent.has(key, ht.opts.Now()) {
+		return
+	}
+	own := *c // whose request is of another run
+	v, p := ht.view(ctx, &own, t.ref.run)
+	if p == nil {
+		if messages, waits := v.handed(t.ref); len(messages) > 0 {
+			ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
+			if t.turns = ht.store.find(key); t.turns != nil {
+				return
+			}
+		}
+	}
+	if t.turns == nil && ht.shared == nil && ctx.Err() == nil {
+		ht.absent.add(key, ht.opts.Now())
+	}
+}
+
+// handed returns the messages of the run from the calls that it handed over before to those of ref, with the results that this
+// server has of them, and the run if it has not ended.
+func (v *runView) handed(ref callRef) (own []lathe.Message, waits string) {
+	messages := v.state.Messages
+	begin := v.state.Start - v.state.TakenOver
+	for i := begin; i < len(messages); i++ {
+		calls := messages[i].Calls()
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.client[c.ID] }) {
+			continue
+		}
+		end := v.afterResults(i + 1)
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return hashOfCall(c.ID) == ref.hash }) {
+			begin = end
+			continue
+		}
+		own = slices.Clip(messages[begin:end])
+		for j := range v.state.Open {
+			if o := &v.state.Open[j]; !v.client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
+				own = append(own, pendingResult(&o.ToolCall))
+			}
+		}
+		if v.state.Finished == nil {
+			waits = v.state.Run.RunID
+		}
+		return own, waits
+	}
+	return nil, ""
+}
