@@ -203,6 +203,11 @@ const (
 	DeltaRetry                              // Retry: an attempt failed before its first delta and is made again
 	DeltaFinish                             // Finish
 	DeltaReasoningData                      // Name: the field, ID: of the item, Text: the data that belongs to the reasoning before it
+	// DeltaPart is a part that has no text: Part is an [Opaque] or a [Blob], Name the wire that it was read from.
+	DeltaPart
+	// DeltaTextEnd ends a text where the next one begins another part of the message, or where the text has further members:
+	// Part is then the [Text] that ends, whole, and nil otherwise. Name is the wire. Clients of other wires see one text.
+	DeltaTextEnd
 )
 
 // A Delta is one step of a model's turn. It is small and is passed by value; its strings may be kept.
@@ -218,6 +223,7 @@ type Delta struct {
 	Bytes      int
 	Retry      *Retry
 	Finish     *Finish
+	Part       Part
 }
 
 // A Finish closes a turn that succeeded. Message is whole: complete calls with their argument text.

@@ -52,6 +52,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		ReadTimeout:         m.ReadTimeout,
 		LoadingTimeout:      m.LoadingTimeout,
 		Retry:               provider.Retry{Attempts: m.MaxAttempts},
+		Server:              m.Profile,
 		ReasoningField:      m.ReasoningField,
 		NoUsage:             !m.IncludeUsage,
 		MaxCompletionTokens: m.MaxCompletionTokens,

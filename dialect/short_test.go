@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // longWay returns a function that reads a piece without the short ways of Append.
@@ -56,7 +57,7 @@ func TestShortWaysReadAsTheLong(t *testing.T) {
 	o := Options{MaxPayloadBytes: 400, Tools: []*lathe.ToolSpec{{Name: "write", Schema: []byte(`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}}}`)}}}
 	for _, d := range append([]*Dialect{auto}, table...) {
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 150 {
+		for range testdata.Cases(150) {
 			var b strings.Builder
 			mix := func() {
 				for range random.IntN(6) {

@@ -17,6 +17,9 @@ func TestConforms(t *testing.T) {
 		for _, over := range []string{"memory", "sqlite"} {
 			t.Run(name+"/"+over, func(t *testing.T) {
 				t.Parallel()
+				if over == "sqlite" && name == "stepped" {
+					testdata.NeedAll(t)
+				}
 				open := stores[over](t)
 				enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 					return of(t, s, open(t).Store, nil)
@@ -25,9 +28,7 @@ func TestConforms(t *testing.T) {
 		}
 		t.Run(name+"/postgres", func(t *testing.T) {
 			t.Parallel()
-			if name == "stepped" {
-				testdata.NeedAll(t)
-			}
+			testdata.NeedAll(t)
 			d := newDatabase(t)
 			enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 				d.clock.Set(time.Now())

@@ -68,7 +68,7 @@ func (*hintless) Watch(ctx context.Context, _ func(string)) error {
 // break while answers are on their way.
 func TestSimulatedRunsSurviveOnPostgres(t *testing.T) {
 	t.Parallel()
-	from, n := seeds(t, 16, 6) // a history takes a hundred times longer than one in memory
+	from, n := seeds(t, 16, 4) // a history takes a hundred times longer than one in memory
 	n = min(n, 500)
 	const groups = 2
 	var mu sync.Mutex

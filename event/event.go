@@ -159,6 +159,9 @@ type ModelRequest struct {
 type TextDelta struct {
 	Bytes int    `json:"bytes"`
 	Text  string `json:"-"`
+	// Delta, for sinks in the same process, is the delta of an answer if it is none of plain text: a refusal, whose text is also
+	// in Text, or a [lathe.DeltaPart] or [lathe.DeltaTextEnd], which have no text.
+	Delta *lathe.Delta `json:"-"`
 }
 
 // ReasoningDelta is a piece of a model's reasoning.

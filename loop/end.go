@@ -90,10 +90,6 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 // finish emits the last event of the run: its end, or that it is parked.
 func (r *run) finish() {
 	r.result.Reason = r.reason
-	if r.closing.moved != nil {
-		r.req.Messages[r.closing.movedTo] = *r.closing.moved
-		r.closing.moved = nil
-	}
 	if r.closing.unanswered() { // a later run must not answer it
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}

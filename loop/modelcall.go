@@ -153,9 +153,6 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 		return false, false
 	}
 	c.failAttempt(c.err)
-	if refusesRoles(c.err) && r.closing.moveQuestion() {
-		return true, withTools
-	}
 	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
 		r.fallbacks--
 		return true, false

@@ -89,7 +89,8 @@ func (s *stream) withholds(kind lathe.DeltaKind) bool {
 		return false
 	}
 	switch kind {
-	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd,
+		lathe.DeltaPart, lathe.DeltaTextEnd:
 		return true
 	default:
 		return false
@@ -108,9 +109,13 @@ func (s *stream) showWithheld() {
 func (s *stream) show(d *lathe.Delta) {
 	r := s.run
 	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaRefusal:
-		s.shown = true
+	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaPart, lathe.DeltaTextEnd:
+		s.shown = s.shown || d.Kind != lathe.DeltaTextEnd
 		s.text = event.TextDelta{Bytes: len(d.Text), Text: d.Text}
+		if d.Kind != lathe.DeltaText {
+			other := *d
+			s.text.Delta = &other
+		}
 		r.emit(&s.text)
 	case lathe.DeltaReasoning:
 		s.reasoning = event.ReasoningDelta{Bytes: len(d.Text), Text: d.Text}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
@@ -52,6 +53,7 @@ type Chat struct {
 	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
 	encode    wire.EncodeOptions
 	fit       wire.Fit
+	accepts   destination.Row // of the options
 	assemble  wire.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation
@@ -103,13 +105,17 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	if err != nil {
 		return wrong(err)
 	}
+	accepts, err := destination.Accepts(o.Accepts)
+	if err != nil {
+		return wrong(err)
+	}
 	c := &Chat{
 		model: model, wire: codec, op: "provider: call " + o.Name, base: base, stream: stream, header: seal(header), secrets: secretsOf(&o),
 		transport: o.Transport,
 		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
 			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
-			// Servers of others that speak the wire need not take what the vendor added to it.
-			SystemTurns: strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1") == codec.DefaultBaseURL()},
+			Takes: destination.For(codec.Wire(), o.Server, base.Host, model).With(&accepts)},
+		accepts: accepts,
 		// The assembler puts characters together again that a server cut in two.
 		assemble: wire.AssemblerOptions{MaxBytes: o.MaxAnswerBytes, MaxCalls: o.MaxAnswerCalls},
 		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},

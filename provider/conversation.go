@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/callid"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -42,10 +43,12 @@ type conversation struct {
 	// dropped are the paths of what the request does not say, of its messages after those of its head.
 	dropped, droppedHead []string
 	scratch              lathe.Request
-	unique               callid.Unique   // of the calls in request.msgs
-	callIDs              callid.Short    // the same, if short is set
-	short                bool            // ids are sent in their short form
-	changed              []lathe.Message // memory for adapted messages
+	takes                destination.Row          // by which the messages in request.msgs were encoded
+	fit                  destination.Conversation // of these messages
+	unique               callid.Unique            // of the calls in request.msgs
+	callIDs              callid.Short             // the same, if short is set
+	short                bool                     // ids are sent in their short form
+	changed              []lathe.Message          // memory for adapted messages
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
@@ -98,6 +101,7 @@ func (v *conversation) forget() {
 	v.unique.Forget()
 	v.callIDs.Forget()
 	v.short = false
+	v.takes, v.fit = destination.Row{}, destination.Conversation{}
 	v.setHeader(v.c.header())
 	v.headerID = ""
 	if cap(v.whole) > maxKept {

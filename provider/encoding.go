@@ -39,7 +39,8 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		v.sent = v.sent[:0]
 	}
 	v.encodeHeader(r)
-	relayed := r.Relay != nil && r.Relay.Request != nil
+	opts.Takes = v.c.takes(r.Model, opts.Without)
+	relayed := r.Relay != nil && r.Relay.Request != nil && !v.c.refusesRoles(r, opts)
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
 		return nil
@@ -52,8 +53,11 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	} else {
 		opts.Shared = &p.shared
 		v.unique.Forget()
+		v.fit = opts.Takes.NewConversation()
+		changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
+		v.droppedHead = append(changed, v.droppedHead...)
 		clear(v.changed)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
@@ -71,18 +75,23 @@ func (v *conversation) grow(r *lathe.Request) {
 	if !v.head.matches(r) {
 		p.shared = wire.Shared{}
 		opts.Shared = &p.shared
-		p.head, v.droppedHead = c.AppendHead(p.head[:0], r, opts)
+		fitted := *r
+		changed := opts.Takes.Fit(v.c.wire.Wire(), &fitted)
+		p.head, v.droppedHead = c.AppendHead(p.head[:0], &fitted, opts)
+		v.droppedHead = append(changed, v.droppedHead...)
 		v.head.remember(r)
 	}
 	short := v.c.shortIDs.Load()
-	if !samePrefix(v.sent, r.Messages) || short != v.short {
+	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != v.short || opts.Takes != v.takes ||
+		n < len(r.Messages) && v.fit.Joins(&r.Messages[n]) {
 		v.sent = v.sent[:0]
 	}
-	v.short = short
+	v.short, v.takes = short, opts.Takes
 	if len(v.sent) == 0 {
 		p.msgs, v.dropped = p.msgs[:0], nil
 		v.unique.Forget()
 		v.callIDs.Forget()
+		v.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
 	added := v.adapt(r.Messages[n:], n)
@@ -101,19 +110,24 @@ func (v *conversation) grow(r *lathe.Request) {
 	}
 }
 
-// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for,
-// and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next call.
+// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for, as
+// the destination takes them, and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next
+// call.
 func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
 	v.changed = v.changed[:0]
 	for i := range messages {
 		var m lathe.Message
-		m, v.dropped = v.c.fit.Message(messages[i], n+i, v.dropped)
-		if m = v.unique.Apply(m); v.short {
-			m = v.callIDs.Apply(m)
-		}
+		m, v.dropped = v.c.fit.Message(&messages[i], n+i, v.dropped)
 		v.changed = append(v.changed, m)
 	}
-	return v.changed
+	out, dropped := v.fit.Apply(v.changed, n, v.dropped)
+	v.dropped = dropped
+	for i := range out {
+		if out[i] = v.unique.Apply(out[i]); v.short {
+			out[i] = v.callIDs.Apply(out[i])
+		}
+	}
+	return out
 }
 
 // encodeHeader sets v.header for req.

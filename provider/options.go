@@ -52,6 +52,11 @@ type Options struct {
 
 	Retry Retry
 
+	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset of the
+	// same name. "" is the kind that the host of BaseURL or the model's name tells. An unknown server has the rules of the wire alone.
+	Server string
+	// Accepts replaces rules about what the server takes, by their names in docs/destinations.md, such as "system": "one".
+	Accepts map[string]string
 	// ReasoningField is the member under which reasoning is sent back to the model, such as
 	// "reasoning_content"; "*": the member it came in; "none": it is not sent back. Empty counts as "*".
 	ReasoningField string

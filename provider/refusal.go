@@ -26,7 +26,7 @@ func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool 
 	if a.begun || a.refusal == nil {
 		return false
 	}
-	feature := v.c.wire.Refused(a.refusal)
+	feature := v.c.refusedFeature(a.refusal)
 	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}

@@ -134,7 +134,7 @@ func (w *wireCase) answer(t *testing.T, rw http.ResponseWriter, r *http.Request,
 	req := w.read(t, r)
 	if !req.Stream {
 		rw.Header().Set("Content-Type", "application/json")
-		_, _ = rw.Write(w.served.AppendAnswer(nil, &wire.Answer{Finish: f, AnswerHead: wire.AnswerHead{
+		_, _ = rw.Write(wire.AppendAnswer(nil, w.served, &wire.Answer{Finish: f, AnswerHead: wire.AnswerHead{
 			RunID: "run_00000000000000000000000001", Model: "m-1", Created: 1, Request: req}}))
 		return req
 	}

@@ -146,8 +146,8 @@ func TestResultBlocksAreReadInLinearMemory(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	cost(100)
-	if small, large := cost(4_000), cost(16_000); large > 8*small {
-		t.Errorf("%d bytes for 4,000 texts, %d for 16,000", small, large)
+	if small, large := cost(2_000), cost(8_000); large > 8*small {
+		t.Errorf("%d bytes for 2,000 texts, %d for 8,000", small, large)
 	}
 }
 

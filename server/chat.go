@@ -64,7 +64,6 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 		c.fail(w, p)
 		return false
 	}
-	a.noteReasoning(res)
 	h.writeWhole(w, r, a, res)
 	return false
 }
@@ -73,10 +72,10 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
 	a.header(w.Header())
 	body := a.whole
-	if !a.asItCame(res) {
-		parts, items := a.wholeAnswer(res)
-		body = a.protocol.AppendAnswer(takeBuffer(), &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res),
-			Completed: h.opts.Now().Unix()})
+	if a.asItCame(res) {
+		a.noteReasoning(res)
+	} else {
+		body = a.appendWhole(takeBuffer(), res)
 	}
 	header := w.Header()
 	header["Content-Type"], header["Cache-Control"] = typeJSON, uncached
@@ -285,12 +284,10 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	a.keep()
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(in.Run.RunID)
-	a.calls = newHandover(a.writer, req.Tools, &a.settings, &a.limits)
+	a.handOver(&a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
 		a.carriers = h.turns.newCarriers(ctx, a)
-		a.calls.ordered = a.shows
 	}
-	a.calls.early = a.calls.early && a.protocol.pieces
 	a.storeRequest()
 	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
 	if asks {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -27,7 +26,7 @@ type chat struct {
 	head      wire.AnswerHead // of the answer
 	requested http.Header     // of the request
 	session   string
-	writer    wire.Writer // nil: the response is not streamed
+	writer    wire.Writer // nil: the response is not streamed, and not written yet
 	calls     *handover
 	carriers  *carriers // nil: the wire has none, or its clients do not send them back
 	keepsText bool      // an answer that consists of text is kept with the turns behind it
@@ -36,13 +35,17 @@ type chat struct {
 	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
 	feed      callFeed  // of a streamed response
 	wroteText bool      // text was written
+	refused   bool      // a refusal was
 	splitText bool      // another element was written after the text, so that the next text is a separate one
 	places    *places   // nil until place is called
-	before    []step    // elements of the run that this one continues, to write first
+	gap       bool      // an element that the client does not see where it stands followed the text
+	space     bool      // the text ends with white space
+	before    replayed  // messages of the run that this one continues, to write first
 	turn      int       // the turn of the last text that was written
 	last      int64     // ID of the last event that was written
 	follows   bool      // another request or process executes the run: events that were missed are read from its log
 	turnText  string    // if follows is set: the text of the current turn that was written
+	unshown   []string  // parts of the answer that the client's wire cannot express
 
 	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
 	equal requestSum    // digest of the request; zero until digest is called
@@ -87,18 +90,16 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 		a.broken = true // a run that hands the call over makes no further model call
 		return a.writer.AppendError(dst, a.caller.apiError(callWithdrawn()))
 	case *event.TextDelta:
+		if d.Delta != nil {
+			return a.delta(dst, e.Turn, d.Delta)
+		}
 		return a.live(dst, e.Turn, d.Text)
 	case *event.CommentaryDelta:
 		return a.live(dst, e.Turn, d.Text)
 	case *event.ReasoningDelta:
-		dst = a.lead(dst)
-		a.splitText = a.protocol.ordered
-		return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
+		return a.delta(dst, e.Turn, &lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
 	case *event.ToolCallDelta:
-		if len(a.calls.names) > 0 {
-			dst = a.lead(dst)
-		}
-		return a.calls.appendPiece(dst, d)
+		return a.appendPiece(dst, e.Turn, d)
 	case *event.ModelCallFinished:
 		if d.Message == nil {
 			return dst
@@ -132,25 +133,52 @@ func (a *chat) live(dst []byte, turn int, text string) []byte {
 	return a.text(dst, turn, text)
 }
 
+// delta appends a delta of a turn, except for pieces of calls.
+func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary:
+		return a.live(dst, turn, d.Text)
+	case lathe.DeltaReasoning:
+		if d.Text == "" {
+			return dst
+		}
+		dst = a.lead(dst)
+		a.splitText = a.protocol.ordered
+	case lathe.DeltaRefusal:
+		dst = a.lead(dst)
+		a.refused, a.splitText = true, a.protocol.ordered
+	case lathe.DeltaPart:
+		dst = a.lead(dst)
+		own := d.Name == string(a.protocol.Wire())
+		a.splitText, a.gap = a.splitText || own, a.gap || !own
+		if o, ok := d.Part.(lathe.Opaque); ok && !own {
+			a.unshown = append(a.unshown, "answer."+typeOf(o.JSON))
+		}
+	case lathe.DeltaTextEnd:
+		if a.alone {
+			return dst
+		}
+	default: // is not shown: carriers have the data of reasoning
+		return dst
+	}
+	return a.writer.AppendDelta(dst, *d)
+}
+
+// appendPiece appends a piece of a call of a turn.
+func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
+	if len(a.calls.names) > 0 {
+		dst = a.lead(dst)
+	}
+	dst = a.calls.appendPiece(dst, d)
+	a.gap = a.wroteText && a.turn == turn && (a.calls.begun == nil || !a.protocol.ordered) // else it stands between the texts
+	return dst
+}
+
 // start says what the run took over, before anything else.
 func (a *chat) start(dst []byte) []byte {
 	before := a.before
-	a.before = nil
-	for _, s := range before {
-		if s.call != nil {
-			dst = a.appendCall(dst, s.call)
-			continue
-		}
-		switch p := s.part.(type) {
-		case lathe.Text:
-			dst = a.live(dst, 0, p.Text)
-		case lathe.Reasoning:
-			a.splitText = a.protocol.ordered
-			dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: p.Text})
-		case lathe.Refusal, lathe.Blob, lathe.ToolCall, lathe.ToolResult, lathe.Opaque: // no part of a stream's text
-		}
-	}
-	return dst
+	a.before = replayed{}
+	return a.replay(dst, &before, nil)
 }
 
 // lead appends the elements before the first delta of a turn: those of the continued run, and the carrier of the turns before.
@@ -170,17 +198,24 @@ func (a *chat) text(dst []byte, turn int, text string) []byte {
 		return dst
 	}
 	dst = a.lead(dst)
-	if a.wroteText && a.turn != turn && !a.splitText {
+	switch {
+	case !a.wroteText || a.splitText:
+	case a.turn != turn:
 		dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: between})
+	case a.gap && !a.space && !isSpace(text[0]):
+		dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: "\n"})
 	}
 	if a.turn != turn {
 		a.turnText = ""
 	}
+	a.gap, a.space = false, isSpace(text[len(text)-1])
 	if a.wroteText, a.turn, a.splitText = true, turn, false; a.follows {
 		a.turnText += text
 	}
 	return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 // appendKeepAlive appends bytes that the client ignores.
 func (a *chat) appendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
@@ -189,21 +224,19 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if p != nil {
 		return a.writer.AppendError(dst, a.caller.apiError(p))
 	}
-	a.noteReasoning(res)
+	if !a.stored {
+		a.noteReasoning(res)
+	}
 	a.keepOnSocket(res)
 	if a.asItCame(res) {
 		return dst
 	}
 	if a.alone && !a.relayed {
-		for _, p := range a.shown(res.History[min(a.base, len(res.History)):]) {
-			if t, ok := p.(lathe.Text); ok {
-				dst = a.text(dst, len(res.Trace), t.Text)
-			}
-		}
+		dst = a.appendAlone(dst, len(res.Trace), res.History[min(a.base, len(res.History)):])
 	}
 	dst = a.appendShown(a.start(dst), true)
 	dst = a.lead(dst)
-	if !a.wroteText && res.Answer != "" { // of a model that did not stream it
+	if !a.wroteText && !a.refused && res.Answer != "" { // of a model that did not stream it
 		dst = a.text(dst, len(res.Trace), res.Answer)
 	}
 	for _, ask := range a.approvalsOf(res) {
@@ -213,7 +246,10 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if wait := a.waitingFor(res); wait != "" {
 		dst = a.text(dst, len(res.Trace)+1, wait)
 	}
-	f := a.finish(res, nil)
+	f := a.finish(res)
+	if a.head.Completed == 0 {
+		a.head.Completed = a.handler.opts.Now().Unix()
+	}
 	if !a.relayed {
 		dst = a.appendHanded(dst, res, f.Message.Calls())
 		f.Message.Parts = nil
@@ -238,9 +274,8 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 	return dst
 }
 
-// finish is the message that the client sees in place of all turns: the text of all of them, and the
-// calls that it is to execute; parts are those before the calls.
-func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
+// finish returns the end of the answer: the reason, the usage, and the calls that the client is to execute.
+func (a *chat) finish(res *event.Result) *lathe.Finish {
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
 	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
 		a.handler.turns.store.remove(a.equal.key()) // an equal request from now on begins a run of its own
@@ -253,7 +288,6 @@ func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
 	}
 	f.Message.Role = lathe.RoleAssistant
 	own := res.History[min(a.base, len(res.History)):]
-	f.Message.Parts = parts
 	if calls := a.handedOver(res); len(calls) > 0 {
 		f.Reason = lathe.FinishToolCalls
 		for _, call := range calls {
@@ -285,20 +319,6 @@ func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
 		}
 	}
 	return f
-}
-
-// withParagraph returns the parts with a paragraph more at the end of their text.
-func withParagraph(parts []lathe.Part, text string) []lathe.Part {
-	if text == "" {
-		return parts
-	}
-	for i, p := range parts {
-		if t, ok := p.(lathe.Text); ok {
-			parts[i] = lathe.Text{Text: t.Text + between + text}
-			return parts
-		}
-	}
-	return append(parts, lathe.Text{Text: text})
 }
 
 // handedOver returns the calls that the client is to execute after a run that came to res.
@@ -334,59 +354,6 @@ func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
 
 func (a *chat) owner() turnOwner { return turnOwner{a.caller.key.Name, a.req.User, a.req.Model} }
 
-// shown returns the text, reasoning and refusals of messages, as a stream would have sent them.
-func (a *chat) shown(messages []lathe.Message) []lathe.Part {
-	var text, reasoning strings.Builder
-	var rest []lathe.Part
-	for i := range messages {
-		if messages[i].Role == lathe.RoleTool && a.settings.Executor == lathe.ExecutorNoop {
-			appendCanned(&text, &messages[i])
-		}
-		if messages[i].Role != lathe.RoleAssistant {
-			continue
-		}
-		if a.alone {
-			text.Reset()
-		}
-		began := false
-		for _, p := range visible.Parts(&messages[i]) {
-			switch p := p.(type) {
-			case lathe.Text:
-				if p.Text == "" || a.alone && p.Commentary {
-					continue
-				}
-				if !began && text.Len() > 0 {
-					text.WriteString(between)
-				}
-				began = true
-				text.WriteString(p.Text)
-			case lathe.Reasoning:
-				reasoning.WriteString(p.Text)
-			case lathe.Refusal:
-				rest = append(rest, p)
-			case lathe.Blob, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
-			}
-		}
-	}
-	var parts []lathe.Part
-	if reasoning.Len() > 0 {
-		parts = append(parts, lathe.Reasoning{Text: reasoning.String()})
-	}
-	if text.Len() > 0 {
-		parts = append(parts, lathe.Text{Text: text.String()})
-	}
-	return append(parts, rest...)
-}
-
-// appendCanned adds the results that the noop executor gave, which the stream shows as commentary.
-func appendCanned(text *strings.Builder, m *lathe.Message) {
-	for _, p := range m.Parts {
-		if res, ok := p.(lathe.ToolResult); ok && !res.IsError {
-			text.WriteString(res.Content)
-		}
-	}
-}
-
 // A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
 type report struct {
 	RunID     string       `json:"run_id"`
@@ -399,7 +366,7 @@ type report struct {
 	LostJoins int          `json:"lost_joins,omitempty"` // turns whose calls and results of this server the model does not see
 	Usage     lathe.Usage  `json:"usage"`                // of all model calls
 	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose cost is known
-	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express
+	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express, and parts of the answer that the client's cannot
 	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
 	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
 	Passed    []string     `json:"passed,omitempty"`     // members that were sent to the model server although Lathe does not read them
@@ -424,13 +391,16 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	for _, t := range a.req.Tools {
 		client[t.Name] = true
 	}
-	for i := range res.Trace {
-		t := &res.Trace[i]
-		for _, path := range t.Dropped {
+	drop := func(paths []string) {
+		for _, path := range paths {
 			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
 			}
 		}
+	}
+	for i := range res.Trace {
+		t := &res.Trace[i]
+		drop(t.Dropped)
 		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
 		for _, call := range t.Calls {
 			if !client[call.Tool] {
@@ -438,6 +408,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 			}
 		}
 	}
+	drop(a.unshown)
 	for _, call := range res.Pending {
 		r.Pending = append(r.Pending, call.ID)
 	}

@@ -77,9 +77,9 @@ func TestWorkBeforeARunIsLinear(t *testing.T) {
 			return after.TotalAlloc - before.TotalAlloc
 		}
 		cost(100)
-		small, large := cost(8_000), cost(32_000)
+		small, large := cost(3_000), cost(12_000)
 		if large > 7*small {
-			t.Errorf("%s: 8000 cost %d bytes and 32000 cost %d", name, small, large)
+			t.Errorf("%s: 3,000 cost %d bytes and 12,000 cost %d", name, small, large)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (a *chat) attach(m *Model, v *runView) {
 	}
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
 	a.begin(v.state.Run.RunID)
-	a.calls = newHandover(a.writer, a.req.Tools, &m.Settings, &m.Limits)
+	a.handOver(&m.Settings, &m.Limits)
 	a.follows = true
 	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
 }

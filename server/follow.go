@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/visible"
 )
 
 // A request can be answered by a run that it does not execute: one that waits for a person and whose stream is held
@@ -118,10 +120,9 @@ func (a *chat) appendRest(dst []byte, turn int, m *lathe.Message) []byte {
 	if a.turn == turn {
 		sent = a.turnText
 	}
-	for _, p := range a.shown([]lathe.Message{*m}) {
-		if text, ok := p.(lathe.Text); ok && len(text.Text) > len(sent) && text.Text[:len(sent)] == sent {
-			return a.text(dst, turn, text.Text[len(sent):])
-		}
+	shown := visible.Parts(m)
+	if text := textOf(shown); len(text) > len(sent) && strings.HasPrefix(text, sent) {
+		return a.text(dst, turn, text[len(sent):])
 	}
 	return dst
 }

@@ -42,6 +42,12 @@ type begunCall struct {
 	held   bool // the rest of the arguments is written at the end
 }
 
+// handOver has the answer of the run hand over calls to the client's tools.
+func (a *chat) handOver(s *lathe.Settings, l *lathe.Limits) {
+	a.calls = newHandover(a.writer, a.req.Tools, s, l)
+	a.calls.ordered, a.calls.early = a.shows, a.calls.early && a.protocol.pieces
+}
+
 // newHandover returns one for a run that hands over calls to these tools.
 func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{writer: writer, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}

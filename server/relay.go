@@ -41,11 +41,11 @@ func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
 		return dst
 	}
 	a.finished = raw.Finished
-	a.writer.Pass(raw)
+	b := a.writer.Pass(raw)
 	if raw.UsageOnly && !a.req.IncludeUsage {
 		return dst
 	}
-	return append(dst, raw.Bytes...)
+	return append(dst, b...)
 }
 
 // keepWhole keeps a whole answer, where it can be given as it is.

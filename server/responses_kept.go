@@ -221,7 +221,7 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, v *runView) (bo
 	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
 	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
-	a.calls = newHandover(nil, nil, &a.settings, &a.limits)
+	a.handOver(&a.settings, &a.limits)
 	for _, call := range callsOf(v.state.Messages) {
 		if v.client[call.ID] {
 			if a.calls.names == nil {
@@ -242,8 +242,8 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, v *runView) (bo
 		}
 		return body
 	}
-	parts, items := a.wholeAnswer(res)
-	return a.protocol.AppendAnswer(nil, &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res), Completed: v.summary.Run.Updated.Unix()})
+	a.head.Completed = v.summary.Run.Updated.Unix()
+	return a.appendWhole(nil, res)
 }
 
 // lastResponse returns the response in the last event of a stream that has one.

@@ -163,7 +163,7 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 		h.writeWhole(w, r, a, e.res)
 		return
 	}
-	a.before = a.steps(afterMessages(e.res.History, e.base), e.res.History)
+	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
 	out := a.job.out
 	if out == nil {
 		out = h.newStreamWriter(w, a)
@@ -177,7 +177,7 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 // answerAs has the answer be that of a run.
 func (a *chat) answerAs(runID string, e *earlierRun) {
 	a.begin(runID)
-	a.calls = newHandover(a.writer, a.req.Tools, &a.settings, &a.limits)
+	a.handOver(&a.settings, &a.limits)
 	a.base = e.base
 }
 
@@ -199,7 +199,7 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
 	a.continues = e.id
 	a.answerAs(next, e)
-	a.before = a.steps(taken, in.Messages)
+	a.before = replayed{messages: taken, history: in.Messages}
 	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
 	return true, nil
 }
@@ -208,8 +208,8 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 func (a *chat) restart() {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
 	a.begin(a.in.Run.RunID)
-	a.calls = newHandover(a.writer, a.req.Tools, &a.settings, &a.limits)
-	a.wroteText, a.splitText, a.turn, a.last, a.broken, a.feed = false, false, 0, 0, false, callFeed{}
+	a.handOver(&a.settings, &a.limits)
+	a.wroteText, a.refused, a.splitText, a.gap, a.turn, a.last, a.broken, a.feed = false, false, false, false, 0, 0, false, callFeed{}
 }
 
 // lost reports whether the run of the job has ended because another run answers the request: one that was recorded before

@@ -69,7 +69,7 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
 		return gone(ctx)
 	}
-	if e.completed() && !strings.HasPrefix(a.seen(afterMessages(e.res.History, e.base)), a.req.Messages[k].Text()) {
+	if all, _ := a.seen(afterMessages(e.res.History, e.base)); e.completed() && !strings.HasPrefix(all, a.req.Messages[k].Text()) {
 		return nil // the text is of another answer
 	}
 	taken := e.takenOver()
@@ -77,7 +77,8 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 		return nil
 	}
 	spliced := slices.Concat(a.in.Messages[:k], taken)
-	text, seen := a.req.Messages[k].Text(), a.seen(taken)
+	text := a.req.Messages[k].Text()
+	seen, _ := a.seen(taken)
 	if rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between); rest != "" && !strings.HasPrefix(seen, text) {
 		spliced = append(spliced, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: rest}}})
 	}
@@ -117,19 +118,6 @@ func (er *earlierRuns) resumed(ctx context.Context, a *chat, digest store.Reques
 		er.opts.Log.Warn("the store could not say whether a request resumes a stream", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
 	}
 	return record, err == nil && !record.Delivered
-}
-
-// seen returns the text of messages as it is in the conversation of a client that was shown them.
-func (a *chat) seen(messages []lathe.Message) (text string) {
-	if !a.protocol.ordered {
-		return textOf(a.shown(messages))
-	}
-	for _, s := range a.steps(messages, messages) { // each text is an item of its own
-		if t, ok := s.part.(lathe.Text); ok {
-			text += t.Text
-		}
-	}
-	return text
 }
 
 // textOf returns the text of parts.

@@ -3,12 +3,14 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
@@ -87,9 +89,12 @@ func openPostgres(t *testing.T, url string) *postgres.Store {
 // and the retry gets the answer.
 func TestRetrySendsOneMail(t *testing.T) {
 	t.Parallel()
-	for _, where := range sites {
-		for _, place := range places {
-			for _, stream := range []string{"stream", "whole", "stream then whole"} {
+	for a, where := range sites {
+		for b, place := range places {
+			for i, stream := range []string{"stream", "whole", "stream then whole"} {
+				if !testdata.All() && (a+b)%3 != i {
+					continue // another of the three at each place
+				}
 				t.Run(strings.Join([]string{where.name, place.name, stream}, "/"), func(t *testing.T) {
 					t.Parallel()
 					if where.name == "none" && place.more != "" {
@@ -206,7 +211,7 @@ func TestRepeatWindowRepeatsDeliveredAnswers(t *testing.T) {
 // request gets that answer, without a repeat window and without a second mail.
 func TestAnswerThatBreaksOffIsGivenAgain(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("A long moment. ", 1<<20) // 15 MB: more than the buffers of a connection hold
+	long := strings.Repeat("A long moment. ", 1<<19) // 8 MB: more than the buffers of a connection hold whose client reads nothing
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
@@ -219,7 +224,7 @@ func TestAnswerThatBreaksOffIsGivenAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := r.client.Do(req)
+			resp, err := narrowClient(t).Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,6 +245,19 @@ func TestAnswerThatBreaksOffIsGivenAgain(t *testing.T) {
 			r.wantMails(2)
 		})
 	}
+}
+
+// narrowClient returns a client whose connections hold few bytes that it has not read.
+func narrowClient(t *testing.T) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return c, c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 // status returns the status of a run of the store, "" where there is none.

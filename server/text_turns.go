@@ -43,7 +43,11 @@ func isTextTurn(m *lathe.Message) bool {
 			if isCarrier(p) {
 				return false
 			}
-		case lathe.ToolCall, lathe.ToolResult, lathe.Blob, lathe.Refusal, lathe.Opaque:
+		case lathe.Opaque: // of the model's vendor
+			if isOwn(p.JSON) {
+				return false
+			}
+		case lathe.ToolCall, lathe.ToolResult, lathe.Blob, lathe.Refusal:
 			return false
 		}
 	}
@@ -140,9 +144,8 @@ func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 	if !ok {
 		return
 	}
-	shown := a.shown(own)
-	text := textOf(shown)
-	if strings.TrimSpace(text) == "" || slices.ContainsFunc(shown, func(p lathe.Part) bool { _, is := p.(lathe.Refusal); return is }) {
+	text, refused := a.seen(own)
+	if strings.TrimSpace(text) == "" || refused {
 		return
 	}
 	key := a.sum.textKey(text)

@@ -154,6 +154,9 @@ func callDeltas(index int, c *lathe.ToolCall, yield func(lathe.Delta) bool) bool
 
 // NewWriter implements [wire.Served]. The names of calls are written as the model says them, also those that no server sends.
 func (c strictChat) NewWriter(head *wire.AnswerHead) wire.Writer {
+	if head.Whole {
+		return c.Served.NewWriter(head)
+	}
 	cw := openai.NewChunkWriter("chatcmpl-"+strings.TrimPrefix(head.RunID, "run_"), head.Model, head.Created, head.Request.IncludeUsage)
 	return &rawChunks{c.Served.NewWriter(head), cw}
 }

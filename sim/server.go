@@ -149,7 +149,7 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	fin := t.finished(p, &req.Request)
 	head := wire.AnswerHead{RunID: "run_sim-" + strconv.FormatInt(x.n, 10), Model: req.Model, Created: s.opts.Now().Unix(), Request: req}
 	if !req.Stream || f.nonStream {
-		writeJSON(w, p.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: fin, Completed: head.Created}))
+		writeJSON(w, wire.AppendAnswer(nil, p, &wire.Answer{AnswerHead: head, Finish: fin}))
 		return
 	}
 	var events []streamed

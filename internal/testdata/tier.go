@@ -12,6 +12,14 @@ const all = "all"
 // many inputs runs some of them.
 func All() bool { return os.Getenv("LATHE_TEST") == all }
 
+// Cases returns n, the number of random cases of a test, if every test runs, else a quarter of it.
+func Cases(n int) int {
+	if All() {
+		return n
+	}
+	return (n + 3) / 4
+}
+
 // NeedAll skips the test unless LATHE_TEST is all. The reason is one line of `go test -v`.
 func NeedAll(t testing.TB) {
 	t.Helper()

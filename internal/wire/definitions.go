@@ -29,6 +29,7 @@ type Shared struct {
 // Form is what encoded definitions depend on besides the tools.
 type Form struct {
 	Strict Strict
+	Schema string // the column of [destination.Row]
 	// Reduced says that the server has refused a feature of definitions, which are then encoded without it. Each wire has one such
 	// feature at most.
 	Reduced bool

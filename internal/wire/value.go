@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -320,4 +321,11 @@ func BlobNote(b *lathe.Blob) string {
 		return fmt.Sprintf("[%.100s: not sent, because the API of the model has no form for it]", media)
 	}
 	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
+}
+
+// Truncated reports whether the arguments of a call are JSON that was cut off.
+func Truncated(arguments string) bool {
+	_, err := rawjson.Scan([]byte(arguments), 0)
+	bad := (*rawjson.SyntaxError)(nil)
+	return errors.As(err, &bad) && bad.Kind == rawjson.KindEnd
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 )
 
 // Errors of an [Assembler] for answers that cannot be used.
@@ -142,25 +143,10 @@ type AnswerHead struct {
 	Request *ClientRequest
 	// Kept is set if the server stores the answer under its id.
 	Kept bool
-}
-
-// An Answer is a complete answer, for a client that did not request a stream.
-type Answer struct {
-	AnswerHead
-	Finish *lathe.Finish
-	// Items are written to the client between the parts of Finish.Message, in the order of their Before.
-	Items []Item
-	Extra []lathe.Member // further members of the object, after the known ones
-	// Completed is the time at which the run ended, in Unix seconds.
+	// Whole is set if the client did not request a stream: see [Writer].
+	Whole bool
+	// Completed is the time at which the run ended, in Unix seconds. It is read when the answer ends; 0: Created.
 	Completed int64
-}
-
-// An Item is an element of an answer that is not a part of its message. Exactly one of Call, Approval and Carrier is set.
-type Item struct {
-	Before   int // index of the part in Finish.Message.Parts that the item precedes
-	Call     *ServerCall
-	Approval *Approval
-	Carrier  string // see [Writer.AppendCarrier]
 }
 
 // A Served codec is the server's side of one wire. Its methods may be called by several goroutines at once.
@@ -170,22 +156,24 @@ type Served interface {
 	// members that it does not know. Values that [lathe.Request] cannot represent are not an error: see ClientRequest.Foreign.
 	// The error is an *[APIError] with status 400 that names the member. The result refers to body, which must not be changed.
 	ParseRequest(body []byte) (*ClientRequest, error)
-	// NewWriter returns a Writer for one streamed answer.
+	// NewWriter returns a Writer for one answer. It keeps head.
 	NewWriter(head *AnswerHead) Writer
-	// AppendAnswer appends the body of an answer that is not streamed.
-	AppendAnswer(dst []byte, a *Answer) []byte
 	// AppendError appends the body of an error answer.
 	AppendError(dst []byte, e *APIError) []byte
 }
 
-// A Writer writes the events of one streamed answer, which may span several turns of a model. It is used by one goroutine at a
-// time. The stream is valid on the wire for any order of the method calls before AppendFinish or AppendError: one item or
-// block is open at a time, indexes are consecutive, and the stream ends exactly once.
+// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid
+// on the wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes
+// are consecutive, and the answer ends exactly once.
+//
+// With AnswerHead.Whole the methods append the body of an answer that is not streamed: the sum of the events that they append
+// otherwise. All methods are then to append to the same dst, and AppendKeepAlive and AppendError are not called.
 type Writer interface {
 	// AppendStart appends the events that begin the stream, if no call has appended them before. The other methods call it.
 	AppendStart(dst []byte) []byte
-	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal or a piece of a call. It
-	// ignores deltas of other kinds. The pieces of different calls may be mixed: see [lathe.DeltaCallStart].
+	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal, a piece of a call, a part of
+	// the writer's wire, or the citations of a text. It ignores other deltas. The pieces of different calls may be mixed: see
+	// [lathe.DeltaCallStart].
 	AppendDelta(dst []byte, d lathe.Delta) []byte
 	// AppendServerCall appends a call that this server executed, with its result. It appends nothing if the wire has no form
 	// for it.
@@ -203,9 +191,10 @@ type Writer interface {
 	AppendError(dst []byte, e *APIError) []byte
 	// AppendKeepAlive appends bytes that clients ignore.
 	AppendKeepAlive(dst []byte) []byte
-	// Pass records an event of the model's server that the caller has relayed to the client unchanged, so that the events of
-	// the other methods continue the stream after it. raw is valid during the call only.
-	Pass(raw *lathe.Raw)
+	// Pass records an event of the model's server that the caller relays to the client, so that the events of the other methods
+	// continue the stream after it. It returns the bytes to send: those of raw, except that Responses adds what the last event
+	// leaves out. raw is valid during the call only.
+	Pass(raw *lathe.Raw) []byte
 }
 
 // EncodeOptions configure how a request to a model's server is encoded. The zero value is a plain request.
@@ -221,9 +210,9 @@ type EncodeOptions struct {
 	TopK bool
 	// MaxTokens is the token limit to send if the request has none and the wire requires one; 0: 8192.
 	MaxTokens int
-	// SystemTurns is set if the server accepts system messages between the turns. Otherwise they are sent as text of the user.
-	// Only Messages reads it.
-	SystemTurns bool
+	// Takes says what the destination takes. Codecs read the columns that say how a member is written. The caller has applied the
+	// others: see [destination.Row.Fit] and [destination.Conversation].
+	Takes destination.Row
 	// Entry is the name of the model in the configuration. Reasoning that another entry wrote is not sent.
 	Entry string
 	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
@@ -243,6 +232,10 @@ type AssemblerOptions struct {
 	MaxBytes int // of text, reasoning, arguments and unknown members; default 32 MiB
 }
 
+// FeatureSystem is the feature of system messages after the first ones. A codec returns it from Refused, and the caller applies
+// [EncodeOptions].Takes without it.
+const FeatureSystem = "system_turns"
+
 // An Upstream codec is the client's side of one wire, for requests to a model's server. Its methods may be called by several
 // goroutines at once.
 type Upstream interface {
@@ -261,9 +254,9 @@ type Upstream interface {
 	// AppendRelayed appends a client's request on this wire, body, unchanged except for the name of the model, the members of
 	// req.Overrides and the changes that opts requires. body must be a request that ParseRequest accepted.
 	AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte
-	// Takes reports whether a request can contain part p of message m. It is false only for images, audio and files, and for parts of
+	// HasForm reports whether a request can contain part p of message m. It is false only for images, audio and files, and for parts of
 	// unknown types. See [Fit], which is applied before AppendRequest.
-	Takes(m *lathe.Message, p lathe.Part) bool
+	HasForm(m *lathe.Message, p lathe.Part) bool
 	// NewAssembler returns an Assembler for one answer. opts may be nil.
 	NewAssembler(opts *AssemblerOptions) Assembler
 	// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event of a stream.

@@ -330,8 +330,7 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 		a.damage(faultUnknownContent)
 		a.close()
 		a.size += len(part)
-		a.parts = append(a.parts, lathe.Opaque{JSON: compact(part)})
-		return dst
+		return a.addPart(dst, lathe.Opaque{JSON: compact(part)})
 	}
 	for i := range p.rest {
 		a.size += len(p.rest[i].Name) + len(p.rest[i].Value)
@@ -349,13 +348,17 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	dst = a.addSignature(dst, p.signature)
 	if !p.thought && (p.data == "inlineData" || p.data == "fileData") {
 		if b, err := p.blob(); err == nil {
-			a.parts = append(a.parts, b)
-			return dst
+			return a.addPart(dst, b)
 		}
 		a.damage(faultUnknownContent)
 	}
-	a.parts = append(a.parts, lathe.Opaque{JSON: compact(p.raw())})
-	return dst
+	return a.addPart(dst, lathe.Opaque{JSON: compact(p.raw())})
+}
+
+// addPart adds a part that has no text.
+func (a *Assembler) addPart(dst []lathe.Delta, p lathe.Part) []lathe.Delta {
+	a.parts = append(a.parts, p)
+	return append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireGemini), Part: p})
 }
 
 // callID returns the id of a call: the received one or, if that is empty, an id that is derived from the id of the answer and the

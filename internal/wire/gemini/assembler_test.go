@@ -55,13 +55,13 @@ func TestAssemblerReadsPieces(t *testing.T) {
 	if d := deltas[len(deltas)-2]; d.Kind != lathe.DeltaCallArgs || d.Text != calls[0].Arguments {
 		t.Errorf("%+v", deltas)
 	}
-	// The stream ends within the call.
+	// The stream ends within the call: no client can take its arguments for whole.
 	for _, c := range []struct {
 		reason string
 		want   lathe.FinishReason
 	}{{"MAX_TOKENS", lathe.FinishLength}, {"STOP", lathe.FinishToolCalls}} {
 		_, f := mustAssemble(t, append(data[:4:4], chunk("", `,"finishReason":"`+c.reason+`"`)))
-		if call := f.Message.Calls()[0]; !call.Incomplete || f.Reason != c.want || !json.Valid([]byte(call.Arguments)) {
+		if call := f.Message.Calls()[0]; !call.Incomplete || f.Reason != c.want || json.Valid([]byte(call.Arguments)) || !json.Valid([]byte(call.Arguments+"}")) {
 			t.Errorf("%s: %+v %s", c.reason, call, f.Reason)
 		}
 	}

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"strings"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -127,7 +129,9 @@ func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
 		i--
 	}
 	call := a.parts[i].(lathe.ToolCall)
-	call.Arguments, call.Incomplete = p.arguments(), cut
+	if call.Arguments, call.Incomplete = p.arguments(), cut; cut { // it is no object, so that no client executes the call
+		call.Arguments = strings.TrimSuffix(call.Arguments, "}")
+	}
 	a.parts[i] = call
 	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: p.index, Text: call.Arguments})
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: cut})

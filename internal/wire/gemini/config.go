@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -153,7 +154,7 @@ type thinking struct {
 	include bool
 }
 
-// thinkingOf returns the thinkingConfig for the sampling of a request. Models of generation 2 have a budget, later ones a level.
+// thinkingOf returns the thinkingConfig for the sampling of a request.
 func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thinking, ok bool) {
 	s := &req.Sampling
 	if has(opts.Without, featureThinking) {
@@ -176,7 +177,7 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 	case t.budget != nil: // the two exclude each other
 		d.add("sampling.reasoning_effort")
 	case effort == "none":
-		if g := generation(req.Model); g > 2 {
+		if opts.Takes.Thinking == destination.Level {
 			t.level = levels[0].effort
 			d.add("sampling.reasoning_effort")
 		} else {
@@ -193,7 +194,7 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 		if !known {
 			d.add("sampling.reasoning_effort")
 		}
-		if generation(req.Model) == 2 || has(opts.Without, featureLevel) {
+		if opts.Takes.Thinking == destination.Budget || has(opts.Without, featureLevel) {
 			t.budget = &level.budget
 		} else {
 			t.level = level.effort

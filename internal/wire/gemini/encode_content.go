@@ -18,7 +18,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 	for i := n; i < len(msgs); i++ {
 		m := &msgs[i]
 		if m.Role == "" {
-			continue
+			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
 		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
@@ -65,7 +65,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendMidSystem appends a system message within the conversation, for which the wire has no role, as text of the user.
+// appendMidSystem appends a system message of a conversation that has no others, for which the wire has no role, as text of the user.
 func (e *encoder) appendMidSystem(dst []byte, m *lathe.Message, at string) []byte {
 	for i, p := range m.Parts {
 		t, ok := p.(lathe.Text)
@@ -236,8 +236,8 @@ func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature
 	return append(appendSignature(dst, signature), '}')
 }
 
-// Takes implements [wire.Upstream]. Messages of the system have text only.
-func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream]. Messages of the system have text only.
+func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	own := m.Wire == lathe.WireGemini
 	switch p := p.(type) {
 	case lathe.Blob:

@@ -122,7 +122,7 @@ func FuzzAssembler(f *testing.F) {
 			}
 		}
 		checkStream(t, w.AppendFinish(out, fin, nil))
-		if whole := (Codec{}).AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: fin}); !json.Valid(whole) {
+		if whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: fin}); !json.Valid(whole) {
 			t.Fatalf("not JSON: %s", whole)
 		}
 		if body, _ := (Codec{}).AppendRequest(nil, &lathe.Request{Messages: []lathe.Message{fin.Message}}, nil); !json.Valid(body) {

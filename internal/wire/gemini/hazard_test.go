@@ -84,7 +84,7 @@ func TestW5_StreamAndWholeAreEqual(t *testing.T) {
 		w := Codec{}.NewWriter(head)
 		data := events(t, string(w.AppendFinish(write(w, deltas), f, nil)))
 		_, streamed := mustAssemble(t, data)
-		_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f}))
+		_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +384,7 @@ func TestW24_RefusalIsNoStop(t *testing.T) {
 	t.Parallel()
 	f := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Parts: []lathe.Part{lathe.Refusal{Text: "no"}}}}
 	w := Codec{}.NewWriter(head)
-	for _, out := range []string{string(w.AppendFinish(write(w, []lathe.Delta{{Kind: lathe.DeltaRefusal, Text: "no"}}), f, nil)), string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f}))} {
+	for _, out := range []string{string(w.AppendFinish(write(w, []lathe.Delta{{Kind: lathe.DeltaRefusal, Text: "no"}}), f, nil)), string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f}))} {
 		if !strings.Contains(out, `"text":"no"`) || !strings.Contains(out, `"finishReason":"SAFETY"`) {
 			t.Error(out)
 		}
@@ -489,7 +489,7 @@ func TestW41_NamesAreMappedBack(t *testing.T) {
 	f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{lathe.ToolCall{ID: "1", Name: name}, lathe.ToolCall{ID: "2", Name: req.Tools[2].Name}, lathe.ToolCall{ID: "3", Name: "ns_tool_x"}}}}
 	w := Codec{}.NewWriter(&h)
 	stream := write(w, []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "1", Name: name}, {Kind: lathe.DeltaCallEnd}})
-	for _, out := range []string{string(w.AppendFinish(stream, f, nil)), string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: h, Finish: f}))} {
+	for _, out := range []string{string(w.AppendFinish(stream, f, nil)), string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: h, Finish: f}))} {
 		if !strings.Contains(out, `"name":"ns.tool:x"`) || !strings.Contains(out, long) || !strings.Contains(out, `"name":"ns_tool_x"`) || strings.Contains(out, name) {
 			t.Error(out)
 		}

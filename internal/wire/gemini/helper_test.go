@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -22,6 +23,10 @@ func mustParse(t testing.TB, body string) *wire.ClientRequest {
 
 func encode(t testing.TB, req *lathe.Request, opts *wire.EncodeOptions) (string, []string) {
 	t.Helper()
+	if opts == nil {
+		opts = &wire.EncodeOptions{}
+	}
+	opts.Takes = destination.For(lathe.WireGemini, "", "", req.Model)
 	body, dropped := Codec{}.AppendRequest(nil, req, opts)
 	if !json.Valid(body) {
 		t.Fatalf("not JSON: %s", body)

@@ -54,8 +54,13 @@ func (s *subset) append(dst, schema []byte) []byte {
 		return s.appendOpenAPI(dst, schema)
 	}
 	dst = append(dst, '{')
+	_, refers := rawjson.Get(schema, "$ref")
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
+		if refers && !strings.HasPrefix(name, "$") && name != "definitions" { // refused beside $ref
+			s.note(name)
+			continue
+		}
 		switch name {
 		case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
 			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)

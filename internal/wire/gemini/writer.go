@@ -10,9 +10,11 @@ import (
 
 // A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of one chunk, which is written when
 // the arguments are complete, in the order of the calls. The finish reason and the usage are in the last chunk, which always has
-// a part, since clients treat a last chunk without one as a broken answer.
+// a part, since clients treat a last chunk without one as a broken answer. A whole answer is one object with the parts of all
+// chunks, in which the texts that follow one another are one part.
 type Writer struct {
 	array        bool
+	whole        bool
 	req          *wire.ClientRequest
 	run          string
 	tail         []byte // of each chunk, after its candidates
@@ -27,7 +29,11 @@ type Writer struct {
 	calls     map[int]*outCall
 	next      int  // the index of the first call that was not written
 	broken    bool // a call had no form on this wire
-	passed    bool // parts were passed
+
+	// Of a whole answer: the text that is not written yet, since the next one may be added to it.
+	open   lathe.DeltaKind // DeltaText, DeltaReasoning, or 0 for none
+	text   strings.Builder
+	signed string // its signature
 }
 
 var _ wire.Writer = (*Writer)(nil)
@@ -41,7 +47,7 @@ type outCall struct {
 
 // NewWriter implements [wire.Served].
 func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
-	w := &Writer{array: c.Array, req: head.Request, calls: map[int]*outCall{}}
+	w := &Writer{array: c.Array && !head.Whole, whole: head.Whole, req: head.Request, calls: map[int]*outCall{}}
 	w.run, w.tail = answerID(head), appendNames(nil, head.Model, answerID(head))
 	w.hideThoughts = hidesThoughts(head.Request)
 	return w
@@ -85,7 +91,9 @@ func (w *Writer) frame(dst []byte) []byte {
 
 // endFrame appends the bytes after an object of the stream.
 func (w *Writer) endFrame(dst []byte) []byte {
-	w.wrote = true
+	if w.wrote = true; w.whole {
+		return dst
+	}
 	if w.array {
 		return append(dst, '\n')
 	}
@@ -99,9 +107,52 @@ const (
 
 // chunk appends a chunk with the part that f appends.
 func (w *Writer) chunk(dst []byte, f func([]byte) []byte) []byte {
+	if w.whole {
+		return w.appendWhole(w.closeText(dst), f)
+	}
 	dst = f(append(w.frame(dst), chunkHead...))
 	dst = append(append(dst, chunkTail...), w.tail...)
 	return w.endFrame(append(dst, '}'))
+}
+
+// appendWhole appends a part of a whole answer.
+func (w *Writer) appendWhole(dst []byte, f func([]byte) []byte) []byte {
+	if !w.wrote {
+		w.wrote = true
+		return f(append(dst, chunkHead...))
+	}
+	return append(append(dst, ','), f([]byte{'['})[1:]...)
+}
+
+// closeText appends the text that was not written yet.
+func (w *Writer) closeText(dst []byte) []byte {
+	if w.open == 0 {
+		return dst
+	}
+	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
+	w.open, w.signed = 0, ""
+	w.text.Reset()
+	return w.appendWhole(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
+}
+
+// say appends a piece of a text, or of a thought.
+func (w *Writer) say(dst []byte, kind lathe.DeltaKind, text string) []byte {
+	thought := kind == lathe.DeltaReasoning
+	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
+		w.text.WriteString(text)
+		return dst
+	}
+	signature := ""
+	if !thought {
+		signature = w.take()
+	}
+	if w.whole {
+		dst = w.closeText(dst)
+		w.open, w.signed = kind, signature
+		w.text.WriteString(text)
+		return dst
+	}
+	return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
 }
 
 // take returns the signature for the next part and clears it.
@@ -122,12 +173,14 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			return dst
 		}
 		w.refused = w.refused || d.Kind == lathe.DeltaRefusal
-		return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, d.Text, false, w.take()) })
+		return w.say(dst, lathe.DeltaText, d.Text)
 	case lathe.DeltaReasoning:
 		if d.Text == "" || w.hideThoughts {
 			return dst
 		}
-		return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, d.Text, true, "") })
+		return w.say(dst, lathe.DeltaReasoning, d.Text)
+	case lathe.DeltaPart:
+		return w.appendPart(dst, &d)
 	case lathe.DeltaReasoningData:
 		switch {
 		case d.Name == fieldSignature:
@@ -266,34 +319,36 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	return w.end(dst)
 }
 
-// appendLast appends the last chunk.
+// appendLast appends the last chunk, or the rest of a whole answer.
 func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	before := w.wrote
-	dst = w.frame(dst)
-	start := len(dst)
-	dst = append(dst, chunkHead...)
+	dst = w.closeText(dst)
+	if !w.whole {
+		dst = w.frame(dst)
+	}
+	if !w.wrote && w.signature == "" && blocked(f) {
+		return w.endFrame(appendEnd(appendBlocked(dst, f), w.tail, f, extra))
+	}
+	if !w.whole {
+		dst = append(dst, chunkHead...)
+	}
+	last := func(f func([]byte) []byte) {
+		if w.whole {
+			dst = w.appendWhole(dst, f)
+		} else {
+			dst = f(appendComma(dst, '['))
+		}
+	}
 	open := len(dst)
-	for _, p := range f.Message.Parts {
-		if !w.passed {
-			dst = appendOwn(dst, &f.Message, p, "")
-		}
-	}
 	for i := range f.Message.Calls() {
-		c := w.calls[i]
-		if c == nil || i < w.next || !w.writable(c) {
-			continue
+		if c := w.calls[i]; c != nil && i >= w.next && w.writable(c) {
+			if c.signature == "" {
+				c.signature = w.take()
+			}
+			last(func(dst []byte) []byte { return w.appendCall(dst, i, c) })
 		}
-		if c.signature == "" {
-			c.signature = w.take()
-		}
-		dst = w.appendCall(appendComma(dst, '['), i, c)
 	}
-	if signature := w.take(); signature != "" || len(dst) == open {
-		if signature == "" && !before && blocked(f) {
-			dst = appendBlocked(dst[:start], f)
-			return w.endFrame(appendEnd(dst, w.tail, f, extra))
-		}
-		dst = appendTextValue(appendComma(dst, '['), "", false, signature)
+	if signature := w.take(); signature != "" || len(dst) == open && !(w.whole && w.wrote) {
+		last(func(dst []byte) []byte { return appendTextValue(dst, "", false, signature) })
 	}
 	dst = append(dst, `]},"finishReason":"`...)
 	dst = append(append(dst, reasonWord(f, w.refused, w.broken)...), `","index":0}]`...)
@@ -346,15 +401,16 @@ func (w *Writer) AppendKeepAlive(dst []byte) []byte {
 }
 
 // Pass implements [wire.Writer]. raw is an event of a stream of server-sent events.
-func (w *Writer) Pass(raw *lathe.Raw) {
+func (w *Writer) Pass(raw *lathe.Raw) []byte {
 	if raw.ID != "" {
 		w.tail = appendNames(nil, raw.Model, raw.ID)
 	}
-	w.wrote, w.started, w.passed = true, true, true
+	w.wrote, w.started = true, true
 	for _, d := range raw.Deltas {
 		if d.Kind == lathe.DeltaCallEnd && d.Index >= w.next {
 			w.next = d.Index + 1
 		}
 	}
 	w.finished = w.finished || raw.Finished
+	return raw.Bytes
 }

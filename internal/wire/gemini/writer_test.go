@@ -51,7 +51,7 @@ func TestWriterAndAssemblerAgree(t *testing.T) {
 	same(t, "stream", []lathe.Message{got.Message}, []lathe.Message{want.Message})
 	same(t, "stream", got, want)
 
-	whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: want})
+	whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: want})
 	_, got, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestWriterGivesNoBrokenCall(t *testing.T) {
 		f := &lathe.Finish{Reason: c.reason, Message: lathe.Message{Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: "f", Arguments: c.args, Incomplete: c.cut}}}}
 		w := Codec{}.NewWriter(head)
 		out := write(w, []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "a", Name: "f"}, {Kind: lathe.DeltaCallArgs, Text: c.args}, {Kind: lathe.DeltaCallEnd, Incomplete: c.cut}})
-		for _, got := range []string{string(w.AppendFinish(out, f, nil)), string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f}))} {
+		for _, got := range []string{string(w.AppendFinish(out, f, nil)), string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f}))} {
 			if strings.Contains(got, "functionCall\"") || !strings.Contains(got, `"finishReason":"`+c.want+`"`) {
 				t.Errorf("%s: %s", c.args, got)
 			}
@@ -180,11 +180,18 @@ func TestCarrierComesBack(t *testing.T) {
 	t.Parallel()
 	const seal = "lathe1.abc_-DEF"
 	f := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "a"}, lathe.ToolCall{ID: "1", Name: "f", Arguments: "{}"}}}}
-	w := Codec{}.NewWriter(head)
-	out := write(w, []lathe.Delta{{Kind: lathe.DeltaText, Text: "a"}})
-	out = w.AppendCarrier(out, seal)
-	out = append(out, write(w, []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "1", Name: "f"}, {Kind: lathe.DeltaCallEnd}})...)
-	out = w.AppendFinish(out, f, nil)
+	whole := *head
+	whole.Whole = true
+	say := func(head *wire.AnswerHead) []byte {
+		w := Codec{}.NewWriter(head)
+		out := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaText, Text: "a"})
+		out = w.AppendCarrier(out, seal)
+		for _, d := range []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "1", Name: "f"}, {Kind: lathe.DeltaCallEnd}} {
+			out = w.AppendDelta(out, d)
+		}
+		return w.AppendFinish(out, f, nil)
+	}
+	out := say(head)
 	var history []string
 	for _, e := range events(t, string(out)) {
 		var chunk struct {
@@ -195,13 +202,13 @@ func TestCarrierComesBack(t *testing.T) {
 		}
 		history = append(history, string(chunk.Candidates[0].Content))
 	}
-	var whole struct {
+	var answer struct {
 		Candidates []struct{ Content json.RawMessage }
 	}
-	if err := json.Unmarshal(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f, Items: []wire.Item{{Before: 1, Carrier: seal}}}), &whole); err != nil {
+	if err := json.Unmarshal(say(&whole), &answer); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []string{strings.Join(history, ","), string(whole.Candidates[0].Content)} {
+	for _, h := range []string{strings.Join(history, ","), string(answer.Candidates[0].Content)} {
 		req := mustParse(t, `{"contents":[{"parts":[{"text":"q"}]},`+h+`]}`)
 		same(t, "history", req.Messages[1:], []lathe.Message{{Role: lathe.RoleAssistant, Wire: lathe.WireGemini, Parts: []lathe.Part{
 			lathe.Text{Text: "a"}, lathe.Reasoning{Field: "thoughtSignature", Data: seal}, lathe.ToolCall{ID: "1", Name: "f", Arguments: "{}"}}}})
@@ -218,7 +225,7 @@ func TestWriterShowsThoughtsOnRequest(t *testing.T) {
 		h := *head
 		h.Request = mustParse(t, `{"contents":[{"parts":[{"text":"q"}]}],"generationConfig":`+c.config+`}`)
 		w := Codec{}.NewWriter(&h)
-		for _, out := range []string{string(w.AppendFinish(write(w, deltas), f, nil)), string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: h, Finish: f}))} {
+		for _, out := range []string{string(w.AppendFinish(write(w, deltas), f, nil)), string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: h, Finish: f}))} {
 			if got := strings.Contains(out, "Think.") || strings.Contains(out, `"Th"`); got != c.want || !strings.Contains(out, "c2ln") {
 				t.Errorf("%s: %s", c.config, out)
 			}
@@ -246,7 +253,7 @@ func TestBlockedPrompt(t *testing.T) {
 	t.Parallel()
 	f := &lathe.Finish{Reason: lathe.FinishContentFilter, RawReason: "PROHIBITED_CONTENT", Message: lathe.Message{Role: lathe.RoleAssistant}}
 	w := Codec{}.NewWriter(head)
-	for _, out := range []string{events(t, string(w.AppendFinish(nil, f, nil)))[0], string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f}))} {
+	for _, out := range []string{events(t, string(w.AppendFinish(nil, f, nil)))[0], string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f}))} {
 		if !strings.HasPrefix(out, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":`) {
 			t.Error(out)
 		}

@@ -84,8 +84,11 @@ func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.D
 	a.grow(blockSize)
 	switch typ {
 	case "text":
-		b.extra = members(v, "type", "text", "citations")
-		for el := range rawjson.Elements(get(v, "citations")) {
+		if n := len(a.blocks); n > 1 && a.blocks[n-2].kind == blockText {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
+		}
+		b.extra = members(v, "type", "text", citations)
+		for el := range rawjson.Elements(get(v, citations)) {
 			b.cite(el)
 			a.grow(len(el))
 		}
@@ -127,6 +130,9 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	}
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
 }
+
+// citations is the member of a text that lists its sources.
+const citations = "citations"
 
 func (b *block) cite(citation []byte) {
 	if len(b.citations) > 0 {
@@ -254,6 +260,12 @@ const maxAdditions = 32
 func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 	b.closed = true
 	switch b.kind {
+	case blockText:
+		if t, ok := b.part().(lathe.Text); ok && len(t.Extra) > 0 {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages), Part: t})
+		}
+	case blockOpaque:
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireMessages), Part: b.part()})
 	case blockThinking:
 		if b.data.Len() > 0 {
 			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThinking, Text: b.data.String()})

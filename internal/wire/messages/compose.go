@@ -57,8 +57,7 @@ func (e *encoder) system(dst []byte) []byte {
 }
 
 // messages appends the turns. Consecutive messages of one role are one turn. Results belong to the turn of the user and are first
-// in it, since they follow the assistant's message. A system message between the turns is sent as one if the server accepts that,
-// else as text of the user.
+// in it, since they follow the assistant's message.
 func (e *encoder) messages(dst []byte) []byte {
 	dst = append(wire.AppendKey(dst, "messages"), '[')
 	msgs := e.req.Messages
@@ -108,14 +107,12 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 	switch {
 	case m.Role == lathe.RoleAssistant:
 		return "assistant"
-	case isSystem(m) && e.systemTurns():
+	case isSystem(m):
 		return "system"
 	default:
 		return "user"
 	}
 }
-
-func (e *encoder) systemTurns() bool { return e.opts.SystemTurns && !e.without(featureSystem) }
 
 // parts appends the blocks of message i, with the commas between them.
 func (e *encoder) parts(dst []byte, i int) []byte {
@@ -126,15 +123,7 @@ func (e *encoder) parts(dst []byte, i int) []byte {
 	if m.Wire != lathe.WireMessages {
 		e.dropMembers(i, m.Extra)
 	}
-	wrapped := i >= e.lead && isSystem(m) && !e.systemTurns()
-	if wrapped {
-		e.drop("messages[" + strconv.Itoa(i) + "].role")
-	}
 	for j, p := range m.Parts {
-		if t, ok := p.(lathe.Text); ok && wrapped && strings.TrimSpace(t.Text) != "" {
-			t.Text = "<system>\n" + t.Text + "\n</system>"
-			p = t
-		}
 		dst = e.part(dst, m, p, place{msg: i, part: j})
 	}
 	return dst

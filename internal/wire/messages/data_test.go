@@ -76,7 +76,7 @@ func again(t testing.TB, r *wire.ClientRequest) (*wire.ClientRequest, []string) 
 		in.HostedTools = append(in.HostedTools, h.JSON)
 	}
 	in.Overrides = r.Unknown
-	body, dropped := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{Stream: r.Stream, SystemTurns: true})
+	body, dropped := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{Stream: r.Stream})
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		t.Fatalf("%v\n%s", err, body)
 	}
@@ -172,7 +172,7 @@ func checkWritten(t testing.TB, deltas []lathe.Delta, f *lathe.Finish) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stream)
 	}
-	whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: f})
+	whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: head, Finish: f})
 	_, read, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, whole)

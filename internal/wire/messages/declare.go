@@ -58,7 +58,7 @@ func (e *encoder) tools(dst []byte) []byte {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Reduced: e.without(featureStrict)}, e.definition)
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema, Reduced: e.without(featureStrict)}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
 	}
@@ -117,7 +117,7 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
 	}
 	if t.Wire != lathe.WireMessages {
 		var changes []string
-		schema, changes = plainSchema(rawjson.AppendCompact(nil, schema))
+		schema, changes = e.opts.Takes.FitSchema(rawjson.AppendCompact(nil, schema))
 		for _, path := range changes {
 			e.drop(".schema" + path)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -82,7 +83,25 @@ func (e *encoder) free(name string) bool {
 	return member(e.req.Overrides, name) == nil || reserved(e.req, name)
 }
 
-func (e *encoder) without(feature string) bool { return slices.Contains(e.opts.Without, feature) }
+// without reports whether the destination does not take the feature, or the server has refused it.
+func (e *encoder) without(feature string) bool {
+	thinking := e.opts.Takes.Thinking
+	switch feature {
+	case featureAdaptive:
+		if thinking == destination.Budget || thinking == destination.BudgetEffort {
+			return true
+		}
+	case featureEffort:
+		if thinking == destination.Budget {
+			return true
+		}
+	case featureBudget:
+		if thinking == destination.Adaptive {
+			return true
+		}
+	}
+	return slices.Contains(e.opts.Without, feature)
+}
 
 func (e *encoder) sampling(dst []byte) []byte {
 	s := &e.req.Sampling

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -17,6 +18,12 @@ func ptr[T any](v T) *T { return &v }
 // write writes a request and checks that it is JSON.
 func write(t testing.TB, req *lathe.Request, opts *wire.EncodeOptions) (string, []string) {
 	t.Helper()
+	if opts == nil {
+		opts = &wire.EncodeOptions{}
+	}
+	if opts.Takes == (destination.Row{}) {
+		opts.Takes = destination.For(lathe.WireMessages, "", "", req.Model)
+	}
 	body, dropped := Codec{}.AppendRequest([]byte("x"), req, opts)
 	if err := rawjson.Check(body[1:], rawjson.Limits{MaxDepth: 600}); err != nil || body[0] != 'x' {
 		t.Fatalf("%v\n%s", err, body)
@@ -58,7 +65,11 @@ func TestAppendRequestOptions(t *testing.T) {
 		"no budget":   {lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: ptr(2000)}}, wire.EncodeOptions{Without: []string{featureBudget}}, `"max_tokens":8192,"thinking":{"type":"adaptive"}`, "sampling.reasoning_budget"},
 		"no thinking": {lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low"}}, wire.EncodeOptions{Without: []string{featureThinking, featureEffort}}, `"max_tokens":8192`, "sampling.reasoning_effort"},
 		"forced call and thinking": {lathe.Request{Tools: tool, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, Sampling: lathe.Sampling{ReasoningEffort: "low", Temperature: ptr(0.1)}}, wire.EncodeOptions{},
-			`"max_tokens":8192,"temperature":0.1,"output_config":{"effort":"low"},"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, "sampling.reasoning_effort"},
+			`"max_tokens":8192,"thinking":{"type":"adaptive"},"output_config":{"effort":"low"},"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, "sampling.temperature"},
+		"forced call and a budget": {lathe.Request{Tools: tool, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, Sampling: lathe.Sampling{ReasoningBudget: ptr(2000), Temperature: ptr(0.1)}}, wire.EncodeOptions{},
+			`"max_tokens":8192,"temperature":0.1,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, "sampling.reasoning_budget"},
+		"forced call and effort of a model without adaptive thinking": {lathe.Request{Tools: tool, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, Sampling: lathe.Sampling{ReasoningEffort: "low"}}, wire.EncodeOptions{Takes: destination.For(lathe.WireMessages, "", "", "claude-opus-4-5")},
+			`"max_tokens":8192,"output_config":{"effort":"low"},"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, ""},
 		"choice without tools":  {lathe.Request{ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, ParallelToolCalls: ptr(false)}, wire.EncodeOptions{}, `"max_tokens":8192`, ""},
 		"one call":              {lathe.Request{Tools: tool, ParallelToolCalls: ptr(false)}, wire.EncodeOptions{}, `"max_tokens":8192,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, ""},
 		"named":                 {lathe.Request{Tools: tool, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "f"}, ParallelToolCalls: ptr(true)}, wire.EncodeOptions{}, `"max_tokens":8192,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f"}`, ""},
@@ -111,12 +122,8 @@ func TestAppendRequestTurns(t *testing.T) {
 			`"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"text","text":"u"}]},{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"a","name":"f","input":{"x" : 1}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b"},{"type":"text","text":"next"}]}]`, ""},
 		"neighbours": {[]lathe.Message{lathe.User("a"), lathe.User("b"), lathe.Assistant(""), lathe.User("c"), lathe.Assistant("d"), lathe.Assistant("e")}, wire.EncodeOptions{},
 			`"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]},{"role":"assistant","content":[{"type":"text","text":"d"},{"type":"text","text":"e"}]}]`, ""},
-		"system between": {[]lathe.Message{lathe.System("1"), {Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: "2"}}}, lathe.User("a"), lathe.System("3"), lathe.User("b")}, wire.EncodeOptions{},
-			`"system":[{"type":"text","text":"1"},{"type":"text","text":"2"}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"<system>\n3\n</system>"},{"type":"text","text":"b"}]}]`, "messages[3].role"},
-		"system turns": {[]lathe.Message{lathe.User("a"), lathe.System("3"), lathe.User("b")}, wire.EncodeOptions{SystemTurns: true},
+		"system turns": {[]lathe.Message{lathe.User("a"), lathe.System("3"), lathe.User("b")}, wire.EncodeOptions{},
 			`"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"system","content":[{"type":"text","text":"3"}]},{"role":"user","content":[{"type":"text","text":"b"}]}]`, ""},
-		"system turns refused": {[]lathe.Message{lathe.User("a"), lathe.System("3")}, wire.EncodeOptions{SystemTurns: true, Without: []string{featureSystem}},
-			`"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"<system>\n3\n</system>"}]}]`, "messages[1].role"},
 		"assistant first": {[]lathe.Message{lathe.Assistant("hello"), lathe.User("a")}, wire.EncodeOptions{},
 			`"messages":[` + opening + `,{"role":"assistant","content":[{"type":"text","text":"hello"}]},{"role":"user","content":[{"type":"text","text":"a"}]}]`, ""},
 		"system only": {[]lathe.Message{lathe.System("s")}, wire.EncodeOptions{}, `"system":[{"type":"text","text":"s"}],"messages":[` + opening + `]`, ""},

@@ -15,21 +15,33 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	if w.finished || f == nil {
 		return dst
 	}
-	if !w.stopped {
-		dst = w.rest(w.AppendStart(dst), f)
-		dst = append(begin(dst, "message_delta"), `,"delta":{`...)
-		dst = appendStop(dst, f, w.sent > 0, w.head.Request)
-		dst = appendUsage(wire.AppendKey(append(dst, '}'), "usage"), &f.Usage)
-		for i, m := range extra {
-			if len(m.Value) > 0 && member(extra[i+1:], m.Name) == nil {
-				dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-			}
-		}
-		dst = end(dst)
+	if w.stopped {
+		w.finished = true
+		return end(begin(dst, "message_stop"))
 	}
-	w.finished = true
-	return end(begin(dst, "message_stop"))
+	dst = w.rest(w.AppendStart(dst), f)
+	if w.head.Whole {
+		dst = append(dst, ']')
+	} else {
+		dst = append(begin(dst, "message_delta"), `,"delta":{`...)
+	}
+	if dst = w.appendStop(dst, f); !w.head.Whole {
+		dst = append(dst, '}')
+	}
+	dst = appendUsage(wire.AppendKey(dst, "usage"), &f.Usage)
+	for i, m := range extra {
+		if known := w.head.Whole && wholeNames.Has(m.Name); !known && len(m.Value) > 0 && member(extra[i+1:], m.Name) == nil {
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
+		}
+	}
+	if w.finished = true; w.head.Whole {
+		return append(dst, '}')
+	}
+	return end(begin(end(dst), "message_stop"))
 }
+
+// wholeNames are the members of a message, which further ones do not replace.
+var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
 // rest appends the parts of the message that no delta has contained, and closes all blocks.
 func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
@@ -47,7 +59,7 @@ func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
 		}
 		if !it.began {
 			it.id, it.name, it.text = c.ID, c.Name, []byte(c.Arguments)
-		} else if n := it.size + len(it.text); n < len(c.Arguments) {
+		} else if n := len(it.args) + len(it.text); n < len(c.Arguments) {
 			it.text = append(it.text, c.Arguments[n:]...)
 		}
 		if it.id == "" {
@@ -67,13 +79,6 @@ func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
 		}
 		if it.kind == blockCall && it.name == "" {
 			it.name = shortName("")
-		}
-	}
-	if f.Message.Wire == lathe.WireMessages && !w.passed {
-		for _, p := range f.Message.Parts {
-			if o, ok := p.(lathe.Opaque); ok && wire.Kind(o.JSON) == '{' {
-				w.push(o.JSON)
-			}
 		}
 	}
 	for _, it := range w.queue {
@@ -101,17 +106,18 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 // madeUpID derives the id of a call that has none from the run and the number of the call.
 func madeUpID(run string, i int) string { return "toolu_" + hash(run + "/" + strconv.Itoa(i))[:24] }
 
-// appendStop appends stop_reason and stop_sequence. calls is whether the answer has calls for the client.
-func appendStop(dst []byte, f *lathe.Finish, calls bool, r *wire.ClientRequest) []byte {
+// appendStop appends stop_reason and stop_sequence. A call with arguments that are not an object counts as cut off, so that no client
+// takes the answer for complete.
+func (w *writer) appendStop(dst []byte, f *lathe.Finish) []byte {
 	reason, sequence := "end_turn", ""
-	switch {
+	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
 		reason = f.RawReason
-	case f.Reason == lathe.FinishLength:
+	case f.Reason == lathe.FinishLength, w.broken:
 		reason = "max_tokens"
-	case f.Reason == lathe.FinishContentFilter, refused(&f.Message):
+	case f.Reason == lathe.FinishContentFilter, w.refused && !w.said && w.sent == 0:
 		reason = "refusal"
-	case calls:
+	case w.sent > 0:
 		reason = "tool_use"
 	case f.RawReason == "stop_sequence":
 		reason = f.RawReason
@@ -126,28 +132,9 @@ func appendStop(dst []byte, f *lathe.Finish, calls bool, r *wire.ClientRequest) 
 	return wire.AppendText(dst, "stop_sequence", sequence)
 }
 
-// refused reports whether the message is a refusal and nothing else.
-func refused(m *lathe.Message) bool {
-	found := false
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case lathe.Refusal:
-			found = true
-		case lathe.Text:
-			if p.Text != "" {
-				return false
-			}
-		case lathe.ToolCall:
-			return false
-		default: // neither text nor a call
-		}
-	}
-	return found
-}
-
-// Pass records events that were sent to the client as they came. See [wire.Writer].
-func (w *writer) Pass(raw *lathe.Raw) {
-	w.started, w.passed = true, true
+// Pass records events that are sent to the client as they came. See [wire.Writer].
+func (w *writer) Pass(raw *lathe.Raw) []byte {
+	w.started = true
 	for line := range bytes.Lines(raw.Bytes) {
 		data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:"))
 		if !ok || !w.matters(bytes.TrimLeft(data, " ")) {
@@ -167,7 +154,8 @@ func (w *writer) Pass(raw *lathe.Raw) {
 				w.queue[0] = it
 			}
 		case lathe.DeltaCallArgs:
-			w.call(d.Index).size += len(d.Text)
+			it := w.call(d.Index)
+			it.args = append(it.args, d.Text...)
 		case lathe.DeltaCallEnd:
 			w.call(d.Index).ended = true
 		}
@@ -175,6 +163,7 @@ func (w *writer) Pass(raw *lathe.Raw) {
 	if len(w.queue) > 0 && w.queue[0].kind == blockCall && w.queue[0].ended {
 		w.queue[0].ended = false // its block is open still
 	}
+	return raw.Bytes
 }
 
 // matters reports whether an event changes what follows: all but the pieces of blocks do, and of these the signatures.

@@ -83,7 +83,7 @@ func TestRefusedNamesFeature(t *testing.T) {
 		"output_config.format: Extra inputs are not permitted":                                                             featureFormat,
 		"tools.0.custom.strict: Extra inputs are not permitted":                                                            featureStrict,
 		"messages.1.content.0: Invalid `signature` in `thinking` block":                                                    "",
-		`messages: Unexpected role "system". The Messages API accepts a top-level system parameter`:                        featureSystem,
+		`messages: Unexpected role "system". The Messages API accepts a top-level system parameter`:                        wire.FeatureSystem,
 		"`temperature` and `top_p` cannot both be specified for this model. Please use only one.":                          featureTopP,
 		"`temperature` is deprecated for this model.":                                                                      featureTemperature,
 		"thinking: Extra inputs are not permitted":                                                                         featureThinking,
@@ -94,7 +94,7 @@ func TestRefusedNamesFeature(t *testing.T) {
 		"output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false":           "",
 		"output_config.effort: Input should be 'low', 'medium' or 'high'":                                                  "",
 		"thinking: Input tag 'adaptive' found using 'type' does not match any of the expected tags: 'disabled', 'enabled'": featureAdaptive,
-		"messages.2.role: Input should be 'user' or 'assistant'":                                                           featureSystem,
+		"messages.2.role: Input should be 'user' or 'assistant'":                                                           wire.FeatureSystem,
 		"Your account is restricted":                                                                                       "",
 		"prompt is too long: 2 tokens > 1 maximum":                                                                         "",
 	} {

@@ -19,7 +19,6 @@ const (
 	featureTemperature = "temperature"
 	featureTopP        = "top_p"
 	featureTopK        = "top_k"
-	featureSystem      = "system_turns"
 	featureHistory     = "tool_history"
 )
 
@@ -47,9 +46,9 @@ var refusals = []struct {
 	{featureStrict, []string{"strict tool"}},
 	{featureHistory, []string{"must define tools"}},
 	{featureHistory, []string{"toolconfig"}},
-	{featureSystem, []string{"role", "system", "not support"}},
-	{featureSystem, []string{"unexpected role", "system"}},
-	{featureSystem, []string{"role", "input should be 'user' or 'assistant'"}},
+	{wire.FeatureSystem, []string{"role", "system", "not support"}},
+	{wire.FeatureSystem, []string{"unexpected role", "system"}},
+	{wire.FeatureSystem, []string{"role", "input should be 'user' or 'assistant'"}},
 	{featureTopP, []string{"temperature", "top_p", "both"}},
 	{featureTemperature, []string{"temperature"}},
 	{featureTopP, []string{"top_p"}},

@@ -30,7 +30,7 @@ func (b *block) part() lathe.Part {
 	case blockText:
 		extra := b.extra
 		if len(b.citations) > 0 {
-			extra = append(extra, lathe.Member{Name: "citations", Value: append(append([]byte{'['}, b.citations...), ']')})
+			extra = append(extra, lathe.Member{Name: citations, Value: append(append([]byte{'['}, b.citations...), ']')})
 		}
 		if s == "" && len(extra) == 0 {
 			return nil

@@ -23,7 +23,7 @@ func FuzzParseRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, opts := range []*wire.EncodeOptions{nil, {SystemTurns: true, Entry: "e", Without: []string{featureFormat, featureHistory, featureAdaptive}}} {
+		for _, opts := range []*wire.EncodeOptions{nil, {Entry: "e", Without: []string{featureFormat, featureHistory, featureAdaptive}}} {
 			b, dropped := Codec{}.AppendRequest(nil, &r.Request, opts)
 			if err := rawjson.Check(b, rawjson.Limits{MaxDepth: 600}); err != nil || len(dropped) > wire.MaxDropped {
 				t.Fatalf("%v, %d dropped\n%s", err, len(dropped), b)
@@ -54,7 +54,7 @@ func rewrite(t *testing.T, r *wire.ClientRequest) (*wire.ClientRequest, bool) {
 	for _, h := range r.Hosted {
 		in.HostedTools = append(in.HostedTools, h.JSON)
 	}
-	body, _ := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{SystemTurns: true})
+	body, _ := Codec{}.AppendRequest(nil, &in, &wire.EncodeOptions{})
 	out, err := Codec{}.ParseRequest(body)
 	if err != nil {
 		t.Logf("%v: %s", err, body)

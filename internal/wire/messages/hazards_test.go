@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -125,7 +127,7 @@ func TestW8_BrokenStreamHasNoEnd(t *testing.T) {
 // TestW9_UsageIsComplete: each count is a number in each place, also when the upstream says none.
 func TestW9_UsageIsComplete(t *testing.T) {
 	f := &lathe.Finish{Reason: lathe.FinishStop}
-	for _, b := range [][]byte{wrote(f), Codec{}.AppendAnswer(nil, &wire.Answer{Finish: f})} {
+	for _, b := range [][]byte{wrote(f), wire.AppendAnswer(nil, Codec{}, &wire.Answer{Finish: f})} {
 		if !strings.Contains(string(b), `"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0}}`) {
 			t.Errorf("usage is not complete:\n%s", b)
 		}
@@ -171,7 +173,7 @@ func TestW12_ReplayKeepsAnswer(t *testing.T) {
 			if len(f.Message.Parts) == 0 {
 				continue
 			}
-			content, _ := rawjson.Get(Codec{}.AppendAnswer(nil, &wire.Answer{Finish: f}), "content")
+			content, _ := rawjson.Get(wire.AppendAnswer(nil, Codec{}, &wire.Answer{Finish: f}), "content")
 			turns = append(turns, fmt.Sprintf(`{"role":"assistant","content":%s}`, content))
 			want = append(want, f.Message)
 			var results []string
@@ -241,7 +243,7 @@ func TestW16_MadeUpIDsAreStable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f}))
+	_, whole, err := Codec{}.NewAssembler(nil).Complete(nil, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,6 +256,9 @@ func TestW16_MadeUpIDsAreStable(t *testing.T) {
 // request, whose parallel results came out of order behind a system message.
 func TestW17_ResultsStandFirst(t *testing.T) {
 	r := parseRequest(t, claudeCode(t, "claude-code-2.1.197-turn2-parallel.json"))
+	takes := destination.For(lathe.WireMessages, "", "", "")
+	conversation := takes.NewConversation()
+	r.Messages, _ = conversation.Apply(r.Messages, 0, nil)
 	body, _ := write(t, &r.Request, nil)
 	var sent struct {
 		Messages []struct {
@@ -336,14 +341,33 @@ func TestW22_ParallelCallsStayApart(t *testing.T) {
 	}
 }
 
-// TestW23_TruncatedCallStaysTruncated: a call that the limit cut off is incomplete for the next reader too.
+// TestW23_TruncatedCallStaysTruncated: a call that the limit cut off is incomplete for the next reader too. Without any of its
+// arguments it is not written: a reader would take it for a call without arguments.
 func TestW23_TruncatedCallStaysTruncated(t *testing.T) {
-	for _, args := range []string{"", `{"x":`} {
+	for args, n := range map[string]int{"": 0, `{"x":`: 1} {
 		f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: args, Incomplete: true})
 		f.Reason = lathe.FinishLength
 		_, got, err := accumulate(t, wrote(f))
-		if err != nil || got.Reason != lathe.FinishLength || !got.Message.Calls()[0].Incomplete {
+		if err != nil || got.Reason != lathe.FinishLength || len(got.Message.Calls()) != n || n > 0 && !got.Message.Calls()[0].Incomplete {
 			t.Errorf("%q: %v %+v", args, err, got)
+		}
+	}
+}
+
+// TestUnreadableCallIsNeverAnEmptyOne: a call whose arguments are not an object has the model's text in a stream. A whole answer has
+// no form for it and leaves it out. Both end as an answer that is not complete.
+func TestUnreadableCallIsNeverAnEmptyOne(t *testing.T) {
+	for _, args := range []string{`{"path":"/a","dry`, `{"a":1}{"a":2}`, "{\"a\":\"1\n2\"}", `{"a":"\d"}`, `{"a":NaN}`, `{"a":1,"a":2}`, `[1]`, `"text"`, `7`} {
+		f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: args}, lathe.ToolCall{ID: "b", Name: "g", Arguments: `{"b":1}`})
+		stream := wrote(f)
+		checkStream(t, stream)
+		whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f})
+		if !bytes.Contains(stream, rawjson.AppendQuote(nil, args)) || !bytes.Contains(stream, []byte(`"stop_reason":"max_tokens"`)) {
+			t.Errorf("%s:\n%s", args, stream)
+		}
+		content, _ := rawjson.Get(whole, "content")
+		if text(whole, "stop_reason") != "max_tokens" || string(content) != `[{"type":"tool_use","id":"b","name":"g","input":{"b":1}}]` {
+			t.Errorf("%s: %s", args, whole)
 		}
 	}
 }

@@ -260,7 +260,7 @@ func TestParseRequestMapsNames(t *testing.T) {
 	}
 	head := wire.AnswerHead{RunID: "run_1", Request: r}
 	f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "b", Name: short}}}}
-	for _, b := range [][]byte{Codec{}.NewWriter(&head).AppendFinish(nil, f, nil), Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: f})} {
+	for _, b := range [][]byte{Codec{}.NewWriter(&head).AppendFinish(nil, f, nil), wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: head, Finish: f})} {
 		if !strings.Contains(string(b), fmt.Sprintf("%q", long)) || strings.Contains(string(b), short) {
 			t.Errorf("the client reads another name:\n%s", b)
 		}

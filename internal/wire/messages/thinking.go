@@ -23,7 +23,7 @@ func (p *thinkingPlan) on() bool { return p.mode == "adaptive" || p.mode == "ena
 // efforts are the values of output_config.effort, each with the equivalent budget in tokens for models without effort.
 var efforts = map[string]int{"low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 
-// planThinking computes the plan. It drops conflicting values in this order: the reasoning if the tool choice forces a call, the
+// planThinking computes the plan. It drops conflicting values in this order: a budget if the tool choice forces a call, the
 // budget if it is above max_tokens, and then sampling parameters that the API refuses together with thinking.
 func (e *encoder) planThinking() {
 	s, p := &e.req.Sampling, &e.plan
@@ -47,9 +47,6 @@ func (e *encoder) planThinking() {
 			p.mode, p.budget = "enabled", *b
 		}
 	}
-	if p.on() && e.forced() {
-		e.dropReasoning()
-	}
 	if p.mode == "enabled" && e.without(featureBudget) {
 		e.drop("sampling.reasoning_budget")
 		p.mode = "adaptive"
@@ -59,6 +56,9 @@ func (e *encoder) planThinking() {
 		if p.budget == 0 {
 			p.budget = efforts["medium"]
 		}
+	}
+	if p.mode == "enabled" && e.forced() { // adaptive thinking may call the tool that it must
+		e.dropReasoning()
 	}
 	if p.effort != "" && e.without(featureEffort) {
 		if p.mode != "enabled" {
@@ -81,9 +81,10 @@ func (e *encoder) planThinking() {
 
 // dropReasoning turns thinking off.
 func (e *encoder) dropReasoning() {
-	if e.req.Sampling.ReasoningBudget != nil {
+	switch {
+	case e.req.Sampling.ReasoningBudget != nil:
 		e.drop("sampling.reasoning_budget")
-	} else {
+	case e.plan.effort == "" || e.without(featureEffort):
 		e.drop("sampling.reasoning_effort")
 	}
 	e.plan.mode, e.plan.budget = "", 0
@@ -142,19 +143,18 @@ func (e *encoder) fitBudget() {
 		return
 	}
 	if p.budget < minBudget {
-		e.drop("sampling.reasoning_budget")
-		p.budget = minBudget
+		e.dropReasoning()
+		p.mode, p.budget = "enabled", minBudget
 	}
 	switch {
 	case e.req.Sampling.MaxTokens == nil:
 		p.maxTokens += p.budget
 	case p.budget < p.maxTokens:
 	case p.maxTokens > minBudget:
-		e.drop("sampling.reasoning_budget")
-		p.budget = p.maxTokens - 1
+		e.dropReasoning()
+		p.mode, p.budget = "enabled", p.maxTokens-1
 	default:
-		e.drop("sampling.reasoning_budget")
-		p.mode, p.budget = "", 0
+		e.dropReasoning()
 	}
 }
 

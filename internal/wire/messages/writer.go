@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -21,8 +23,10 @@ type writer struct {
 	queue    []*item
 	calls    []*item // all calls, in the order in which they were announced
 	sent     int     // calls begun on the wire
-	passed   bool    // events were sent by other means
 	stopped  bool    // the stop reason was
+	broken   bool    // a call has arguments that are not an object
+	refused  bool    // a refusal was written
+	said     bool    // another text was
 }
 
 // An item is a block that is being written or is queued.
@@ -35,10 +39,11 @@ type item struct {
 
 	signature string
 	signed    int // bytes of the signature that were sent by other means
+	citations []json.RawMessage
 
 	index    int // of a call within its turn
 	id, name string
-	size     int // bytes of its arguments that were sent
+	args     []byte // that were sent
 	cut      bool
 }
 
@@ -62,6 +67,9 @@ func (w *writer) AppendStart(dst []byte) []byte {
 		return dst
 	}
 	w.started = true
+	if w.head.Whole {
+		return append(appendHead(dst, w.head), `,"content":[`...)
+	}
 	dst = append(begin(dst, "message_start"), `,"message":`...)
 	dst = appendHead(dst, w.head)
 	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`...)
@@ -80,8 +88,19 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return dst
 	}
 	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaRefusal:
+	case lathe.DeltaText, lathe.DeltaCommentary:
+		w.said = w.said || d.Text != ""
 		return w.add(dst, blockText, d.Text)
+	case lathe.DeltaRefusal:
+		w.refused = true
+		return w.add(dst, blockText, d.Text)
+	case lathe.DeltaTextEnd:
+		return w.endText(dst, &d)
+	case lathe.DeltaPart:
+		if o, ok := d.Part.(lathe.Opaque); ok && d.Name == string(lathe.WireMessages) && wire.Kind(o.JSON) == '{' {
+			w.push(o.JSON)
+			return w.advance(dst)
+		}
 	case lathe.DeltaReasoning:
 		return w.add(dst, blockThinking, d.Text)
 	case lathe.DeltaReasoningData:
@@ -132,6 +151,18 @@ func (w *writer) add(dst []byte, kind blockKind, text string) []byte {
 	return w.advance(dst)
 }
 
+// endText ends the open text block if its wire is that of the writer, or if it has citations.
+func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
+	n := len(w.queue)
+	if n == 0 || w.queue[n-1].kind != blockText || w.queue[n-1].ended {
+		return dst
+	}
+	it := w.queue[n-1]
+	it.citations = wire.Citations(d, lathe.WireMessages, 0)
+	it.ended = d.Name == string(lathe.WireMessages) || len(it.citations) > 0
+	return w.advance(dst)
+}
+
 // addData appends the opaque data of reasoning. It ignores the data of another wire, which the client would send back to any
 // model.
 func (w *writer) addData(dst []byte, field, data string) []byte {
@@ -176,8 +207,12 @@ func (w *writer) newCall(index int) *item {
 func (w *writer) advance(dst []byte) []byte {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
-		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "") {
+		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
 			return dst
+		}
+		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.cut { // clients would take it for a call without arguments
+			w.broken, w.queue = true, w.queue[1:]
+			continue
 		}
 		if !it.began {
 			dst = w.beginBlock(w.AppendStart(dst), it)
@@ -199,21 +234,45 @@ func (w *writer) advance(dst []byte) []byte {
 // beginBlock appends the event that opens the block.
 func (w *writer) beginBlock(dst []byte, it *item) []byte {
 	it.began = true
+	if it.kind == blockCall {
+		w.sent++
+	}
+	if w.head.Whole {
+		return w.openBlock(dst, it)
+	}
 	dst = append(appendInt(begin(dst, "content_block_start"), "index", int64(w.next)), `,"content_block":`...)
 	w.next++
 	switch it.kind {
 	case blockThinking:
 		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
 	case blockCall:
-		w.sent++
-		dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
-		dst = append(wire.AppendText(dst, "name", w.clientName(it.name)), `,"input":{}}`...)
+		dst = append(w.appendCall(dst, it), `{}}`...)
 	case blockOpaque:
 		dst = append(dst, it.raw...)
 	default:
 		dst = append(dst, `{"type":"text","text":""}`...)
 	}
 	return end(dst)
+}
+
+// openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
+func (w *writer) openBlock(dst []byte, it *item) []byte {
+	switch it.kind {
+	case blockThinking:
+		dst = append(appendComma(dst), `{"type":"thinking","thinking":"`...)
+	case blockCall:
+	case blockOpaque:
+		dst = append(appendComma(dst), it.raw...)
+	default:
+		dst = append(appendComma(dst), `{"type":"text","text":"`...)
+	}
+	return dst
+}
+
+// appendCall appends a call up to its input.
+func (w *writer) appendCall(dst []byte, it *item) []byte {
+	dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
+	return wire.AppendKey(wire.AppendText(dst, "name", w.clientName(it.name)), "input")
 }
 
 // clientName returns the client's name of a tool.
@@ -230,12 +289,22 @@ func clientName(r *wire.ClientRequest, name string) string {
 
 // delta appends an event with a piece of the open block.
 func (w *writer) delta(dst []byte, it *item, text string) []byte {
+	if it.kind == blockCall {
+		it.args = append(it.args, text...)
+	}
+	if w.head.Whole {
+		if it.kind == blockCall {
+			return dst
+		}
+		from := len(dst)
+		dst = rawjson.AppendQuote(dst, text)
+		return append(dst[:from], dst[from+1:len(dst)-1]...)
+	}
 	dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"`...)
 	switch it.kind {
 	case blockThinking:
 		dst = append(dst, `thinking_delta","thinking":`...)
 	case blockCall:
-		it.size += len(text)
 		dst = append(dst, `input_json_delta","partial_json":`...)
 	default:
 		dst = append(dst, `text_delta","text":`...)
@@ -250,14 +319,53 @@ func (w *writer) blockEvent(dst []byte, typ string) []byte {
 
 // endBlock appends the events that close the open block.
 func (w *writer) endBlock(dst []byte, it *item) []byte {
-	switch {
-	case it.kind == blockThinking && len(it.signature) > it.signed:
+	if it.kind == blockCall {
+		if len(it.args) == 0 && !it.cut {
+			dst = w.delta(dst, it, "{}")
+		}
+		w.broken = w.broken || !rawjson.IsObject(it.args, sendable)
+	}
+	if w.head.Whole {
+		return w.closeBlock(dst, it)
+	}
+	if it.kind == blockThinking && len(it.signature) > it.signed {
 		dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"signature_delta","signature":`...)
 		dst = end(append(rawjson.AppendQuote(dst, it.signature[it.signed:]), '}'))
-	case it.kind == blockCall && it.size == 0 && !it.cut:
-		dst = w.delta(dst, it, "{}")
 	}
+	for _, c := range it.citations {
+		dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"citations_delta","citation":`...)
+		dst = end(append(append(dst, c...), '}'))
+	}
+	it.args = nil
 	return end(w.blockEvent(dst, "content_block_stop"))
+}
+
+// closeBlock appends the end of a block of a whole answer. A call whose arguments are not an object has no form there: with an empty
+// input the client would execute it. The stop reason says that the answer is not complete.
+func (w *writer) closeBlock(dst []byte, it *item) []byte {
+	switch it.kind {
+	case blockThinking:
+		return append(wire.AppendText(append(dst, '"'), "signature", it.signature), '}')
+	case blockCall:
+		if !rawjson.IsObject(it.args, sendable) {
+			w.sent--
+			return dst
+		}
+		return append(append(w.appendCall(appendComma(dst), it), bytes.TrimSpace(it.args)...), '}')
+	case blockOpaque:
+		return dst
+	}
+	dst = append(dst, '"')
+	for i, c := range it.citations {
+		if i == 0 {
+			dst = append(wire.AppendKey(dst, citations), '[')
+		}
+		dst = append(appendComma(dst), c...)
+	}
+	if len(it.citations) > 0 {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {

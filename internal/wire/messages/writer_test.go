@@ -258,12 +258,14 @@ func TestWriterEndsOnce(t *testing.T) {
 func TestWriterShowsServerCalls(t *testing.T) {
 	call := wire.ServerCall{ID: "call_1", Name: "files.read", Server: "files", Arguments: `{"path":"a"}`, Output: "no such file", Failed: true}
 	long := wire.ServerCall{ID: strings.Repeat("x", 100), Name: "n", Server: "lathe", Arguments: "", Output: ""}
-	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
-	stream := w.AppendServerCall(nil, &call)
-	stream = w.AppendServerCall(stream, &long)
-	stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaText, Text: "It is not there."})
-	finish := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant("It is not there.")}
-	stream = w.AppendFinish(stream, finish, nil)
+	write := func(head wire.AnswerHead) []byte {
+		w := Codec{}.NewWriter(&head)
+		out := w.AppendServerCall(w.AppendStart(nil), &call)
+		out = w.AppendServerCall(out, &long)
+		out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaText, Text: "It is not there."})
+		return w.AppendFinish(out, &lathe.Finish{Reason: lathe.FinishStop}, nil)
+	}
+	stream := write(wire.AnswerHead{RunID: "run_1"})
 	checkStream(t, stream)
 	if bytes.Contains(stream, []byte("input_json_delta")) || !bytes.Contains(stream, []byte(`"stop_reason":"end_turn"`)) {
 		t.Errorf("a server's call has a delta or is left to the client:\n%s", stream)
@@ -272,8 +274,7 @@ func TestWriterShowsServerCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: finish,
-		Items: []wire.Item{{Call: &call}, {Call: &long}}})
+	whole := write(wire.AnswerHead{RunID: "run_1", Whole: true})
 	_, f2, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatal(err)
@@ -304,9 +305,9 @@ func TestWriterShowsServerCalls(t *testing.T) {
 func TestWriterKeepsFramesWhole(t *testing.T) {
 	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
 	stream := w.AppendServerCall(nil, &wire.ServerCall{ID: "a", Name: "n\n", Server: "s", Arguments: "{\n\n \"a\": 1\r}", Output: "1\n\n2"})
-	f := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireMessages,
-		Parts: []lathe.Part{lathe.Opaque{JSON: []byte("{\n\n\"type\":\"server_tool_use\",\n\"input\":{}}")}}}}
-	stream = w.AppendFinish(stream, f, []lathe.Member{{Name: "lathe", Value: []byte("{\n\n}")}})
+	part := lathe.Opaque{JSON: []byte("{\n\n\"type\":\"server_tool_use\",\n\"input\":{}}")}
+	stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireMessages), Part: part})
+	stream = w.AppendFinish(stream, &lathe.Finish{Reason: lathe.FinishStop}, []lathe.Member{{Name: "lathe", Value: []byte("{\n\n}")}})
 	checkStream(t, stream)
 	_, got, err := accumulate(t, stream)
 	if err != nil || len(got.Message.Parts) != 3 {
@@ -334,14 +335,16 @@ func TestWriterKeepsCallsWithOneID(t *testing.T) {
 // TestCarrierComesBack: a carrier is read from the next request exactly as it was, in its place.
 func TestCarrierComesBack(t *testing.T) {
 	seal := "v1." + strings.Repeat("A-_/+=", 100)
-	w := Codec{}.NewWriter(&wire.AnswerHead{RunID: "run_1"})
-	stream := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaReasoning, Text: "hm"})
-	stream = w.AppendCarrier(stream, seal)
-	stream = w.AppendDelta(stream, lathe.Delta{Kind: lathe.DeltaText, Text: "x"})
-	finish := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "x"}}}}
-	stream = w.AppendFinish(stream, finish, nil)
+	write := func(head wire.AnswerHead) []byte {
+		w := Codec{}.NewWriter(&head)
+		out := w.AppendDelta(w.AppendStart(nil), lathe.Delta{Kind: lathe.DeltaReasoning, Text: "hm"})
+		out = w.AppendCarrier(out, seal)
+		out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaText, Text: "x"})
+		return w.AppendFinish(out, &lathe.Finish{Reason: lathe.FinishStop}, nil)
+	}
+	stream := write(wire.AnswerHead{RunID: "run_1"})
 	checkStream(t, stream)
-	whole := Codec{}.AppendAnswer(nil, &wire.Answer{Finish: finish, Items: []wire.Item{{Before: 1, Carrier: seal}}})
+	whole := write(wire.AnswerHead{RunID: "run_1", Whole: true})
 	_, f, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 	if err != nil {
 		t.Fatal(err)
@@ -445,9 +448,13 @@ func TestStopReasons(t *testing.T) {
 		request.Sampling.Stop = tt.stop
 		head := wire.AnswerHead{RunID: "run_1", Request: request}
 		w := Codec{}.NewWriter(&head)
-		stream := w.AppendFinish(nil, f, []lathe.Member{{Name: "lathe", Value: json.RawMessage(`{"run_id":"run_1"}`)}})
+		var stream []byte
+		for d := range wire.Deltas(&f.Message) {
+			stream = w.AppendDelta(stream, d)
+		}
+		stream = w.AppendFinish(stream, f, []lathe.Member{{Name: "lathe", Value: json.RawMessage(`{"run_id":"run_1"}`)}})
 		checkStream(t, stream)
-		for _, b := range [][]byte{stream, Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: f})} {
+		for _, b := range [][]byte{stream, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: head, Finish: f})} {
 			if !bytes.Contains(b, []byte(`"stop_reason":`+tt.want)) {
 				t.Errorf("%s %q: want %s in\n%s", tt.reason, tt.raw, tt.want, b)
 			}

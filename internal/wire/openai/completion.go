@@ -45,15 +45,6 @@ func AppendCompletion(dst []byte, c *Completion) []byte {
 	return append(dst, '}')
 }
 
-// appendAsWritten appends the argument text of a call in an answer: as the model wrote it, and {} where it wrote
-// nothing, which clients could not parse.
-func appendAsWritten(dst []byte, args string) []byte {
-	if args == "" {
-		return append(dst, `"{}"`...)
-	}
-	return rawjson.AppendQuote(dst, args)
-}
-
 // appendAnswer appends the message of an answer: as in a request, with the members that an answer
 // always has, and with its reasoning.
 func appendAnswer(dst []byte, m *lathe.Message) []byte {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -126,13 +127,12 @@ func (d *dropped) addBlob(path string, b *lathe.Blob, alien bool) {
 	}
 }
 
-// Takes implements [wire.Upstream]. Documents of text are none that servers of this wire read.
-func (Upstream) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream].
+func (Upstream) HasForm(m *lathe.Message, p lathe.Part) bool {
 	alien := foreign(m.Wire)
 	switch p := p.(type) {
 	case lathe.Blob:
-		_, text := wire.TextOf(&p)
-		return !alien || sendsBlob(&p) && !text
+		return !alien || sendsBlob(&p)
 	case lathe.Opaque:
 		return !alien
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
@@ -157,7 +157,8 @@ func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) b
 	case opts.ReasoningField != ReasoningSame:
 		return opts.ReasoningField != ""
 	}
-	return !foreign(m.Wire) // its member has no meaning here
+	// The member of another wire has no meaning here, but the server may refuse calls without any reasoning.
+	return !foreign(m.Wire) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
 }
 
 // ofOther reports whether a message is known to be of another model than the one that is asked.

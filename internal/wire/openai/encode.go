@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -84,7 +85,7 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 	}
 	if s.MaxTokens != nil {
 		name := "max_tokens"
-		if opts.MaxCompletionTokens {
+		if opts.MaxCompletionTokens || opts.Takes.TokenLimit == destination.MaxCompletionTokens {
 			name = "max_completion_tokens"
 		}
 		if free(name) {
@@ -129,7 +130,7 @@ func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byt
 	}
 	for i := range msgs {
 		if msgs[i].Role == "" {
-			continue
+			continue // see [wire.Fit] and [destination.Conversation]
 		}
 		if n := len(dst); n > 0 && dst[n-1] == '}' {
 			dst = append(dst, ',')
@@ -258,6 +259,8 @@ func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer b
 	}
 	if opts.ReasoningField != ReasoningSame {
 		field = opts.ReasoningField
+	} else if found && foreign(m.Wire) {
+		field = defaultReasoningField // that of its wire has no meaning here
 	}
 	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
 		return dst, ""
@@ -287,10 +290,10 @@ func appendCall(dst []byte, c *lathe.ToolCall, answer bool) []byte {
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, callName(c.Name))
 	dst = append(dst, `,"arguments":`...)
-	if answer {
-		dst = appendAsWritten(dst, c.Arguments)
+	if answer && (c.Arguments != "" || c.Incomplete) {
+		dst = rawjson.AppendQuote(dst, c.Arguments)
 	} else {
-		dst = AppendArguments(dst, c.Arguments)
+		dst = AppendArguments(dst, c.Arguments) // {} where the model wrote nothing, which clients could not parse
 	}
 	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
 	dst = wire.AppendMembers(dst, c.Extra, knownInCall)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,10 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 		return dst
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
+	if c == nil && len(id) == 0 && len(name) == 0 && a.announced == "" && (!p.args.ok() || string(w.raw(p.args)) == `""`) {
+		a.fault(FaultCallsMalformed, 1) // a piece that says nothing begins no call
+		return dst
+	}
 	if c == nil {
 		if len(a.calls) >= a.opts.MaxCalls {
 			a.err = ErrTooManyCalls
@@ -400,6 +405,11 @@ func (a *Assembler) endCalls(dst []lathe.Delta) []lathe.Delta {
 		if s := to.t.flush(&a.damage); s != "" {
 			dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
 		}
+	}
+	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.len() > 0 {
+		a.cited = true
+		t := lathe.Text{Text: a.text.whole(), Extra: a.extra[i : i+1]}
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
 	}
 	for _, c := range a.calls {
 		if !c.ended {

@@ -53,7 +53,7 @@ const (
 	FaultArgsNotText      = "arguments_not_text"    // an object in place of its text; kept as its text
 	FaultArgsReplaced     = "arguments_replaced"    // {} first, then others
 	FaultCallRepeated     = "call_repeated"         // a whole call sent twice; counted once
-	FaultCallsMalformed   = "tool_calls_malformed"  // tool_calls, or an element of it, of a wrong JSON type; skipped
+	FaultCallsMalformed   = "tool_calls_malformed"  // tool_calls, or an element of it, of a wrong JSON type or that says nothing; skipped
 	FaultFunctionCall     = "function_call"         // the old form of a call
 	FaultFinishMissing    = "finish_reason_missing" // inferred
 	FaultFinishMismatch   = "finish_reason_mismatch"

@@ -27,16 +27,14 @@ func (Served) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 
 // NewWriter implements [wire.Served].
 func (Served) NewWriter(head *wire.AnswerHead) wire.Writer {
-	w := &servedWriter{ChunkWriter: NewChunkWriter(completionID(head), head.Model, head.Created, head.Request.IncludeUsage)}
-	if head.Request.Obfuscate {
+	if head.Whole {
+		return &servedWriter{ChunkWriter: &ChunkWriter{fold: &fold{head: head}}}
+	}
+	w := &servedWriter{ChunkWriter: NewChunkWriter(completionID(head), head.Model, head.Created, head.Request != nil && head.Request.IncludeUsage)}
+	if head.Request != nil && head.Request.Obfuscate {
 		w.Pad()
 	}
 	return w
-}
-
-// AppendAnswer implements [wire.Served]. It leaves Items out: chat completions have no form for them.
-func (Served) AppendAnswer(dst []byte, a *wire.Answer) []byte {
-	return AppendCompletion(dst, &Completion{ID: completionID(&a.AnswerHead), Model: a.Model, Created: a.Created, Finish: a.Finish, Extra: a.Extra})
 }
 
 // AppendError implements [wire.Served].
@@ -83,6 +81,9 @@ func (*servedWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
 // AppendFinish implements [wire.Writer].
 func (w *servedWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	w.follow()
+	if w.fold != nil {
+		return w.ChunkWriter.AppendFinish(dst, f, extra)
+	}
 	return w.AppendDone(w.ChunkWriter.AppendFinish(dst, f, extra))
 }
 
@@ -95,10 +96,11 @@ func (*servedWriter) AppendError(dst []byte, e *wire.APIError) []byte {
 func (*servedWriter) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
 
 // Pass implements [wire.Writer].
-func (w *servedWriter) Pass(raw *lathe.Raw) {
+func (w *servedWriter) Pass(raw *lathe.Raw) []byte {
 	for _, d := range raw.Deltas {
 		w.ChunkWriter.Pass(d)
 	}
 	w.PassEnd(raw.Finished, raw.UsageOnly)
 	w.id, w.model = raw.ID, raw.Model
+	return raw.Bytes
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -28,6 +29,9 @@ type ChunkWriter struct {
 	padded       bool
 	finished     bool // the finish reason was sent by other means
 	usage        bool // and the usage
+
+	fold   *fold // of an answer that is not streamed: nothing is written before its end
+	length int   // characters of the content so far
 }
 
 // An outCall is a call as far as it is known.
@@ -71,7 +75,7 @@ func (w *ChunkWriter) AppendStart(dst []byte) []byte {
 }
 
 func (w *ChunkWriter) start(dst []byte, content string) []byte {
-	if w.started {
+	if w.started || w.fold != nil {
 		return dst
 	}
 	w.started = true
@@ -85,11 +89,14 @@ func (w *ChunkWriter) start(dst []byte, content string) []byte {
 func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
+		w.length += utf8.RuneCountInString(d.Text)
 		return w.text(dst, `{"content":`, d.Text)
 	case lathe.DeltaReasoning:
 		return w.text(dst, `{"`+defaultReasoningField+`":`, d.Text)
 	case lathe.DeltaRefusal:
 		return w.text(dst, `{"refusal":`, d.Text)
+	case lathe.DeltaTextEnd:
+		return w.cite(dst, &d)
 	case lathe.DeltaCallStart:
 		c := w.call(d.Index)
 		c.id, c.name = d.ID, d.Name
@@ -144,10 +151,32 @@ func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
 	if text == "" {
 		return dst
 	}
+	if w.fold != nil {
+		w.fold.text(key).WriteString(text)
+		return dst
+	}
 	dst = append(append(w.AppendStart(dst), w.head...), key...)
 	from := len(dst)
 	dst = append(rawjson.AppendQuote(dst, text), '}')
 	return w.close(dst, from)
+}
+
+// cite appends a frame with the sources of the text that ends.
+func (w *ChunkWriter) cite(dst []byte, d *lathe.Delta) []byte {
+	t, _ := d.Part.(lathe.Text)
+	list := wire.Citations(d, lathe.WireOpenAIChat, w.length-utf8.RuneCountInString(t.Text))
+	if len(list) == 0 {
+		return dst
+	}
+	if w.fold != nil {
+		w.fold.annotations = append(w.fold.annotations, list...)
+		return dst
+	}
+	dst = append(append(w.AppendStart(dst), w.head...), `{"annotations":[`...)
+	for _, el := range list {
+		dst = append(appendComma(dst, '['), el...)
+	}
+	return append(append(dst, "]}"...), w.tail...)
 }
 
 func (w *ChunkWriter) call(index int) *outCall {
@@ -180,15 +209,7 @@ func (w *ChunkWriter) advance(dst []byte) []byte {
 			return dst
 		}
 		if !c.began {
-			c.began = true
-			dst = append(w.start(dst, "null"), w.head...)
-			dst = append(dst, `{"tool_calls":[{"index":`...)
-			dst = strconv.AppendInt(dst, int64(w.sent), 10)
-			dst = wire.AppendText(dst, "id", c.id)
-			dst = append(dst, `,"type":"function","function":{"name":`...)
-			dst = rawjson.AppendQuote(dst, c.name)
-			dst = append(append(dst, `,"arguments":""}}]}`...), w.tail...)
-			w.sent++
+			dst = w.begin(dst, c)
 		}
 		if len(c.args) > 0 {
 			dst = w.args(dst, c, string(c.args))
@@ -200,12 +221,35 @@ func (w *ChunkWriter) advance(dst []byte) []byte {
 		if !c.argsSent && !c.cut {
 			dst = w.args(dst, c, "{}")
 		}
-		c.closed, w.open = true, nil
+		if c.closed, w.open = true, nil; w.fold != nil {
+			w.fold.endCall()
+		}
 	}
+}
+
+// begin appends the frame that begins a call.
+func (w *ChunkWriter) begin(dst []byte, c *outCall) []byte {
+	c.began = true
+	w.sent++
+	if w.fold != nil {
+		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // its arguments are written as they are
+		return dst
+	}
+	dst = append(w.start(dst, "null"), w.head...)
+	dst = append(dst, `{"tool_calls":[{"index":`...)
+	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
+	dst = wire.AppendText(dst, "id", c.id)
+	dst = append(dst, `,"type":"function","function":{"name":`...)
+	dst = rawjson.AppendQuote(dst, c.name)
+	return append(append(dst, `,"arguments":""}}]}`...), w.tail...)
 }
 
 func (w *ChunkWriter) args(dst []byte, c *outCall, text string) []byte {
 	c.argsSent = true
+	if w.fold != nil {
+		w.fold.args = append(w.fold.args, text...)
+		return dst
+	}
 	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
 	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
 	dst = append(dst, `,"function":{"arguments":`...)
@@ -222,7 +266,7 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 	}
 	for i, call := range f.Message.Calls() {
 		c := w.call(i)
-		if c.closed {
+		if c.closed || call.ID == "" && call.Name == "" && call.Arguments == "" { // the latter is no call
 			continue
 		}
 		if !c.began {
@@ -232,6 +276,10 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 			}
 		}
 		c.ended, c.cut = true, call.Incomplete
+	}
+	if w.fold != nil {
+		w.advance(nil)
+		return w.fold.append(dst, f, extra)
 	}
 	dst = w.AppendStart(dst)
 	before := len(dst)

@@ -12,8 +12,8 @@ const noArguments = `{"type":"object","properties":{}}`
 // appendTools appends the tools that are functions, and those that the server executes itself as they are. It returns the paths of
 // what is not sent of the functions.
 func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, dropped []string) {
-	dst, dropped = opts.Definitions.Append(append(dst, '['), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict},
-		func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return appendDefinition(dst, t, opts.Strict) })
+	dst, dropped = opts.Definitions.Append(append(dst, '['), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict, Schema: opts.Takes.Schema},
+		func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return appendDefinition(dst, t, opts) })
 	for i, t := range req.HostedTools {
 		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
 			dst = append(dst, ',')
@@ -24,7 +24,7 @@ func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte,
 }
 
 // appendDefinition appends the definition of a function. It returns the paths below the tool of what is not sent.
-func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) (_ []byte, notSent []string) {
+func appendDefinition(dst []byte, t *lathe.ToolSpec, opts *EncodeOptions) (_ []byte, notSent []string) {
 	var d dropped
 	dst = append(dst, `{"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, t.Name)
@@ -32,8 +32,8 @@ func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) (_ []by
 		dst = wire.AppendText(dst, "description", t.Description)
 	}
 	dst = append(dst, `,"parameters":`...)
-	if strict.SetsStrict(t) {
-		s, ok := strictTool(t, strict)
+	if opts.Strict.SetsStrict(t) {
+		s, ok := strictTool(t, opts)
 		if ok {
 			for _, path := range s.Changes {
 				d.add(".schema", path)
@@ -45,7 +45,13 @@ func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) (_ []by
 	if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
 		dst = append(dst, noArguments...)
 	} else {
+		start := len(dst)
 		dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
+		schema, changes := opts.Takes.FitSchema(dst[start:])
+		dst = append(dst[:start], schema...)
+		for _, path := range changes {
+			d.add(".schema", path)
+		}
 	}
 	if foreign(t.Wire) {
 		d.addMembers("", t.Extra, func(name string) bool { return name == "strict" })
@@ -56,15 +62,19 @@ func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) (_ []by
 }
 
 // strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.
-func strictTool(t *lathe.ToolSpec, strict wire.Strict) (s wire.StrictSchema, ok bool) {
+func strictTool(t *lathe.ToolSpec, opts *EncodeOptions) (s wire.StrictSchema, ok bool) {
 	schema := []byte(t.Schema)
 	if rawjson.SkipSpace(schema, 0) == len(schema) {
 		schema = []byte(noArguments)
 	}
-	if strict == wire.StrictWhole {
+	if opts.Strict == wire.StrictWhole {
 		return wire.StrictSchema{Schema: schema}, true
 	}
-	return wire.StrictOpenAI.StrictArguments(rawjson.AppendCompact(nil, schema))
+	schema = rawjson.AppendCompact(nil, schema)
+	if plain, changes := opts.Takes.FitSchema(schema); len(changes) == 0 {
+		schema = plain
+	}
+	return wire.StrictOpenAI.StrictArguments(schema)
 }
 
 // notStrict claims all members of a tool of another wire but strict, which means the same on all wires.

@@ -175,7 +175,9 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 	case `"response.content_part.added"`:
 		a.announce(e)
 		return dst
-	case `"response.content_part.done"`, `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
+	case `"response.content_part.done"`:
+		return a.endPart(dst, e)
+	case `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
 		return dst // the pieces and the end of the item say the same
 	case `"response.created"`, `"response.in_progress"`, `"response.queued"`:
 		a.created = true

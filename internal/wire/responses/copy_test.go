@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // A copy that has the bytes of the one before is not decoded again. One that differs in a byte is found, wherever it stands.
@@ -97,7 +98,7 @@ func TestCopiesChangeNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	fill := strings.Repeat("fill ", minKnown/5+1) // from this length on copies are looked for
 	parts := []string{"a", "word ", `\"q\"`, `\\`, `\u0041`, `\ud83d`, `\ude00`, "é", "\xc3", "\xa9", `\n\t`, "", `{\"k\":`, "}", ",", `\/`}
-	for range 4000 {
+	for range testdata.Cases(4000) {
 		call := random.IntN(2) == 0
 		items := 1 + random.IntN(2)
 		delta, done, member := "output_text.delta", "output_text.done", "text"

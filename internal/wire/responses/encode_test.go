@@ -175,7 +175,7 @@ func TestW24_ReasonsInBothDirections(t *testing.T) {
 			t.Errorf("%+v: %+v %v", c, f, err)
 			continue
 		}
-		whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *testHead(t, `{"model":"m","input":"x"}`), Finish: f})
+		whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *testHead(t, `{"model":"m","input":"x"}`), Finish: f})
 		_, g, err := Codec{}.NewAssembler(nil).Complete(nil, whole)
 		if err != nil || g.Reason != f.Reason && f.Reason != lathe.FinishUnknown {
 			t.Errorf("%+v became %+v", f, g)

@@ -1,13 +1,13 @@
 package responses
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -25,6 +25,7 @@ func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
 			if phase != "" {
 				dst = append(append(dst, `,"phase":`...), phase...)
 			}
+			dst = e.status(dst)
 			dst, open = append(dst, '}'), false
 		}
 	}
@@ -167,12 +168,21 @@ func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byt
 		dst = wire.AppendText(dst, "name", joinName("", c.Name))
 		dst = wire.AppendText(dst, "arguments", sentArguments(c.Arguments))
 	}
+	dst = e.status(dst)
 	if own {
 		dst = wire.AppendMembers(dst, c.Extra, knownInItem)
 	} else {
 		e.members(c.Extra, at)
 	}
 	return append(dst, '}')
+}
+
+// status appends the status of an item of the model, which strict servers require.
+func (e *encoder) status(dst []byte) []byte {
+	if e.opts.Takes.Status != destination.Yes {
+		return dst
+	}
+	return append(dst, `,"status":"completed"`...)
 }
 
 // noArguments is the schema of a function without arguments.
@@ -196,7 +206,7 @@ func (e *encoder) tools(dst []byte) []byte {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
-	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict}, e.definition)
+	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
 	}
@@ -288,12 +298,16 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		dst = wire.AppendText(dst, "description", t.Description)
 	}
 	dst = wire.AppendKey(dst, "parameters")
-	schema := []byte(t.Schema)
-	if rawjson.SkipSpace(schema, 0) == len(schema) {
+	schema := rawjson.AppendCompact(nil, t.Schema)
+	if len(schema) == 0 {
 		schema = []byte(noArguments)
 	}
+	plain, changes := e.opts.Takes.FitSchema(schema)
+	if len(changes) == 0 {
+		schema = plain
+	}
 	if e.opts.Strict.SetsStrict(t) {
-		if s, ok := wire.StrictOpenAI.StrictArguments(rawjson.AppendCompact(nil, schema)); ok {
+		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
 			for _, path := range s.Changes {
 				e.drop(at + ".schema" + path)
 			}
@@ -301,12 +315,18 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		}
 		e.drop(at + ".strict")
 	}
-	dst = rawjson.AppendCompact(dst, schema)
+	if !isOwn {
+		schema = plain
+		for _, path := range changes {
+			e.drop(at + ".schema" + path)
+		}
+	}
+	dst = append(dst, schema...)
 	if isOwn {
 		return append(wire.AppendMembers(dst, t.Extra, func(name string) bool { return knownInTool(name) || name == "format" && isCustom(t) }), '}')
 	}
 	strict := strictOf(t)
-	if strict && !strictSchema(bytes.TrimLeft(schema, " \t\r\n"), rawjson.DefaultMaxDepth) {
+	if strict && !strictSchema(schema, rawjson.DefaultMaxDepth) {
 		strict = false
 		e.drop(at + ".strict")
 	}

@@ -255,6 +255,9 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	if len(text) == 0 {
 		return dst
 	}
+	if p.text.Len() == 0 && p.kind == partText && a.followsText(it, p) {
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
+	}
 	kind := lathe.DeltaText
 	switch {
 	case p.kind == partRefusal:
@@ -265,6 +268,44 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 		kind = lathe.DeltaCommentary
 	}
 	return delta.Append(dst, kind, 0, a.write(&p.text, text))
+}
+
+// followsText reports whether the part before p, in its item or as the last of the item before, is a text.
+func (a *Assembler) followsText(it *item, p *part) bool {
+	if i := slices.Index(it.parts, p); i > 0 {
+		return it.parts[i-1].kind == partText
+	}
+	i := len(a.items) - 1
+	for i > 0 && a.items[i] != it {
+		i--
+	}
+	if i <= 0 {
+		return false
+	}
+	n := len(a.items[i-1].parts)
+	return n > 0 && a.items[i-1].parts[n-1].kind == partText
+}
+
+// endPart reads the end of a part of a message, which has its annotations.
+func (a *Assembler) endPart(dst []lathe.Delta, e *ev) []lathe.Delta {
+	if it := a.find(e); it != nil && it.kind == itemMessage && !it.done {
+		index := number(e.content, 0)
+		if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
+			return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
+		}
+	}
+	return dst
+}
+
+// cite adds the annotations of a text that has ended.
+func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
+	if p.kind != partText || p.extra != nil || v == nil || emptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
+		return dst
+	}
+	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
+	a.size += len(v)
+	t := lathe.Text{Text: p.text.String(), Extra: p.extra}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
 // readReasoning reads an event with a piece, or with the complete text, of one text of a reasoning item.
@@ -442,6 +483,7 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
 		a.size += len(it.raw)
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
 	}
 	return dst
 }
@@ -464,11 +506,7 @@ func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte
 		name = "refusal"
 	}
 	dst = a.completeText(dst, it, p, a.get(raw, name))
-	if v := a.get(raw, "annotations"); kind == partText && v != nil && !emptyArray(v) && rawjson.Check(v, rawjson.Limits{}) == nil {
-		p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
-		a.size += len(v)
-	}
-	return dst
+	return a.cite(dst, p, a.get(raw, "annotations"))
 }
 
 func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // assembleEvents returns the deltas and the answer of events, with or without the memo, and how many events it matched.
@@ -76,7 +77,7 @@ func TestMemoChangesNothing(t *testing.T) {
 			t.Errorf("%s: %d events matched", name, hits)
 		}
 		first := len(events) - 3
-		for range 3000 {
+		for range testdata.Cases(3000) {
 			damaged := append([]string(nil), events...)
 			i := first + random.IntN(2)
 			b := []byte(damaged[i])

@@ -3,6 +3,7 @@ package responses
 import (
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,18 +15,20 @@ const itemRoom = 256
 
 // An outItem is an output item that the writer has begun and not ended.
 type outItem struct {
-	kind    itemKind
-	index   int
-	id      string
-	phase   string   // of a message
-	part    partKind // the one that is open; of reasoning, partText: a summary
-	parts   int      // parts that are ended
-	content []byte   // of those, with the commas between them
-	encoded []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
-	head    []byte   // of a call: the item up to its arguments
-	data    string   // opaque data of reasoning
-	cut     bool     // by the end of the output
-	raw     []byte   // of an item of another type: as it began
+	kind      itemKind
+	index     int
+	id        string
+	phase     string   // of a message
+	part      partKind // the one that is open; of reasoning, partText: a summary
+	parts     int      // parts that are ended
+	content   []byte   // of those, with the commas between them
+	cited     []byte   // annotations of the open part, with commas between them
+	citations int      // their number
+	encoded   []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
+	head      []byte   // of a call: the item up to its arguments
+	data      string   // opaque data of reasoning
+	cut       bool     // by the end of the output
+	raw       []byte   // of an item of another type: as it began
 }
 
 // text returns the text of the open part, or the arguments or input of a call, as far as they were written.
@@ -126,9 +129,45 @@ func (w *writer) show(dst []byte, d lathe.Delta) []byte {
 		}
 		it.data = d.Text
 		return w.closeItems(dst)
+	case lathe.DeltaTextEnd:
+		return w.endText(dst, &d)
+	case lathe.DeltaPart:
+		o, ok := d.Part.(lathe.Opaque)
+		if !ok || d.Name != string(lathe.WireResponses) || wire.Kind(o.JSON) != '{' {
+			return dst
+		}
+		dst = w.closeItems(dst)
+		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
+		return w.done(w.added(dst, index, item), index, item)
 	default:
 		return dst
 	}
+}
+
+// endText writes the annotations of the open text, and ends it if its wire is that of the writer.
+func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
+	it := w.current(itemMessage)
+	if it == nil || it.part != partText {
+		return dst
+	}
+	t, _ := d.Part.(lathe.Text)
+	before := 0
+	if d.Name != string(lathe.WireResponses) && len(t.Extra) > 0 {
+		before = utf8.RuneCountInString(it.text()) - utf8.RuneCountInString(t.Text)
+	}
+	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, before)) {
+		dst = w.ofPart(dst, "response.output_text.annotation.added", it, "content_index")
+		dst = appendInt(dst, "annotation_index", int64(it.citations))
+		dst = end(append(wire.AppendKey(dst, "annotation"), el...))
+		if it.citations++; len(it.cited) > 0 {
+			it.cited = append(it.cited, ',')
+		}
+		it.cited = append(it.cited, el...)
+	}
+	if d.Name == string(lathe.WireResponses) {
+		dst = w.closePart(dst, it)
+	}
+	return dst
 }
 
 // say appends a piece of a part of a message.
@@ -269,7 +308,7 @@ func (it *outItem) endPart(part []byte) {
 		it.content = append(append(it.content, ','), part...)
 	}
 	it.parts++
-	it.part, it.encoded = partOther, it.encoded[:0]
+	it.part, it.encoded, it.cited, it.citations = partOther, it.encoded[:0], it.cited[:0], 0
 }
 
 // appendPart appends the open part with its text.
@@ -280,7 +319,8 @@ func (it *outItem) appendPart(dst []byte) []byte {
 	case it.part == partRefusal:
 		return append(it.appendText(append(dst, `{"type":"refusal"`...), "refusal"), '}')
 	}
-	return append(it.appendText(append(dst, `{"type":"output_text"`...), "text"), `,"annotations":[],"logprobs":[]}`...)
+	dst = append(it.appendText(append(dst, `{"type":"output_text"`...), "text"), `,"annotations":[`...)
+	return append(append(dst, it.cited...), `],"logprobs":[]}`...)
 }
 
 // message returns the item of a message.

@@ -9,11 +9,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer.
-func (w *writer) Pass(raw *lathe.Raw) {
+// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer. Some servers end a stream with a
+// response whose output is empty: clients that read the last event alone then get the items of the events before it.
+func (w *writer) Pass(raw *lathe.Raw) []byte {
 	if w.ended && w.closed {
-		return
+		return raw.Bytes
 	}
+	out := raw.Bytes
 	for line := range bytes.Lines(raw.Bytes) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		if !ok {
@@ -26,6 +28,9 @@ func (w *writer) Pass(raw *lathe.Raw) {
 		var e ev
 		if e.read(data, nil) {
 			w.passEvent(&e, data)
+			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && emptyArray(orEmpty(get(e.response, "output"))) {
+				out = bytes.Replace(out, data, w.filled(data), 1)
+			}
 		}
 	}
 	for _, d := range raw.Deltas {
@@ -44,6 +49,45 @@ func (w *writer) Pass(raw *lathe.Raw) {
 		}
 	}
 	w.drain()
+	return out
+}
+
+// orEmpty returns v, or an empty array if v is nil.
+func orEmpty(v []byte) []byte {
+	if v == nil {
+		return []byte("[]")
+	}
+	return v
+}
+
+// filled returns the data of an event with the items of the stream as the output of its response.
+func (w *writer) filled(data []byte) []byte {
+	fill := func(dst []byte) []byte {
+		dst = append(dst, '[')
+		for _, it := range w.items() {
+			dst = append(appendComma(dst), it.json...)
+		}
+		return append(dst, ']')
+	}
+	inResponse := func(name string, value []byte) (key, to []byte, keep bool) {
+		if name == "output" {
+			return nil, fill(nil), true
+		}
+		return nil, value, true
+	}
+	inEvent := func(name string, value []byte) (key, to []byte, keep bool) {
+		if name == "response" {
+			missing := func(dst []byte) []byte {
+				if _, has := rawjson.Get(value, "output"); has {
+					return dst
+				}
+				return fill(wire.AppendKey(dst, "output"))
+			}
+			return nil, rawjson.AppendEdited(nil, value, inResponse, missing), true
+		}
+		return nil, value, true
+	}
+	return rawjson.AppendEdited(nil, data, inEvent, nil)
 }
 
 // passCall records that a relayed event began a call.
@@ -95,7 +139,7 @@ func (w *writer) passEvent(e *ev, data []byte) {
 			w.res.model = model
 		}
 		if n, err := strconv.ParseInt(string(get(e.response, "created_at")), 10, 64); err == nil {
-			w.res.created, w.res.completed = n, max(n, w.res.completed)
+			w.res.created = n
 		}
 	case "response.completed", "response.incomplete", "response.failed":
 		w.ended = true

@@ -145,7 +145,7 @@ func TestW22_WrittenAnswersAreReadAsTheyWere(t *testing.T) {
 		f := &lathe.Finish{Message: m, Reason: reasonOf(&m), Usage: lathe.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7, CachedTokens: 2, CacheWriteTokens: 1, ReasoningTokens: 1}}
 		stream = w.AppendFinish(stream, f, nil)
 		last := checkStreamRules(t, stream)
-		if whole := (Codec{}).AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f}); !bytes.Equal(last, whole) {
+		if whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f}); !bytes.Equal(last, whole) {
 			t.Fatalf("seed %d\nstream %s\nwhole  %s", seed, last, whole)
 		}
 		got, g2, sound, err := assemble(events(stream))
@@ -400,7 +400,7 @@ func TestW12_HistoryOfAnAnswerIsKept(t *testing.T) {
 	for seed := range uint64(500) {
 		g := gen{rand.New(rand.NewPCG(seed, 3))}
 		m, _ := g.answer()
-		r := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *testHead(t, `{"model":"m","input":"x"}`), Finish: &lathe.Finish{Message: m, Reason: reasonOf(&m)}})
+		r := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *testHead(t, `{"model":"m","input":"x"}`), Finish: &lathe.Finish{Message: m, Reason: reasonOf(&m)}})
 		input := bytes.TrimSuffix(bytes.TrimPrefix(get(r, "output"), []byte("[")), []byte("]"))
 		body := fmt.Appendf(nil, `{"model":"m","input":[{"role":"user","content":"x"}%s%s]}`, strings.Repeat(",", min(len(input), 1)), input)
 		req := parseRequest(t, body)
@@ -429,7 +429,7 @@ func FuzzParseRequest(f *testing.F) {
 		if _, err := (Codec{}).ParseRequest(out); err != nil && r.PreviousID == "" && !bytes.Contains(body, []byte("item_reference")) {
 			t.Fatalf("%v\n%s\n%s", err, body, out)
 		}
-		checkResource(t, Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1", Model: "m", Request: r}}))
+		checkResource(t, wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1", Model: "m", Request: r}}))
 	})
 }
 

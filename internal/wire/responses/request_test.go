@@ -289,7 +289,7 @@ func TestW41_MappedNamesAreMappedBack(t *testing.T) {
 	head := &wire.AnswerHead{RunID: "run_1", Model: "m", Request: r}
 	finish := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{calls[0], calls[1], calls[2], calls[3], lathe.ToolCall{ID: "5", Name: "ns__c", Arguments: `{"input":"t"}`}}}}
 	stream := Codec{}.NewWriter(head).AppendFinish(nil, finish, nil)
-	if last := checkStreamRules(t, stream); string(last) != string(Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: finish})) {
+	if last := checkStreamRules(t, stream); string(last) != string(wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: finish})) {
 		t.Error("stream and whole differ")
 	}
 	for _, want := range []string{`"call_id":"1","name":"f","namespace":"ns","arguments":"{}"`, `"type":"custom_tool_call","call_id":"2","name":"patch","input":"a \"b\"\n"`,
@@ -377,7 +377,7 @@ func TestW15_IDsFitTheWire(t *testing.T) {
 	for _, id := range []string{"", "functions.get:0", strings.Repeat("x", 200), "é", "call_ok", "a\x00sig"} {
 		head := &wire.AnswerHead{RunID: "run_" + id, Model: "m"}
 		f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{lathe.ToolCall{ID: id, Name: "f"}, lathe.Text{Text: "x"}}}}
-		answer := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f})
+		answer := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: f})
 		_, g, err := Codec{}.NewAssembler(nil).Complete(nil, answer)
 		if err != nil {
 			t.Fatal(err)

@@ -13,15 +13,15 @@ type resource struct {
 	id, model string
 	rest      string // the part that all ids of the answer have in common
 	created   int64
+	answer    *wire.AnswerHead
 	head      []byte // members before output
 	settings  []byte // members between error and usage
 	limits    []byte // members after usage
-	completed int64
 }
 
 // newResource returns the resource of an answer, which repeats members of its request.
 func newResource(head *wire.AnswerHead) *resource {
-	r := &resource{rest: strings.TrimPrefix(head.RunID, "run_"), model: head.Model, created: head.Created, completed: head.Created}
+	r := &resource{rest: strings.TrimPrefix(head.RunID, "run_"), model: head.Model, created: head.Created, answer: head}
 	if r.rest == "" || len(r.rest) > maxID-16 || !plainName(r.rest) {
 		r.rest = hashOf(head.RunID)
 	}
@@ -189,7 +189,7 @@ func (r *resource) append(dst []byte, s *state) []byte {
 	dst = append(wire.AppendText(append(dst, '{'), "id", r.id), `,"object":"response"`...)
 	dst = appendInt(dst, "created_at", r.created)
 	if s.status == statusCompleted {
-		dst = appendInt(dst, "completed_at", r.completed)
+		dst = appendInt(dst, "completed_at", max(r.created, r.answer.Completed))
 	} else {
 		dst = append(dst, `,"completed_at":null`...)
 	}

@@ -127,7 +127,13 @@ type outCall struct {
 }
 
 // NewWriter implements [wire.Served].
-func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return newWriter(head) }
+func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
+	w := newWriter(head)
+	if head.Whole {
+		return &wholeWriter{writer: w}
+	}
+	return w
+}
 
 func newWriter(head *wire.AnswerHead) *writer {
 	w := &writer{res: newResource(head)}
@@ -196,8 +202,9 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.sayText(dst, it, d.Text)
 	}
 	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData:
-		if d.Text == "" {
+	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData,
+		lathe.DeltaTextEnd, lathe.DeltaPart:
+		if d.Text == "" && d.Kind != lathe.DeltaTextEnd && d.Kind != lathe.DeltaPart {
 			return dst
 		}
 		d.Text = valid(d.Text)
@@ -298,8 +305,8 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
 		dst = w.args(dst, it, "{}")
 	}
-	it.cut = c.cut
-	c.closed = true
+	it.cut = c.cut || it.kind == itemCall && wire.Truncated(it.text())
+	c.cut, c.closed = it.cut, true
 	return w.closeItems(dst)
 }
 
@@ -342,8 +349,7 @@ func (w *writer) later(dst []byte, show func([]byte) []byte) []byte {
 	return w.advance(dst)
 }
 
-// AppendFinish implements [wire.Writer]. The extra member completed_at is the time at which the answer was complete, in Unix
-// seconds.
+// AppendFinish implements [wire.Writer].
 func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	if w.closed {
 		return dst
@@ -357,9 +363,6 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	}
 	s := w.complete(&dst, f)
 	s.extra = extra
-	if n, err := strconv.ParseInt(string(member(extra, "completed_at")), 10, 64); err == nil {
-		w.res.completed = n
-	}
 	return w.terminal(dst, "response."+s.status, s)
 }
 
@@ -369,14 +372,13 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 		w.completeCall(w.call(i), &call)
 	}
 	for _, c := range w.calls {
-		if c.ended {
-			continue
-		}
-		c.ended, c.cut = true, true
-		if c.item == nil && (c.id == "" || c.name == "") {
-			c.closed = true // it has no id or name, so it cannot be written
+		if !c.ended {
+			c.ended, c.cut = true, true
 		}
 	}
+	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { // without an id or a name it cannot be written
+		return o.call != nil && o.call.item == nil && (o.call.id == "" || o.call.name == "")
+	})
 	s := &state{status: statusCompleted, usage: &f.Usage}
 	switch f.Reason {
 	case lathe.FinishLength:
@@ -390,7 +392,7 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 	}
 	*dst = w.closeItems(*dst)
 	for _, c := range w.calls {
-		if c.cut && s.reason == "" {
+		if c.cut && c.item != nil && s.reason == "" {
 			s.status, s.reason = statusIncomplete, reasonLength
 		}
 	}
@@ -400,7 +402,7 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 
 // completeCall adds the parts of a call that no delta has contained.
 func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
-	if c.ended && (c.item != nil || c.id != "" && c.name != "") {
+	if c.ended && (c.item != nil || c.id != "" && c.name != "") || call.ID == "" && call.Name == "" && call.Arguments == "" {
 		return
 	}
 	if c.item == nil {

@@ -107,7 +107,8 @@ func checkResource(t testing.TB, r []byte) {
 }
 
 func TestWriterWritesTheLegalOrder(t *testing.T) {
-	w := Codec{}.NewWriter(testHead(t, `{"model":"m","input":"hi"}`))
+	head := testHead(t, `{"model":"m","input":"hi"}`)
+	w := Codec{}.NewWriter(head)
 	var dst []byte
 	for _, d := range []lathe.Delta{
 		{Kind: lathe.DeltaReasoning, Text: "Need "}, {Kind: lathe.DeltaReasoning, Text: "two."},
@@ -129,7 +130,8 @@ func TestWriterWritesTheLegalOrder(t *testing.T) {
 	dst = w.AppendApproval(dst, &wire.Approval{ID: "apr_1", CallID: "c", Name: "rm", Arguments: `{}`})
 	dst = w.AppendKeepAlive(dst)
 	f := &lathe.Finish{Reason: lathe.FinishToolCalls, Usage: lathe.Usage{InputTokens: 120, OutputTokens: 64, CachedTokens: 100}}
-	dst = w.AppendFinish(dst, f, []lathe.Member{{Name: "lathe", Value: []byte(`{"x": 1}`)}, {Name: "completed_at", Value: []byte("1767225602")}})
+	head.Completed = 1767225602
+	dst = w.AppendFinish(dst, f, []lathe.Member{{Name: "lathe", Value: []byte(`{"x": 1}`)}})
 	if more := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaText, Text: "x"}); len(more) > 0 {
 		t.Errorf("after the end: %s", more)
 	}
@@ -180,8 +182,8 @@ func TestResourceRepeatsTheRequest(t *testing.T) {
 	 "tools":[{"type":"function","name":"f","parameters":{"type":"object"}},{"type":"function","function":{"name":"g","strict":true}},{"type":"mcp","server_label":"s","authorization":"secret"}],
 	 "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]}}`
 	head := testHead(t, body)
-	head.Kept = true
-	got := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: &lathe.Finish{}, Completed: 1767225601})
+	head.Kept, head.Completed = true, 1767225601
+	got := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: *head, Finish: &lathe.Finish{}})
 	want := `{"id":"resp_01abc","object":"response","created_at":1767225600,"completed_at":1767225601,"status":"completed","incomplete_details":null,"model":"m",` +
 		`"previous_response_id":"resp_0","instructions":"be \"nice\"","output":[],"error":null,"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object"},"strict":null},` +
 		`{"type":"function","name":"g","description":null,"parameters":null,"strict":true},{"type":"mcp","server_label":"s"}],` +
@@ -194,7 +196,7 @@ func TestResourceRepeatsTheRequest(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	checkResource(t, got)
-	plain := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_x", Model: "m"}})
+	plain := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_x", Model: "m"}})
 	checkResource(t, plain)
 	if !bytes.Contains(plain, []byte(`"tool_choice":"auto","truncation":"disabled","parallel_tool_calls":true,"text":{"format":{"type":"text"}},"top_p":1`)) {
 		t.Errorf("%s", plain)
@@ -205,21 +207,21 @@ func TestResourceRepeatsTheRequest(t *testing.T) {
 func TestW5_AnswerEqualsStream(t *testing.T) {
 	for _, reason := range []lathe.FinishReason{lathe.FinishStop, lathe.FinishLength, lathe.FinishContentFilter} {
 		head := testHead(t, `{"model":"m","input":"hi"}`)
-		f := &lathe.Finish{Reason: reason, Message: lathe.Message{Parts: []lathe.Part{
-			lathe.Reasoning{Text: "r", Data: "d", Field: "encrypted_content"}, lathe.Text{Text: "c", Commentary: true},
-			lathe.ToolCall{ID: "call_1", Name: "f"}, lathe.Text{Text: "t"},
-		}}}
-		whole := Codec{}.AppendAnswer(nil, &wire.Answer{AnswerHead: *head, Finish: f, Items: []wire.Item{{Before: 1, Call: &wire.ServerCall{Name: "s", Output: "o"}}, {Before: 4, Carrier: "seal"}}})
-		w := Codec{}.NewWriter(head)
-		dst := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaReasoning, Text: "r"})
-		dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: "encrypted_content", Text: "d"})
-		dst = w.AppendServerCall(dst, &wire.ServerCall{Name: "s", Output: "o"})
-		dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCommentary, Text: "c"})
-		dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: "call_1", Name: "f"})
-		dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallEnd})
-		dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: "t"})
-		dst = w.AppendCarrier(dst, "seal")
-		dst = w.AppendFinish(dst, f, nil)
+		write := func(whole bool) []byte {
+			own := *head
+			own.Whole = whole
+			w := Codec{}.NewWriter(&own)
+			dst := w.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaReasoning, Text: "r"})
+			dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: "encrypted_content", Text: "d"})
+			dst = w.AppendServerCall(dst, &wire.ServerCall{Name: "s", Output: "o"})
+			dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCommentary, Text: "c"})
+			dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: "call_1", Name: "f"})
+			dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallEnd})
+			dst = w.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: "t"})
+			dst = w.AppendCarrier(dst, "seal")
+			return w.AppendFinish(dst, &lathe.Finish{Reason: reason}, nil)
+		}
+		dst, whole := write(false), write(true)
 		if last := checkStreamRules(t, dst); !bytes.Equal(last, whole) {
 			t.Errorf("stream %s\nwhole  %s", last, whole)
 		}

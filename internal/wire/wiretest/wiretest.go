@@ -93,7 +93,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, req *wire.Clien
 	}
 	if !req.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(h.served.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: fin}))
+		_, _ = w.Write(wire.AppendAnswer(nil, h.served, &wire.Answer{AnswerHead: head, Finish: fin}))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -1,0 +1,142 @@
+package destination
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+func system(s string) lathe.Message    { return lathe.System(s) }
+func user(s string) lathe.Message      { return lathe.User(s) }
+func assistant(s string) lathe.Message { return lathe.Assistant(s) }
+
+func developer(s string) lathe.Message {
+	return lathe.Message{Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: s}}}
+}
+
+func calls(id string) lathe.Message {
+	return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: id, Name: "f", Arguments: "{}"}}}
+}
+
+func result(id, s string) lathe.Message {
+	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: id, Content: s}}}
+}
+
+// show writes the roles and texts of the messages that are sent.
+func show(msgs []lathe.Message) string {
+	var out []string
+	for _, m := range msgs {
+		if m.Role == "" {
+			continue
+		}
+		s := string(m.Role) + ":" + m.Text()
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.ToolResult:
+				s += p.Content
+			case lathe.Blob:
+				s += "[" + p.MediaType + "]"
+			case lathe.ToolCall:
+				s += "call"
+			default:
+			}
+		}
+		out = append(out, s)
+	}
+	return strings.ReplaceAll(strings.Join(out, " | "), "\n", "/")
+}
+
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	image := lathe.Blob{MediaType: "image/png", Data: []byte{1}}
+	text := lathe.Blob{MediaType: "text/csv; charset=utf-8", Name: `a "b"`, Data: []byte("1,2")}
+	for name, c := range map[string]struct {
+		row     Row
+		in      []lathe.Message
+		want    string
+		changed string
+	}{
+		"no rules":                  {Row{}, []lathe.Message{system("a"), developer("b"), user("c"), system("d")}, "system:a | developer:b | user:c | system:d", ""},
+		"one":                       {template, []lathe.Message{system("a"), developer("b"), user("c"), assistant("d"), system("e"), user("f")}, "system:a//b | user:c | assistant:d | user:<system>/e/</system>//f", "messages[1].role messages[4].role"},
+		"at the end":                {template, []lathe.Message{system("a"), user("b"), system("c")}, "system:a | user:b//<system>/c/</system>", "messages[2].role"},
+		"leading":                   {Row{System: Leading}, []lathe.Message{system("a"), developer("b"), user("c"), system("d"), system(" ")}, "system:a | developer:b | user:c | user:<system>/d/</system> | user: ", "messages[3].role messages[4].role"},
+		"developer":                 {Row{Developer: No}, []lathe.Message{developer("a"), user("b"), developer("c")}, "system:a | user:b | system:c", "messages[0].role messages[2].role"},
+		"system only":               {template, []lathe.Message{system("a")}, "user:<system>/a/</system>", "messages[0].role"},
+		"systems only":              {template, []lathe.Message{system("a"), developer("b")}, "system:a | user:<system>/b/</system>", "messages[1].role"},
+		"assistant first":           {template, []lathe.Message{system("a"), assistant("b"), user("c")}, "system:a | assistant:b | user:c", ""},
+		"assistant first, in turns": {StrictRoles, []lathe.Message{system("a"), assistant("b"), user("c")}, "user:<system>/a/</system> | assistant:b | user:c", "messages[0].role"},
+		"developer with an image":   {template, []lathe.Message{system("a"), {Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: "b"}, image}}, user("c")}, "system:a | user:<system>/b/</system>//c[image/png]", "messages[1].role"},
+		"after a result":            {template, []lathe.Message{user("a"), calls("1"), result("1", "r"), user("b")}, "user:a | assistant:call | tool:r | user:b", ""},
+		"after a result, in turns": {StrictRoles, []lathe.Message{user("a"), calls("1"), result("1", "q"), result("2", "r"), user("b"), system("c"), assistant("d"), user("e")},
+			"user:a | assistant:call | tool:q | tool:r//b//<system>/c/</system> | assistant:d | user:e", "messages[4].role messages[5].role"},
+		"names": {template, []lathe.Message{user("a"), {Role: lathe.RoleUser, Name: "n", Extra: []lathe.Member{{Name: "x"}}, Parts: []lathe.Part{lathe.Text{Text: "b"}}}}, "user:a//b", "messages[1].name messages[1].x"},
+		"documents": {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{text, image, lathe.Text{Text: "q"}}}, calls("1"), {Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Content: "r", Blobs: []lathe.Blob{image, text}}}}},
+			`user:<document title="a \"b\"">/1,2/</document>/q[image/png] | assistant:call | tool:r//<document title="a \"b\"">/1,2/</document>/`, ""},
+		"a document of blocks":     {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","title":"t","source":{"type":"content","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}}`)}}}}, `user:<document title="t">/x//y/</document>/`, ""},
+		"a document with an image": {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","source":{"type":"content","content":[{"type":"image"}]}}`)}}}}, `user:`, ""},
+	} {
+		given := slices.Clone(c.in)
+		conversation := c.row.NewConversation()
+		got, changed := conversation.Apply(c.in, 0, nil)
+		if s := show(got); s != c.want || strings.Join(changed, " ") != c.changed || len(got) != len(c.in) {
+			t.Errorf("%s:\n%s\nwant\n%s\nchanged %q", name, s, c.want, changed)
+		}
+		if !reflect.DeepEqual(given, c.in) {
+			t.Errorf("%s: the given messages were changed", name)
+		}
+	}
+}
+
+// A conversation that is sent piece by piece has the messages that it has as a whole, if it begins again where Joins says so. Each
+// message that was sent stays, up to the last one, which may only grow.
+func TestConversationGrows(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		msgs := []lathe.Message{system("s")}[:r.IntN(2)]
+		for n := 1 + r.IntN(8); n > 0; n-- {
+			msgs = append(msgs, []lathe.Message{system("a"), developer("b"), user("c"), assistant("d"), calls("1"), result("1", "r")}[r.IntN(6)])
+		}
+		msgs = append(msgs, user("z"))
+		for _, row := range []Row{template, StrictRoles, {System: Leading}, {Developer: No}} {
+			whole := row.NewConversation()
+			want, wantChanged := whole.Apply(msgs, 0, nil)
+			lead := slices.IndexFunc(msgs, func(m lathe.Message) bool { return !isSystem(&m) })
+			var sent []lathe.Message
+			var changed []string
+			grown := row.NewConversation()
+			for at := 0; at < len(msgs); {
+				end := max(lead+1, at+1+r.IntN(len(msgs)-at))
+				if at > 0 && grown.Joins(&msgs[at]) {
+					at, sent, changed, grown = 0, nil, nil, row.NewConversation()
+				}
+				before := sentOnly(sent)
+				var out []lathe.Message
+				out, changed = grown.Apply(msgs[at:end], at, changed)
+				sent = append(sent, out...)
+				at = end
+				for i, m := range before {
+					if now := sentOnly(sent)[i]; !reflect.DeepEqual(m, now) {
+						t.Fatalf("%+v: %s\nmessage %d was %s and is %s", row, show(msgs), i, show([]lathe.Message{m}), show([]lathe.Message{now}))
+					}
+				}
+			}
+			if !reflect.DeepEqual(sent, want) || !slices.Equal(changed, wantChanged) {
+				t.Fatalf("%+v: %s\ngrown %s\nwhole %s\nchanged %q and %q", row, show(msgs), show(sent), show(want), changed, wantChanged)
+			}
+		}
+	}
+}
+
+func sentOnly(msgs []lathe.Message) (out []lathe.Message) {
+	for _, m := range msgs {
+		if m.Role != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}

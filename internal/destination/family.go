@@ -1,0 +1,78 @@
+package destination
+
+import "strings"
+
+// mistral are words in names of models whose templates and servers have Mistral's rules.
+var mistral = []string{"mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"}
+
+// A family is what the name of a model says about it.
+type family struct {
+	name    string // claude, gemini, gpt, o, mistral; "": not known
+	variant string // opus, pro, …: the word that tells models of one generation apart
+	version int    // 405 of version 4.5; 0: not known
+}
+
+// familyOf reads the name of a model in any of the forms in use: claude-sonnet-4-5-20250929, anthropic/claude-sonnet-4.5,
+// us.anthropic.claude-3-5-haiku-20241022-v1:0, models/gemini-2.5-pro, gpt-4o.
+func familyOf(model string) family {
+	words := strings.FieldsFunc(strings.ToLower(model), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	for i, w := range words {
+		rest := words[i+1:]
+		switch {
+		case w == "claude", w == "gemini":
+			f := family{name: w, version: version(rest)}
+			for _, w := range rest {
+				if letters(w) {
+					f.variant = w
+					break
+				}
+			}
+			return f
+		case w == "gpt" && len(rest) > 0 && rest[0] != "oss", w == "chatgpt":
+			f := family{name: "gpt", version: version(rest)}
+			if f.version >= 3000 { // 35 is Azure's name of 3.5
+				f.version = f.version / 1000 * 100
+			}
+			return f
+		case len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' && (i == 0 || words[i-1] == "openai"):
+			return family{name: "o", version: int(w[1]-'0') * 100}
+		}
+		for _, m := range mistral {
+			if w == "nemo" || strings.HasPrefix(w, m) {
+				return family{name: "mistral"}
+			}
+		}
+	}
+	return family{}
+}
+
+// version returns the first number of one or two digits, with the one after it: 405 for 4 5. Letters after the digits, as in 4o, are
+// ignored.
+func version(words []string) int {
+	for i, w := range words {
+		major, ok := small(w)
+		if !ok {
+			continue
+		}
+		if i+1 < len(words) && len(words[i+1]) <= 2 {
+			if minor, ok := small(words[i+1]); ok {
+				return major*100 + minor
+			}
+		}
+		return major * 100
+	}
+	return 0
+}
+
+func small(w string) (n int, ok bool) {
+	digits := len(w) - len(strings.TrimLeft(w, "0123456789"))
+	if digits == 0 || digits > 2 || !letters(w[digits:]) {
+		return 0, false
+	}
+	for _, c := range []byte(w[:digits]) {
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+func letters(w string) bool { return strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") == "" }

@@ -1,0 +1,110 @@
+package destination
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+)
+
+// maxChanged is the largest number of paths in a list of changes.
+const maxChanged = 32
+
+// efforts are the efforts by which a thinking budget is asked for, each with the largest budget in tokens that it stands for. Beyond
+// the last one the effort is high. The limits are halfway between the budgets that stand for the efforts elsewhere (2048, 8192, 16384).
+var efforts = []struct {
+	effort string
+	most   int
+}{{"low", 5120}, {"medium", 12288}}
+
+// Fit changes what r does not take in req, a request on wire w, its messages aside, and returns the paths of what is not sent as it
+// was. It replaces slices and pointers of req and does not change what they refer to.
+func (r *Row) Fit(w lathe.Wire, req *lathe.Request) (changed []string) {
+	s := &req.Sampling
+	drop := func(path string) { changed = append(changed, path) }
+	if r.MaxUser > 0 && utf8.RuneCountInString(req.User) > r.MaxUser {
+		drop("user")
+		req.User = digest(req.User, r.MaxUser)
+	}
+	if r.MaxStop > 0 && len(s.Stop) > r.MaxStop {
+		for i := r.MaxStop; i < len(s.Stop) && len(changed) < maxChanged; i++ {
+			drop("sampling.stop[" + strconv.Itoa(i) + "]")
+		}
+		s.Stop = slices.Clip(s.Stop[:r.MaxStop])
+	}
+	if t := s.MaxTokens; t != nil && *t < r.LeastOutput {
+		drop("sampling.max_tokens")
+		s.MaxTokens = &r.LeastOutput
+	}
+	changed = append(changed, r.fitSampling(s)...)
+	changed = append(changed, r.fitThinking(w, s)...)
+	if r.Format == Alone && len(s.ResponseFormat) > 0 && len(req.Tools)+len(req.HostedTools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
+		drop("sampling.response_format")
+		s.ResponseFormat = nil
+	}
+	return changed
+}
+
+func (r *Row) fitSampling(s *lathe.Sampling) (changed []string) {
+	if r.Sampling == One {
+		if s.Temperature != nil && s.TopP != nil {
+			s.TopP = nil
+			return []string{"sampling.top_p"}
+		}
+		return nil
+	}
+	if r.Sampling != None && (r.Sampling != Effortless || s.ReasoningEffort == None) {
+		return nil
+	}
+	if s.Temperature != nil {
+		changed = append(changed, "sampling.temperature")
+	}
+	if s.TopP != nil {
+		changed = append(changed, "sampling.top_p")
+	}
+	s.Temperature, s.TopP = nil, nil
+	if r.Sampling == None && s.TopK != nil {
+		changed = append(changed, "sampling.top_k")
+		s.TopK = nil
+	}
+	return changed
+}
+
+// fitThinking changes how thinking is asked for. The forms that only Messages has are left to its codec, which has to bring them into
+// line with the token limit and the tool choice.
+func (r *Row) fitThinking(w lathe.Wire, s *lathe.Sampling) (changed []string) {
+	switch budget := s.ReasoningBudget; {
+	case r.Thinking == None:
+		if s.ReasoningEffort != "" && s.ReasoningEffort != None {
+			changed = append(changed, "sampling.reasoning_effort")
+		}
+		if budget != nil && *budget != 0 {
+			changed = append(changed, "sampling.reasoning_budget")
+		}
+		s.ReasoningEffort, s.ReasoningBudget = "", nil
+	case r.Thinking == Effort && w != lathe.WireMessages && budget != nil && *budget > 0 && s.ReasoningEffort == "":
+		s.ReasoningEffort = "high"
+		for _, e := range slices.Backward(efforts) {
+			if *budget <= e.most {
+				s.ReasoningEffort = e.effort
+			}
+		}
+	case r.LeastThinking > 0 && s.ReasoningEffort == None && budget == nil:
+		changed = append(changed, "sampling.reasoning_effort")
+		s.ReasoningEffort, s.ReasoningBudget = "", &r.LeastThinking
+	case r.LeastThinking > 0 && budget != nil && *budget >= 0 && *budget < r.LeastThinking:
+		changed = append(changed, "sampling.reasoning_budget")
+		s.ReasoningBudget = &r.LeastThinking
+	}
+	return changed
+}
+
+// digest returns a text of at most n characters that differs for each s.
+func digest(s string, n int) string {
+	sum := sha256.Sum256([]byte(s))
+	text := hex.EncodeToString(sum[:])
+	return text[:min(n, len(text))]
+}

@@ -1,0 +1,124 @@
+// Package destination is the table of what model servers and models take: the roles and the order of messages, dialects of JSON
+// Schema, lengths, sampling parameters, thinking, documents. A [Row] is data. [For] chooses the row of a model, [Row.Fit] and
+// [Conversation] apply it to a request in the internal form, and the codecs of the wires read the columns that say how they write a
+// member. All of it is pure and may be used by several goroutines at once, except for a Conversation.
+package destination
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/text"
+)
+
+// A Row says what a destination takes. A column that is not set says that no rule is known: nothing is changed for it. A number
+// that is [NoLimit] says that there is no limit. Rows are compared with ==.
+type Row struct {
+	// System is where system messages may be: any (everywhere), leading (before all others) or one (one message, before all others).
+	// Later ones are sent as text of the user, at their place.
+	System string `key:"system" of:"any leading one"`
+	// Developer says whether there is a role developer. Where there is none (no), its messages are system messages.
+	Developer string `key:"developer" of:"yes no"`
+	// Turns says whether messages of the user and the assistant must alternate, results of tools aside (alternate).
+	Turns string `key:"turns" of:"any alternate"`
+	// Schema is what the schemas of tools may be: any, object (an object at the root, without anyOf, oneOf and allOf there) or openai
+	// (also without enum and not there, with properties there, and with items in each array).
+	Schema string `key:"schema" of:"any object openai"`
+	// Sampling says which of temperature and top_p are taken: any, one (not both), none (neither, nor top_k) or effortless (neither,
+	// unless the effort is none).
+	Sampling string `key:"sampling" of:"any one none effortless"`
+	// Thinking is how thinking is asked for: none, effort (a budget is sent as the nearest effort), budget (an effort is sent as a
+	// budget), budget_effort (a budget and an effort, no adaptive thinking), adaptive (an effort, no budget) or level (of Gemini).
+	Thinking string `key:"thinking" of:"any none effort budget budget_effort adaptive level"`
+	// LeastThinking is the smallest thinking budget in tokens of a model that cannot turn thinking off.
+	LeastThinking int `key:"least_thinking"`
+	// Documents says how a text document is sent: file, or text (as text with its title).
+	Documents string `key:"documents" of:"file text"`
+	// Reasoning says which reasoning text is sent back: own (of the entry's own answers) or calls (beside calls also text of an
+	// unknown origin, since the server may refuse calls without it).
+	Reasoning string `key:"reasoning" of:"own calls"`
+	// Format says whether a response format may stand beside tools: tools (yes), or alone (no: in a request with tools that may be
+	// called it is left out).
+	Format string `key:"format" of:"tools alone"`
+	// TokenLimit is the name of the token limit on chat completions.
+	TokenLimit string `key:"token_limit" of:"max_tokens max_completion_tokens"`
+	// Status says whether items of the history have a status, on Responses.
+	Status string `key:"status" of:"yes no"`
+	// MaxUser is the greatest length of `user` in characters, MaxStop the greatest number of stop sequences, LeastOutput the smallest
+	// token limit of an answer.
+	MaxUser     int `key:"max_user"`
+	MaxStop     int `key:"max_stop"`
+	LeastOutput int `key:"least_output"`
+}
+
+// The values of columns that code compares with.
+const (
+	Any, None, One      = "any", "none", "one"
+	Leading             = "leading"
+	No, Yes             = "no", "yes"
+	Alternate           = "alternate"
+	Object, OpenAI      = "object", "openai"
+	Effortless          = "effortless"
+	Effort, Budget      = "effort", "budget"
+	BudgetEffort        = "budget_effort"
+	Adaptive, Level     = "adaptive", "level"
+	AsText, AsFile      = "text", "file"
+	Own, Calls          = "own", "calls"
+	BesideTools, Alone  = "tools", "alone"
+	MaxCompletionTokens = "max_completion_tokens"
+)
+
+// NoLimit as the number of a column says that the destination has no limit.
+const NoLimit = -1
+
+// Columns returns the names of the columns, in their order in [Row].
+func Columns() []string {
+	t := reflect.TypeFor[Row]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("key")
+	}
+	return names
+}
+
+// With returns r with the columns that are set in over.
+func (r Row) With(over *Row) Row {
+	to, from := reflect.ValueOf(&r).Elem(), reflect.ValueOf(over).Elem()
+	for i := range to.NumField() {
+		if f := from.Field(i); !f.IsZero() {
+			to.Field(i).Set(f)
+		}
+	}
+	return r
+}
+
+// Accepts returns the row with the named columns set. A number is a limit, and "any" is no limit. The error for an unknown column or
+// value suggests what may be meant.
+func Accepts(columns map[string]string) (Row, error) {
+	var r Row
+	v := reflect.ValueOf(&r).Elem()
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		i := slices.Index(Columns(), name)
+		if i < 0 {
+			return Row{}, fmt.Errorf("accepts: unknown rule %.40q: %s", name, text.Suggest(name, Columns(), "there are "+strings.Join(Columns(), ", ")))
+		}
+		value, words := columns[name], strings.Fields(v.Type().Field(i).Tag.Get("of"))
+		switch n, err := strconv.Atoi(value); {
+		case len(words) > 0 && !slices.Contains(words, value):
+			return Row{}, fmt.Errorf("accepts.%s: unknown value %.40q: %s", name, value, text.Suggest(value, words, "there are "+strings.Join(words, ", ")))
+		case len(words) > 0:
+			v.Field(i).SetString(value)
+		case value == Any:
+			v.Field(i).SetInt(NoLimit)
+		case err != nil || n < 1:
+			return Row{}, fmt.Errorf("accepts.%s: %.40q is neither a number above 0 nor any", name, value)
+		default:
+			v.Field(i).SetInt(int64(n))
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,214 @@
+package destination
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// FitSchema returns the schema of a tool's arguments in the form of the column Schema. Unions at the root are merged into one object with
+// the properties of all branches: the result is weaker, but Lathe validates arguments against the tool's own schema. changes are the
+// paths of the keywords that were left out or replaced, such as ".anyOf"; what only spells the same schema out is not in it. The result
+// may be schema itself, which must be compact or blank; blank is a tool without arguments.
+func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
+	if r.Schema != Object && r.Schema != OpenAI {
+		return schema, nil
+	}
+	if len(schema) == 0 {
+		schema = []byte("{}")
+	}
+	if schema[0] != '{' {
+		return []byte(`{"type":"object","properties":{}}`), []string{""}
+	}
+	schema, changes = plainRoot(schema, r.Schema == OpenAI)
+	if r.Schema == OpenAI {
+		if _, ok := rawjson.Get(schema, "properties"); !ok {
+			schema = append(slices.Clip(schema[:len(schema)-1]), `,"properties":{}}`...)
+		}
+		schema = appendSpelled(make([]byte, 0, len(schema)+16), schema, rawjson.DefaultMaxDepth)
+	}
+	return schema, changes
+}
+
+// unions are the keywords whose branches plainRoot merges, those that all hold first.
+var unions = []string{"allOf", "anyOf", "oneOf"}
+
+// plainRoot returns the schema with an object at its root, without unions there and, if values is set, without keywords that compare
+// whole values.
+func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
+	left := []string{"type", "properties", "required"} // members that are written anew
+	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "enum", "not"} {
+		if _, found := rawjson.Get(schema, key); found && (values || slices.Contains(unions, key)) {
+			changes = append(changes, "."+key)
+			left = append(left, key)
+		}
+	}
+	typ, typed := rawjson.Get(schema, "type")
+	object := string(typ) == `"object"`
+	if object && len(changes) == 0 {
+		return schema, nil
+	}
+	if typed && !object {
+		changes = append(changes, ".type")
+	}
+	m := merged{names: map[string]bool{}, needed: map[string]bool{}}
+	m.add(schema)
+	m.require(names(schema))
+	for _, key := range unions {
+		list, _ := rawjson.Get(schema, key)
+		branches, counts, last := 0, map[string]int{}, []string(nil)
+		for branch := range rawjson.Elements(list) {
+			branches++
+			m.add(branch)
+			last = names(branch)
+			if key == "allOf" {
+				m.require(last)
+			}
+			for _, name := range last {
+				if counts[name] == branches-1 { // all branches before have it, and this one does not have it twice
+					counts[name]++
+				}
+			}
+		}
+		for _, name := range last {
+			if counts[name] == branches {
+				m.require([]string{name})
+			}
+		}
+	}
+	out := []byte(`{"type":"object"`)
+	for key, v := range rawjson.Members(schema) {
+		if !slices.Contains(left, rawjson.Text(key)) {
+			out = append(append(append(append(out, ','), key...), ':'), v...)
+		}
+	}
+	out = append(append(append(out, `,"properties":{`...), m.properties...), '}')
+	if len(m.required) > 0 {
+		out = append(out, `,"required":[`...)
+		for i, name := range m.required {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = rawjson.AppendQuote(out, name)
+		}
+		out = append(out, ']')
+	}
+	return append(out, '}'), changes
+}
+
+// merged are the properties of several schemas. Of properties with one name the first counts.
+type merged struct {
+	properties []byte
+	names      map[string]bool
+	required   []string
+	needed     map[string]bool // required
+}
+
+func (m *merged) add(schema []byte) {
+	properties, _ := rawjson.Get(schema, "properties")
+	for key, v := range rawjson.Members(properties) {
+		name := rawjson.Text(key)
+		if m.names[name] {
+			continue
+		}
+		m.names[name] = true
+		if len(m.properties) > 0 {
+			m.properties = append(m.properties, ',')
+		}
+		m.properties = append(append(append(m.properties, key...), ':'), v...)
+	}
+}
+
+func (m *merged) require(list []string) {
+	for _, name := range list {
+		if m.names[name] && !m.needed[name] {
+			m.needed[name] = true
+			m.required = append(m.required, name)
+		}
+	}
+}
+
+// names returns the names that a schema requires.
+func names(schema []byte) (list []string) {
+	required, _ := rawjson.Get(schema, "required")
+	for el := range rawjson.Elements(required) {
+		list = append(list, rawjson.Text(el))
+	}
+	return list
+}
+
+// appendSpelled appends a schema with items in each array and {} in place of true, which OpenAI asks for. Where a value is data and not a
+// schema, and below depth levels, nothing is changed.
+func appendSpelled(dst, schema []byte, depth int) []byte {
+	if string(schema) == "true" {
+		return append(dst, "{}"...)
+	}
+	if depth == 0 || len(schema) == 0 || schema[0] != '{' {
+		return append(dst, schema...)
+	}
+	dst = append(dst, '{')
+	array, items := false, false
+	each := func(dst, v []byte) []byte { return appendSpelled(dst, v, depth-1) }
+	for key, v := range rawjson.Members(schema) {
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, key...), ':')
+		switch string(key) {
+		case `"properties"`, `"$defs"`, `"definitions"`, `"patternProperties"`, `"dependentSchemas"`, `"anyOf"`, `"oneOf"`, `"allOf"`, `"prefixItems"`:
+			dst = appendEach(dst, v, each)
+		case `"items"`:
+			items = true
+			if v[0] == '[' { // of draft 7
+				dst = appendEach(dst, v, each)
+			} else {
+				dst = appendSpelled(dst, v, depth-1)
+			}
+		case `"type"`:
+			array = rawjson.EqualKey(v, "array") || v[0] == '[' && hasText(v, "array")
+			dst = append(dst, v...)
+		default:
+			dst = append(dst, v...)
+		}
+	}
+	if array && !items {
+		dst = append(dst, `,"items":{}`...)
+	}
+	return append(dst, '}')
+}
+
+// appendEach appends an array or an object with change applied to each of its values.
+func appendEach(dst, v []byte, change func(dst, v []byte) []byte) []byte {
+	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
+		return append(dst, v...)
+	}
+	first := true
+	comma := func() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+	}
+	dst = append(dst, v[0])
+	if v[0] == '[' {
+		for el := range rawjson.Elements(v) {
+			comma()
+			dst = change(dst, el)
+		}
+		return append(dst, ']')
+	}
+	for key, el := range rawjson.Members(v) {
+		comma()
+		dst = change(append(append(dst, key...), ':'), el)
+	}
+	return append(dst, '}')
+}
+
+func hasText(array []byte, text string) bool {
+	for el := range rawjson.Elements(array) {
+		if rawjson.Text(el) == text {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package destination
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Rule is a row for some destinations, with the source of its facts.
+type Rule struct {
+	Server string     // kind of server, of [Servers]; "": all
+	Wire   lathe.Wire // "": all
+	// Family is a family of models (claude, gemini, gpt, o, mistral), with its variant after a hyphen (claude-opus); "": all. From and To
+	// are the first and the last of its versions, 405 for 4.5; 0: no bound. A model of unknown version is in no range.
+	Family   string
+	From, To int
+	Row
+	Source string // who says so
+	Read   string // the day on which it was read
+}
+
+// A Server is a kind of model server.
+type Server struct {
+	Name string
+	// Hosts are its host names; one that begins with . or - is the end of a name. Servers that users run themselves have none.
+	Hosts []string
+}
+
+// Servers are the kinds of servers. The profiles of package preset have the same names or are in aliases.
+var Servers = []Server{
+	{"openai", []string{"api.openai.com", ".api.openai.com"}},
+	{"azure", []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}},
+	{"anthropic", []string{"api.anthropic.com"}},
+	{"bedrock", []string{".amazonaws.com"}},
+	{"gemini", []string{"generativelanguage.googleapis.com"}},
+	{"vertex", []string{"aiplatform.googleapis.com", "-aiplatform.googleapis.com"}},
+	{"openrouter", []string{"openrouter.ai"}},
+	{"deepseek", []string{"api.deepseek.com"}},
+	{"mistral", []string{"api.mistral.ai"}},
+	{"xai", []string{"api.x.ai"}},
+	{"kimi", []string{"api.moonshot.ai", "api.moonshot.cn"}},
+	{"zai", []string{"api.z.ai", "open.bigmodel.cn"}},
+	{"vllm", nil}, {"sglang", nil}, {"llamacpp", nil}, {"ollama", nil}, {"lmstudio", nil},
+}
+
+// aliases are profiles of package preset that are kinds of servers by another name.
+var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"}
+
+// The rows of servers that render a chat template of the model.
+var template = Row{System: One, Developer: No, Documents: AsText, Reasoning: Own}
+
+// StrictRoles are the rules of the strictest chat templates, for a server that has refused the roles of messages.
+var StrictRoles = Row{System: One, Developer: No, Turns: Alternate}
+
+const (
+	chat      = lathe.WireOpenAIChat
+	responses = lathe.WireResponses
+	messages  = lathe.WireMessages
+	gemini    = lathe.WireGemini
+
+	templates = "chat templates of Qwen 3.5, Mistral and Nemo in llama.cpp; vllm-project/vllm#41114, ggml-org/llama.cpp#20215, sgl-project/sglang#40082"
+)
+
+// Rules are the rules, the general ones first: of several that fit, the columns of the last count.
+var Rules = []Rule{
+	// Servers that are not known, by wire.
+	{Wire: chat, Row: Row{Thinking: Effort, Documents: AsText, Reasoning: Calls, Schema: Any}, Source: "forms that most servers of the wire read; agentgateway/agentgateway#3518", Read: "2026-11-28"},
+	{Wire: responses, Row: Row{Thinking: Effort, Documents: AsText, Status: Yes, Schema: OpenAI}, Source: "published schema of the wire; vercel/ai#20828", Read: "2026-11-28"},
+	{Wire: messages, Row: Row{System: Leading, Schema: Object}, Source: "published schema of the wire", Read: "2026-11-22"},
+	{Wire: gemini, Row: Row{System: Leading}, Source: "published schema of the wire", Read: "2026-11-22"},
+
+	{Server: "openai", Row: Row{Schema: OpenAI, MaxUser: 64, Reasoning: Own}, Source: "maximhq/bifrost#1000, microsoft/agent-framework#4771, langchain-ai/langchain-mcp-adapters#137", Read: "2026-11-28"},
+	{Server: "openai", Wire: chat, Row: Row{MaxStop: 4}, Source: "OpenAI's API description, member stop; braintrustdata/lingua#186", Read: "2026-11-28"},
+	{Server: "openai", Wire: responses, Row: Row{Documents: AsFile, LeastOutput: 16}, Source: "OpenAI's API description; vectorize-io/hindsight#58", Read: "2026-11-28"},
+	{Server: "azure", Row: Row{Schema: OpenAI, MaxUser: 64, Reasoning: Own}, Source: "as OpenAI", Read: "2026-11-28"},
+	{Server: "azure", Wire: chat, Row: Row{MaxStop: 4}, Source: "as OpenAI", Read: "2026-11-28"},
+	{Server: "azure", Wire: responses, Row: Row{Documents: AsFile, LeastOutput: 16}, Source: "as OpenAI; status: microsoft/agent-framework#4701", Read: "2026-11-28"},
+	{Server: "anthropic", Wire: messages, Row: Row{System: Any}, Source: "Anthropic's SDK, MessageParamRoleSystem", Read: "2026-11-22"},
+	{Server: "bedrock", Wire: messages, Row: Row{System: Leading}, Source: "default of the wire", Read: "2026-11-28"},
+	{Server: "gemini", Wire: chat, Row: Row{Reasoning: Own}, Source: "reasoning travels in extra_content", Read: "2026-11-22"},
+	{Server: "vertex", Wire: chat, Row: Row{Reasoning: Own}, Source: "as Gemini", Read: "2026-11-22"},
+	{Server: "openrouter", Row: Row{System: One, Developer: No, Schema: OpenAI, MaxUser: 128, Reasoning: Own}, Source: "passes requests to servers of all kinds; maximhq/bifrost#1000", Read: "2026-11-28"},
+	{Server: "deepseek", Wire: chat, Row: Row{System: One, Developer: No, Reasoning: Calls}, Source: "BerriAI/litellm#26395, decolua/9router#355", Read: "2026-11-28"},
+	{Server: "mistral", Wire: chat, Row: Row{System: One, Developer: No, Turns: Alternate, Reasoning: Own, Thinking: Any}, Source: "BerriAI/litellm#17761, avante-corp/avante.nvim#2562", Read: "2026-11-28"},
+	{Server: "xai", Wire: chat, Row: Row{Reasoning: Own, Thinking: Any}, Source: "no rule beyond those of the wire is known", Read: "2026-11-28"},
+	{Server: "kimi", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
+	{Server: "zai", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
+	{Server: "vllm", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: vllm-project/vllm#39929", Read: "2026-11-28"},
+	{Server: "sglang", Row: template, Source: templates, Read: "2026-11-28"},
+	{Server: "llamacpp", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: measured with llama.cpp 0.5.0", Read: "2026-11-28"},
+	{Server: "ollama", Row: template.With(&Row{Thinking: Any}), Source: templates, Read: "2026-11-28"},
+	{Server: "lmstudio", Row: template, Source: templates, Read: "2026-11-28"},
+
+	// Models.
+	{Wire: chat, Family: "mistral", Row: Row{System: One, Developer: No, Turns: Alternate}, Source: "chat templates of Nemo and Mistral Small in llama.cpp; NousResearch/hermes-agent#20154", Read: "2026-11-28"},
+	{Family: "gpt", To: 499, Row: Row{Thinking: None}, Source: "OpenAI's API description: reasoning models only", Read: "2026-11-28"},
+	{Server: "openai", Wire: chat, Family: "gpt", From: 500, Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
+	{Server: "openai", Wire: chat, Family: "o", Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
+	{Family: "gpt", From: 600, Row: Row{Sampling: Effortless}, Source: "OpenAI's guide to GPT-6", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude", From: 100, To: 306, Row: Row{Thinking: None}, Source: "Anthropic's guide to extended thinking: from Claude 3.7 on", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude", From: 307, To: 405, Row: Row{Thinking: Budget}, Source: "elizaOS/eliza#16175, envoyproxy/ai-gateway#1988, mozilla-ai/any-llm#1345", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude-opus", From: 405, To: 405, Row: Row{Thinking: BudgetEffort}, Source: "Anthropic's guide to effort", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude", From: 407, Row: Row{Thinking: Adaptive}, Source: "Anthropic's migration guide to Claude Opus 4.7; NousResearch/hermes-agent#11137", Read: "2026-11-28"},
+	{Family: "claude", From: 401, To: 406, Row: Row{Sampling: One}, Source: "aws-samples/bedrock-access-gateway#191, anomalyco/opencode#28930", Read: "2026-11-28"},
+	{Family: "claude", From: 407, Row: Row{Sampling: None}, Source: "Anthropic's migration guide to Claude Opus 4.7; Comfy-Org/ComfyUI#13923", Read: "2026-11-28"},
+	{Wire: gemini, Family: "gemini", From: 100, To: 299, Row: Row{Thinking: Budget, Format: Alone}, Source: "Google's guide to thinking; googleapis/python-genai#867", Read: "2026-11-28"},
+	{Wire: gemini, Family: "gemini", From: 300, Row: Row{Thinking: Level}, Source: "Google's guide to thinking", Read: "2026-11-22"},
+	{Wire: gemini, Family: "gemini-pro", From: 205, To: 205, Row: Row{LeastThinking: 128}, Source: "Google's guide to thinking; mozilla-ai/any-llm#1345", Read: "2026-11-28"},
+}
+
+// For returns the row of a model on a wire. server is a kind of server or a profile of package preset; "" is the server of the host,
+// or that of the model's vendor if its models are known to be of one kind of server. An unknown server has the row of the wire.
+func For(w lathe.Wire, server, host, model string) Row {
+	if w == "" {
+		w = lathe.WireOpenAIChat
+	}
+	f := familyOf(model)
+	if alias := aliases[server]; alias != "" {
+		server = alias
+	}
+	if server == "" {
+		server = serverOf(host)
+	}
+	if server == "" && (f.name == "gpt" || f.name == "o") {
+		server = "openai"
+	}
+	var r Row
+	for i := range Rules {
+		if Rules[i].fits(w, server, f) {
+			r = r.With(&Rules[i].Row)
+		}
+	}
+	return r
+}
+
+// serverOf returns the kind of the server of a host name, "" if it is not known.
+func serverOf(host string) string {
+	host, _, _ = strings.Cut(strings.ToLower(host), ":")
+	for _, s := range Servers {
+		for _, end := range s.Hosts {
+			if host == end || (end[0] == '.' || end[0] == '-') && strings.HasSuffix(host, end) {
+				return s.Name
+			}
+		}
+	}
+	return ""
+}
+
+func (r *Rule) fits(w lathe.Wire, server string, f family) bool {
+	if r.Wire != "" && r.Wire != w || r.Server != "" && r.Server != server {
+		return false
+	}
+	if r.Family == "" {
+		return true
+	}
+	name, variant, _ := strings.Cut(r.Family, "-")
+	if name != f.name || variant != "" && variant != f.variant {
+		return false
+	}
+	if r.From == 0 && r.To == 0 {
+		return true
+	}
+	return f.version >= max(r.From, 1) && (r.To == 0 || f.version <= r.To)
+}

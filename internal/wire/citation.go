@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Members of a text that list its sources: of Responses and of chat completions, and of Messages.
+const (
+	annotations = "annotations"
+	citations   = "citations"
+)
+
+// Citations returns the sources of a text that a [lathe.DeltaTextEnd] ends, as elements of the member to has for them. Those of the
+// same wire are unchanged. Of others it returns web pages alone, since files and documents have names that are known on one wire only.
+// before is the number of characters before the text in the part of the answer that it is written to.
+func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessage) {
+	t, ok := d.Part.(lathe.Text)
+	if !ok {
+		return nil
+	}
+	from := lathe.Wire(d.Name)
+	if from == "" {
+		from = lathe.WireOpenAIChat
+	}
+	text := []rune(t.Text)
+	for _, m := range t.Extra {
+		if m.Name != annotations && m.Name != citations || Kind(m.Value) != '[' {
+			continue
+		}
+		for el := range rawjson.Elements(m.Value) {
+			switch page, ok := readPage(el, len(text)); {
+			case Kind(el) != '{':
+			case from == to && before == 0:
+				list = append(list, rawjson.AppendCompact(nil, el))
+			case ok:
+				list = append(list, page.append(nil, to, text, before))
+			}
+		}
+	}
+	return list
+}
+
+// A page is a web page that is the source of a text.
+type page struct {
+	url, title, quote string
+	from, to          int // the characters of the text that it is the source of
+}
+
+// readPage reads a citation of Messages, or an annotation of the other wires, of a text of that many characters.
+func readPage(v []byte, size int) (p page, ok bool) {
+	if inner, has := rawjson.Get(v, "url_citation"); has {
+		v = inner
+	}
+	p.to = size
+	for key, v := range rawjson.Members(v) {
+		switch string(key) {
+		case `"url"`:
+			p.url = rawjson.Text(v)
+		case `"title"`:
+			p.title = rawjson.Text(v)
+		case `"cited_text"`:
+			p.quote = rawjson.Text(v)
+		case `"start_index"`:
+			p.from, _ = strconv.Atoi(string(v))
+		case `"end_index"`:
+			if n, err := strconv.Atoi(string(v)); err == nil {
+				p.to = min(p.to, n)
+			}
+		}
+	}
+	p.from = max(0, min(p.from, p.to))
+	return p, p.url != ""
+}
+
+// maxQuote limits the characters of the text that a citation repeats.
+const maxQuote = 150
+
+// append appends the page as a wire has it.
+func (p *page) append(dst []byte, to lathe.Wire, text []rune, before int) []byte {
+	if to == lathe.WireMessages {
+		quote := p.quote
+		if quote == "" {
+			quote = string(text[p.from:min(p.to, p.from+maxQuote)])
+		}
+		dst = append(dst, `{"type":"web_search_result_location"`...)
+		dst = AppendText(AppendText(AppendText(dst, "cited_text", quote), "url", p.url), "title", p.title)
+		return append(AppendText(dst, "encrypted_index", ""), '}')
+	}
+	dst = append(dst, `{"type":"url_citation"`...)
+	if to == lathe.WireOpenAIChat {
+		dst = append(AppendKey(dst, "url_citation"), '{')
+	}
+	dst = strconv.AppendInt(AppendKey(dst, "start_index"), int64(before+p.from), 10)
+	dst = strconv.AppendInt(AppendKey(dst, "end_index"), int64(before+p.to), 10)
+	dst = append(AppendText(AppendText(dst, "url", p.url), "title", p.title), '}')
+	if to == lathe.WireOpenAIChat {
+		dst = append(dst, '}')
+	}
+	return dst
+}

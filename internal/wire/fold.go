@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// An Answer is a complete answer of one turn.
+type Answer struct {
+	AnswerHead
+	Finish *lathe.Finish
+	Extra  []lathe.Member // further members of the object, after the known ones
+}
+
+// AppendAnswer appends the body of an answer that is not streamed: the sum of the events of its stream.
+func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
+	head := a.AnswerHead
+	head.Whole = true
+	w := codec.NewWriter(&head)
+	f := a.Finish
+	if f == nil {
+		f = &lathe.Finish{}
+	}
+	dst = w.AppendStart(dst)
+	for d := range Deltas(&f.Message) {
+		dst = w.AppendDelta(dst, d)
+	}
+	return w.AppendFinish(dst, f, a.Extra)
+}
+
+// Deltas yields the deltas of a stream from which an [Assembler] assembles the message, as few as there can be.
+func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {
+	return func(yield func(lathe.Delta) bool) {
+		calls := 0
+		for i, p := range m.Parts {
+			more := true
+			switch p := p.(type) {
+			case lathe.Text:
+				more = yieldText(m, i, p, yield)
+			case lathe.Refusal:
+				more = yield(lathe.Delta{Kind: lathe.DeltaRefusal, Text: p.Text})
+			case lathe.Reasoning:
+				more = yield(lathe.Delta{Kind: lathe.DeltaReasoning, Text: p.Text}) &&
+					(p.Data == "" || yield(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: p.Field, ID: p.ID, Text: p.Data}))
+			case lathe.ToolCall:
+				more = yield(lathe.Delta{Kind: lathe.DeltaCallStart, Index: calls, ID: p.ID, Name: p.Name}) &&
+					yield(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: calls, Text: p.Arguments}) &&
+					yield(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: calls, Incomplete: p.Incomplete})
+				calls++
+			case lathe.Opaque, lathe.Blob:
+				more = yield(lathe.Delta{Kind: lathe.DeltaPart, Name: string(m.Wire), Part: p})
+			case lathe.ToolResult: // no answer has one
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// yieldText yields the deltas of part i, which is the text t.
+func yieldText(m *lathe.Message, i int, t lathe.Text, yield func(lathe.Delta) bool) bool {
+	if t.Unreadable {
+		return true
+	}
+	kind := lathe.DeltaText
+	if t.Commentary {
+		kind = lathe.DeltaCommentary
+	}
+	if i > 0 && isText(m.Parts[i-1]) && !yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(m.Wire)}) {
+		return false
+	}
+	if !yield(lathe.Delta{Kind: kind, Text: t.Text}) {
+		return false
+	}
+	t.Extra = textExtra(m, i)
+	return len(t.Extra) == 0 || yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(m.Wire), Part: t})
+}
+
+// textExtra returns the further members of a text. Those of chat completions are members of the message: its last text has them.
+func textExtra(m *lathe.Message, i int) []lathe.Member {
+	t, _ := m.Parts[i].(lathe.Text)
+	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		return t.Extra
+	}
+	if slices.ContainsFunc(m.Parts[i+1:], isText) {
+		return nil
+	}
+	for _, x := range m.Extra {
+		if x.Name == annotations {
+			return []lathe.Member{x}
+		}
+	}
+	return nil
+}
+
+func isText(p lathe.Part) bool { _, ok := p.(lathe.Text); return ok }

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// An answer that is not streamed is the sum of the events of its stream: the messages of the run are replayed as the deltas from
+// which they were assembled, and each goes the way that it goes in a stream. So does what a stream has of messages that it does not
+// see as they come: those of the run that it continues, and those of a run that has ended before.
+
+// replayed are messages whose events the client has not received.
+type replayed struct {
+	messages []lathe.Message
+	history  []lathe.Message // has the calls that the results among messages answer
+	handed   []lathe.ToolCall
+}
+
+// appendWhole appends the body of an answer that is not streamed.
+func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
+	own := res.History[min(a.base, len(res.History)):]
+	a.before, a.head.Whole = replayed{}, true
+	a.writer = a.protocol.NewWriter(&a.head)
+	a.calls.writer = a.writer
+	dst = a.writer.AppendStart(dst)
+	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.appendRaw] does with events that are not sound
+		a.relayed, a.reencodes, a.wroteText = true, true, true
+		for i := range own {
+			for d := range wire.Deltas(&own[i]) {
+				dst = a.writer.AppendDelta(dst, d)
+			}
+		}
+		return a.appendEnd(dst, res, nil)
+	}
+	dst = a.replay(dst, &replayed{own, res.History, a.handedOver(res)}, a.carriers)
+	if a.carriers != nil {
+		a.carriers.replay(own, a.job.loop)
+	}
+	return a.appendEnd(dst, res, nil)
+}
+
+// replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.
+// carriers, unless nil, are those of the turns.
+func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
+	var asked map[string]lathe.ToolCall
+	turn := 0
+	for i := range r.messages {
+		m := &r.messages[i]
+		if m.Role == lathe.RoleAssistant {
+			if carriers != nil {
+				carriers.replay(r.messages[:i], a.job.loop)
+			}
+			turn--
+			dst = a.replayTurn(dst, turn, m, r.handed)
+		}
+		result, ok := resultOf(m)
+		if !ok {
+			continue
+		}
+		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream has it as commentary
+			dst = a.live(dst, turn, result.Content)
+		}
+		if a.shows && result.Code != lathe.CodeUnknownTool && a.isServerCall(result.Name) {
+			if asked == nil {
+				asked = callsOf(r.history)
+			}
+			call := a.serverCall(asked[result.CallID], result.Name, result.CallID, result.Content, result.IsError)
+			dst = a.appendCall(a.start(dst), call)
+		}
+	}
+	return dst
+}
+
+// replayTurn appends what a stream has of a message of the model. handed are the calls that the client is to execute.
+func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, handed []lathe.ToolCall) []byte {
+	shown := *m
+	shown.Parts = visible.Parts(m)
+	calls := shown.Calls()
+	a.calls.mixed = false
+	for d := range wire.Deltas(&shown) {
+		switch d.Kind {
+		case lathe.DeltaCallStart:
+			call := &calls[d.Index]
+			isHanded := slices.ContainsFunc(handed, func(c lathe.ToolCall) bool { return c.ID == call.ID })
+			tool := strings.ReplaceAll(call.Name, ".", "_")
+			if !a.calls.names[tool] {
+				tool = call.Name
+			}
+			if isHanded || !a.calls.names[tool] {
+				dst = a.appendPiece(dst, turn, &event.ToolCallDelta{Index: d.Index, ToolCallID: call.ID, Tool: tool, Text: call.Arguments})
+			}
+		default:
+			dst = a.delta(dst, turn, &d)
+		}
+	}
+	a.calls.planned += len(calls)
+	return dst
+}
+
+// replay sets the state of the run to that after own, the messages that it added to its conversation.
+func (c *carriers) replay(own []lathe.Message, l *loop.Loop) {
+	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
+}
+
+// A textWriter keeps the text of an answer, and nothing else of it.
+type textWriter struct {
+	wire.Writer
+	text    strings.Builder
+	refused bool
+}
+
+// AppendDelta implements [wire.Writer].
+func (w *textWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary:
+		w.text.WriteString(d.Text)
+	case lathe.DeltaRefusal:
+		w.refused = true
+	default: // is no text
+	}
+	return dst
+}
+
+// AppendServerCall implements [wire.Writer].
+func (*textWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
+
+// seen returns the text of messages as it is in the conversation of a client that has received them, and whether the model refused.
+func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
+	w := &textWriter{}
+	own := *a
+	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
+	own.wroteText, own.splitText, own.gap, own.turn, own.follows = false, false, false, 0, false
+	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
+	if a.alone {
+		own.appendAlone(nil, 0, messages)
+	}
+	return w.text.String(), w.refused
+}
+
+// appendAlone appends the text of the last turn, for a client that gets the text of no other.
+func (a *chat) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role != lathe.RoleAssistant {
+			continue
+		}
+		shown := messages[i]
+		shown.Parts = visible.Parts(&messages[i])
+		for d := range wire.Deltas(&shown) {
+			switch d.Kind {
+			case lathe.DeltaText:
+				dst = a.text(dst, turn, d.Text)
+			case lathe.DeltaTextEnd:
+				dst = a.writer.AppendDelta(dst, d)
+			default: // was written before, or is not shown
+			}
+		}
+		break
+	}
+	return dst
+}
