@@ -132,7 +132,7 @@ func keysOf(cfg *config.Config) []server.Key {
 		k := cfg.Keys[name]
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
-		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, Limits: k.Limits,
+		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		profiles[name] = key
 		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {

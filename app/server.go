@@ -72,7 +72,7 @@ func (a *App) newServer(cfg *config.Config) error {
 
 func serverLimits(cfg *config.Config) server.Limits {
 	c := &cfg.Serve
-	return server.Limits{MaxBody: c.MaxBodyBytes, MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
+	return server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
 		MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
 		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
 }

@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/vendor"
 )
 
 // Warnings returns settings that are valid but probably not intended: empty lists, which grant
@@ -13,7 +15,7 @@ func (c *Config) Warnings() []Problem {
 	var out []Problem
 	walk("", c.rows(), func(path string, r *row) {
 		k := r.kind
-		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit || c.isOfScraper(path) {
+		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit || c.isOfScraper(path) || strings.HasSuffix(path, ".vendor_tools") {
 			return
 		}
 		msg := "the list is empty and grants nothing; earlier versions took it for unset: remove the key for the default"
@@ -24,12 +26,42 @@ func (c *Config) Warnings() []Problem {
 	})
 	out = append(out, c.budgetWarnings()...)
 	out = append(out, c.keysFileWarnings()...)
+	out = append(out, c.vendorToolWarnings()...)
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
 			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
 				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
 	}
 	return out
+}
+
+// vendorToolWarnings returns a warning if there are keys that do not say which tools of vendors they may use, and models whose vendors
+// have some.
+func (c *Config) vendorToolWarnings() []Problem {
+	var models, keys []string
+	for name, m := range c.Models {
+		wire := m.Wire != "" && m.Wire != lathe.WireOpenAIChat || slices.Contains([]string{"openai", "anthropic", "google"}, m.Profile)
+		if m.Provider != "sim" && (wire || slices.ContainsFunc(m.Pass, vendor.IsToolMember)) {
+			models = append(models, name)
+		}
+	}
+	for name, k := range c.Keys {
+		may, _ := c.Grants(name)
+		if k.VendorTools == nil && c.Origin("keys."+name+".vendor_tools") == "default" && (may == nil || len(may) > 0) {
+			keys = append(keys, "keys."+name)
+		}
+	}
+	if len(models) == 0 || len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	more := ""
+	if n := len(keys) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more without the setting)", n)
+	}
+	key := keys[0] + ".vendor_tools"
+	return []Problem{{File: c.Origin(keys[0]), Key: key, Message: "it is not set" + more + ", so that requests may have the vendor execute tools, such as web search and code, " +
+		`at your cost and outside of budgets: list the tools, [] for none, or ["*"]`}}
 }
 
 // isOfScraper reports whether a setting is the models or tools of a key that reads metrics: such a key needs neither.

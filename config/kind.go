@@ -45,6 +45,7 @@ type kind struct {
 	texts      bool               // of a list: any texts in their order, which may be equal
 	everything bool               // of a list: nil grants everything
 	omit       bool               // an unset value cannot be written
+	truth      bool               // of a list: true stands for everything, false for nothing
 
 	names   string       // of a map: what a name is
 	values  *kind        // of a table
@@ -81,6 +82,9 @@ func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 		}
 	}
 	k.omit = tag.Get("unset") == "omit"
+	if k.truth = tag.Get("unset") == "none"; k.truth {
+		k.what = "`true`, `false` or list of names"
+	}
 	return k
 }
 
@@ -188,6 +192,14 @@ func (k *kind) setList(v reflect.Value, items []string) error {
 	if k.everything && slices.Equal(items, []string{everything}) {
 		v.SetZero()
 		return nil
+	}
+	if k.truth && len(items) == 1 {
+		switch items[0] {
+		case "true":
+			items = []string{everything}
+		case "false":
+			items = []string{}
+		}
 	}
 	seen := map[string]bool{}
 	for _, item := range items {

@@ -31,6 +31,11 @@ type Serve struct {
 	DefaultGrant string `key:"default_grant" default:"all" of:"all=everything none=nothing,deny" also:"default_deny grants"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
+	// Memory of what clients have sent and that is not answered yet, in all: bodies, decompressed, the conversations that are decoded
+	// from them, and messages of WebSockets; so each body counts twice. Beyond it requests are answered 503, and 429 if one key has
+	// half of it. A body that is too large for it alone is answered 413. Default, `0`: a quarter of the memory that the daemon may use: of
+	// `GOMEMLIMIT`, else of the cgroup's limit, else of the machine's memory. Changes take effect after a restart.
+	MaxInflightBytes int64 `key:"max_inflight_bytes" default:"0" is:"size" range:"0..1024GiB" also:"max_memory max_in_flight_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.
 	MaxMessages int `key:"max_messages" default:"10000" range:"1.." also:"max_history"`
 	// Parts of these messages together, tool calls left out; the text parts of a tool's result count as one.
@@ -143,6 +148,13 @@ type APIKey struct {
 	Admin bool `key:"admin" default:"false" also:"operator root"`
 	// Whether the key may read `/metrics`, which shows the use and the costs of all keys; an admin key may without it.
 	Metrics bool `key:"metrics" default:"false" also:"scrape prometheus"`
+	// Objects of the account at the model's vendor that requests may name, such as files by `file_id`: `true` for all, or kinds (`file`,
+	// `vector_store`, `container`, `skill`, `cache`, `prompt`, `conversation`, `item`, `connector`, `audio`) and ids. All keys share
+	// the account. Objects that an answer to the key had in the last 48 hours need no entry. See docs/gateway.md.
+	VendorObjects []string `key:"vendor_objects" is:"vendor object" unset:"none" also:"file_ids vendor_files"`
+	// Tools that the model's vendor may execute for requests, such as `web_search` and `code_interpreter`, by name, without their
+	// version. Others are removed from requests and listed in `X-Lathe-Ignored`. Default: `["*"]`, all, with a warning at start.
+	VendorTools []string `key:"vendor_tools" is:"vendor tool" unset:"all" also:"hosted_tools server_tools"` // nil: every tool
 	// Requests in a minute; `0`: no bound.
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/vendor"
 )
 
 // A textKind is what a text may be.
@@ -39,6 +41,7 @@ var nameChecks = map[string]func(string) error{
 	"": isName, "algorithm": isAlgorithm, "argument": isArgument, "effect": isEffect, "grant": isGrant, "header": isHeaderName, "host": isHost, "model": isModelName,
 	"offer": isOfferName, "origin": isOrigin, "pattern": isPattern, "profile": isProfile, "rule": isRuleName, "script": isScriptName, "server": isServerName,
 	"tool": isToolName, "tool or *": isAgentTool, "tool prefix": isToolHead, "variable": isEnvName,
+	"vendor object": isVendorObject, "vendor tool": isVendorTool,
 }
 
 func isWord(s string) error {
@@ -166,6 +169,29 @@ func isToolName(s string) error {
 	}
 	if !ok {
 		return errors.New("a tool name has 1 to 64 letters, digits, _ and -")
+	}
+	return nil
+}
+
+// isVendorTool takes the name of a tool in a vendor's API.
+func isVendorTool(s string) error {
+	if s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%s is not the name of a tool in a vendor's API, such as web_search", quote(s))
+	}
+	return nil
+}
+
+// isVendorObject takes a kind of objects, the id of an object, or * for all. A word without digits that is no kind is a mistake.
+func isVendorObject(s string) error {
+	kinds := vendor.Kinds()
+	if s == everything || slices.Contains(kinds, s) {
+		return nil
+	}
+	if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("an id has 1 to 512 characters without blanks")
+	}
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= '0' && r <= '9' || r == '-' || r == '/' || r == ':' }) {
+		return fmt.Errorf("%s is no id and no kind of objects (%s)", quote(s), strings.Join(kinds, ", "))
 	}
 	return nil
 }

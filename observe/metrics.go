@@ -39,7 +39,7 @@ type Metrics struct {
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
 	lostTurns, lostSpans, lostLines               prometheus.Counter
 	compacted, removedBytes                       prometheus.Counter
-	approvals, clients                            prometheus.Gauge
+	approvals, clients, inflight                  prometheus.Gauge
 	requests                                      *prometheus.CounterVec
 	routes, firstBytes                            *prometheus.HistogramVec
 	invocations                                   *prometheus.HistogramVec // of runs, by error.type
@@ -137,6 +137,9 @@ func (m *Metrics) ObserveRequest(route string, took time.Duration) {
 func (m *Metrics) ObserveFirstByte(route string, took time.Duration) {
 	m.firstBytes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
+
+// AddInflightBytes changes the memory of requests that are at work by n bytes.
+func (m *Metrics) AddInflightBytes(n int64) { m.inflight.Add(float64(n)) }
 
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }

@@ -41,6 +41,7 @@ var contract = map[string]string{
 	"lathe_approvals_pending":           "gauge ",
 	"lathe_upstream_faults_total":       "counter kind",
 	"lathe_stream_clients":              "gauge ",
+	"lathe_inflight_bytes":              "gauge ",
 	"lathe_http_requests_total":         "counter route,status",
 	"lathe_events_dropped_total":        "counter ",
 	"lathe_lost_joins_total":            "counter ",

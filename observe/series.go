@@ -137,6 +137,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.faults = newVocabulary(rest, nil, 64, lowerWord, child(r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind")))
 	m.approvals = r.gauge("lathe_approvals_pending", "Approvals that were asked for and not answered.").WithLabelValues()
 	m.requests = r.counter("lathe_http_requests_total", "HTTP requests that were answered, by route and status.", "route", "status")
+	m.inflight = r.gauge("lathe_inflight_bytes", "Memory of what clients have sent and that is not answered yet, in bytes.").WithLabelValues()
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
 	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation because the client has changed older messages.").WithLabelValues()
 	m.lostSpans = r.counter("lathe_spans_dropped_total", "Spans that were not sent to the collector.").WithLabelValues()

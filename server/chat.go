@@ -74,6 +74,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	body := a.whole
 	if a.asItCame(res) {
 		a.noteReasoning(res)
+		a.objects.record(a, res)
 	} else {
 		body = a.appendWhole(takeBuffer(), res)
 	}
@@ -163,14 +164,15 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 			return nil, p
 		}
 	}
-	req, p := h.read(pr, r, body)
+	req, withheld, p := h.read(c, pr, r, body)
 	if p != nil {
 		return nil, p
 	}
 	if p := h.checkSize(r.Context(), req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req}, unlock: func() {}, socket: socket, warm: warm,
+	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, objects: newObjectNote(c, h.opts.Index == nil), // with a store, answers that the vendor stores are not relayed
+		unlock: func() {}, socket: socket, warm: warm,
 		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p
@@ -204,7 +206,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if a.plain && a.passesBytes() {
 		relay = a.protocol.Wire()
 	}
-	if p := h.makePlan(c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
+	if p := h.makePlan(ctx, c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
 		return a.protocol.reword(p)
 	}
@@ -357,8 +359,11 @@ func misread(bad *wire.APIError) *problem {
 
 // accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
 // is not relayed.
-func (a *chat) accept(m *Model, relayed bool) *problem {
+func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 	if p := a.sort(m, relayed); p != nil {
+		return p
+	}
+	if p := a.handler.handed.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
 		return p
 	}
 	if p := a.acceptHosted(m, relayed); p != nil || relayed {

@@ -37,9 +37,9 @@ type chat struct {
 	wroteText bool      // text was written
 	refused   bool      // a refusal was
 	splitText bool      // another element was written after the text, so that the next text is a separate one
-	places    *places   // nil until place is called
 	gap       bool      // an element that the client does not see where it stands followed the text
 	space     bool      // the text ends with white space
+	places    *places   // nil until place is called
 	before    replayed  // messages of the run that this one continues, to write first
 	turn      int       // the turn of the last text that was written
 	last      int64     // ID of the last event that was written
@@ -50,6 +50,8 @@ type chat struct {
 	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
 	equal requestSum    // digest of the request; zero until digest is called
 	fresh bool          // the client requests a new run, even if an equal request has one
+
+	objects *objectNote // of the answer; nil: they are not recorded
 
 	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed   bool   // bytes of the model server were written
@@ -227,6 +229,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if !a.stored {
 		a.noteReasoning(res)
 	}
+	a.objects.record(a, res)
 	a.keepOnSocket(res)
 	if a.asItCame(res) {
 		return dst

@@ -93,14 +93,14 @@ func (h *chatHandler) compact(w http.ResponseWriter, r *http.Request, c *caller)
 // planCompaction reads the request and makes the run of the model that summarizes its conversation. ring seals the summary.
 func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring *seal.Ring, p *problem) {
 	ctx := r.Context()
-	req, p := h.read(compactedResponses, r, c.body)
+	req, withheld, p := h.read(c, compactedResponses, r, c.body)
 	if p != nil {
 		return nil, nil, p
 	}
 	if p := h.checkSize(ctx, req.Messages); p != nil {
 		return nil, nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}, unlock: func() {},
+	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req, ignored: withheld}, unlock: func() {},
 		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	options, p := parseOptions(a.asked())
 	if p != nil {
@@ -110,7 +110,7 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 		return nil, nil, badRequest(options.param("detach"), "A compaction ends with its request.")
 	}
 	a.session = options.session
-	if p := h.makePlan(c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, options: options, accept: a.accept}, &a.plan); p != nil {
+	if p := h.makePlan(ctx, c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, options: options, accept: a.accept}, &a.plan); p != nil {
 		return nil, nil, a.protocol.reword(p)
 	}
 	in := &a.in

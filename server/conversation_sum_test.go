@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // plainSum computes the hashes of a conversation from whole texts. The hashes are stored with runs and read by other
@@ -56,7 +57,7 @@ func (p *plainSum) textKey(text string) turnKey {
 func TestConversationSumsAreThoseOfWholeTexts(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"a", "word ", " \t\n\v\f\r", "\u00a0\u2003é", "日本", "\x80\xff", "\u0085", "\xe2\x80", "😀", strings.Repeat("long ", 300), strings.Repeat("x", hashPiece), ""}
-	for seed := range uint64(200) {
+	for seed := range uint64(testdata.Cases(200)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		text := func() string {
 			var b strings.Builder

@@ -24,6 +24,8 @@ type core struct {
 	relays   relays
 	waiters  waiters // watchers of runs
 	sockets  sockets // WebSockets of clients
+	handed   *handedObjects
+	held     *heldBytes
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients
@@ -55,6 +57,8 @@ func newCore(opts *Options) (*core, error) {
 			co.opts.Approvals.Keep(co.facts)
 		}
 	}
+	co.held = &heldBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
+	co.handed = newHandedObjects(co.opts.Index)
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err
 	}

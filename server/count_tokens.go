@@ -50,7 +50,10 @@ const estimatedHeader = "X-Lathe-Estimated"
 // has the same wire and such a method, else an estimate.
 func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
 	var m *Model
-	req, p := h.read(pr, r, c.body)
+	req, _, p := h.read(c, pr, r, c.body)
+	if p == nil {
+		p = h.handed.check(r.Context(), c, objectsOf(req.Body, false))
+	}
 	if p == nil {
 		m, p = c.model(req.Model)
 	}
@@ -167,23 +170,32 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 	return int64(n + (bytes+bytesPerToken-1)/bytesPerToken)
 }
 
-// read parses the body of a request, unless it has more elements than the limits allow.
-func (h *chatHandler) read(pr *protocol, r *http.Request, body []byte) (*wire.ClientRequest, *problem) {
+// read parses the body of a request, unless it has more elements than the limits allow, without the vendor's tools that the caller may
+// not use. withheld are their types.
+func (h *chatHandler) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
 	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
-		return nil, p
+		return nil, nil, p
 	}
 	req, err := pr.ParseRequest(body)
+	if err == nil {
+		if body, withheld, p = withholdTools(c, pr, body); p != nil {
+			return nil, nil, p
+		}
+		if len(withheld) > 0 {
+			req, err = pr.ParseRequest(body)
+		}
+	}
 	if err != nil {
 		var bad *wire.APIError
 		if !errors.As(err, &bad) {
 			bad = &wire.APIError{Status: http.StatusBadRequest, Message: "The request could not be read."}
 		}
-		return nil, misread(bad)
+		return nil, nil, misread(bad)
 	}
 	if pr.complete != nil {
 		if p := pr.complete(r, req); p != nil {
-			return nil, p
+			return nil, nil, p
 		}
 	}
-	return req, nil
+	return req, withheld, nil
 }

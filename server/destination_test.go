@@ -34,7 +34,7 @@ func destinationModel(t *testing.T, w lathe.Wire, kind, name string) (*provider.
 		if bad != nil {
 			return nil, bad
 		}
-		answer := servedWires[w].AppendAnswer(nil, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1", Model: "m", Created: 1, Request: req},
+		answer := wire.AppendAnswer(nil, servedWires[w], &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1", Model: "m", Created: 1, Request: req},
 			Finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "ok"}}}}})
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(answer))), Request: r}, nil
 	})})

@@ -142,7 +142,7 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 	if j.detach {
 		j.name(ex, c)
 		f = &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
-		setup := ex.hold(c.setup)
+		setup := ex.hold(c)
 		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()
 			return nil, nil, notNow(err)

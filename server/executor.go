@@ -44,7 +44,7 @@ func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Loop, g.hold(s).free, nil
+	return m.Loop, g.hold(&caller{setup: s}).free, nil
 }
 
 // stepped returns v if an executor executes the run, else nil.

@@ -24,7 +24,7 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 	for _, t := range a.req.Hosted {
 		switch {
 		case t.Type == "mcp":
-			if p := a.acceptServer(t.JSON); p != nil {
+			if p := a.acceptServer(t.JSON, relayed); p != nil {
 				return p
 			}
 		case relayed:
@@ -40,12 +40,13 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 }
 
 // acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
-// others, since a client must not choose the servers that this server connects to.
-func (a *chat) acceptServer(raw []byte) *problem {
+// others, since a client must not choose the servers that this server connects to. It refuses all tools of that type in a request that
+// is relayed: there they would be servers that the vendor connects to.
+func (a *chat) acceptServer(raw []byte, relayed bool) *problem {
 	value, _ := rawjson.Get(raw, "server_label")
 	label, err := rawjson.AppendUnquote(nil, value)
 	c := a.caller
-	if err == nil && len(label) > 0 && c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(s *lathe.ToolSpec) bool {
+	if err == nil && !relayed && len(label) > 0 && c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(s *lathe.ToolSpec) bool {
 		return s.For(c.key.Name, c.key.Profile) && c.serverOf(s.Name) == string(label)
 	}) {
 		return nil

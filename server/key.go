@@ -36,6 +36,11 @@ type Key struct {
 	Admin bool
 	// Metrics lets the key read /metrics, which shows the use of all keys.
 	Metrics bool
+	// VendorObjects are the objects of the account at the model's vendor that requests may name besides those that answers to the key
+	// had: kinds of objects, such as "file", ids, or "*" for all. nil: none.
+	VendorObjects []string
+	// VendorTools are the tools that the vendor may execute for requests, such as "web_search". nil: all.
+	VendorTools []string
 	// Limits narrow those of the models; a zero field does not narrow.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: no bound

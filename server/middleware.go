@@ -26,10 +26,11 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	form      errorForm
-	left      bool   // the request does not count as work any more
-	console   bool   // the listener serves the console, whose sessions it takes
-	session   bool   // the caller has a session in place of a key
-	challenge string // WWW-Authenticate of an answer 401; empty: Bearer
+	held      *holding // the memory of the request; nil: its route has no body
+	left      bool     // the request does not count as work any more
+	console   bool     // the listener serves the console, whose sessions it takes
+	session   bool     // the caller has a session in place of a key
+	challenge string   // WWW-Authenticate of an answer 401; empty: Bearer
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
@@ -119,14 +120,37 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 	if p = checkQuery(rt.pattern, r); p == nil && rt.startsRun {
 		p = g.takes()
 	}
-	if p == nil && rt.body == wholeBody {
-		c.body, p = g.readBody(w, r, rt)
+	if rt.body != noBody {
+		c.held = g.held.begin(c)
+		place := release
+		release = func() {
+			c.held.release()
+			place()
+		}
+	}
+	switch {
+	case p != nil:
+	case rt.body == wholeBody:
+		c.body, p = g.readBody(w, r, c, rt)
+	case rt.body == messageBody:
+		p = c.held.grow(2 * messageBytes(r))
 	}
 	if p != nil {
 		release()
 		return nil, p
 	}
 	return release, nil
+}
+
+// maxMessage is what is reserved for a message whose length the client does not say.
+const maxMessage = 4 << 20
+
+// messageBytes returns the length of the body of a request that its handler reads.
+func messageBytes(r *http.Request) int64 {
+	if r.ContentLength < 0 {
+		return maxMessage
+	}
+	return min(r.ContentLength, maxMessage)
 }
 
 // authenticate finds the holder of the request's credential.
@@ -208,16 +232,20 @@ func (s *setup) knowsHost(r *http.Request) bool {
 	return s.needsKey() && local != nil && !httpname.IsLoopback(local.String())
 }
 
-// readBody reads the body of a request within the limits of the server.
-func (g *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, *problem) {
+// readBody reads the body of a request within the limits of the server, and reserves the memory of the body and of what is decoded from it.
+func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
 		most = min(most, rt.maxBody)
 	}
-	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most})
+	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.held.reserve})
+	var full *problem
 	switch {
 	case err == nil:
-		return body, nil
+		c.held.settle(body)
+		return body, c.held.grow(int64(len(body)))
+	case errors.As(err, &full):
+		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):
 		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request body is larger than %d bytes.", most)}
 	case errors.Is(err, middleware.ErrTimeout):

@@ -147,24 +147,28 @@ type Options struct {
 
 // Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
 type Limits struct {
-	MaxBody       int           // 16 MiB of a request body, decompressed
-	MaxMessages   int           // 10 000 messages in a conversation that a request has
-	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
-	MaxCalls      int           // 10 000 tool calls of its messages together
-	MaxTools      int           // 10 000 tools that a request declares
-	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
-	MaxConcurrent int           // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int           // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
-	MaxIdle       int           // 4 096 idle connections; if there are more, the one that has been idle longest is closed
-	MaxBuffer     int           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
-	MaxHeader     int           // 64 KiB of a request's head
-	HeaderTimeout time.Duration // 5 s for the head of a request
-	BodyTimeout   time.Duration // 30 s for its body
-	IdleTimeout   time.Duration // 2 min between requests of one connection
-	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
-	SocketIdle    time.Duration // 10 min without a request until a WebSocket is closed
-	SocketAge     time.Duration // 60 min after which a WebSocket is closed, once its response has ended
-	KeepAlive     time.Duration // 15 s without output until a keep-alive comment is sent on a stream
+	MaxBody       int // 16 MiB of a request body, decompressed
+	MaxMessages   int // 10 000 messages in a conversation that a request has
+	MaxParts      int // 20 000 parts of its messages together, tool calls left out
+	MaxCalls      int // 10 000 tool calls of its messages together
+	MaxTools      int // 10 000 tools that a request declares
+	MaxText       int // 1 000 000 characters of one text that a user sends to /api/chat
+	MaxConcurrent int // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
+	MaxWatchers   int // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
+	// MaxInflightBytes bounds the memory of what clients have sent and that is not answered yet: bodies, decompressed, the conversations
+	// that are decoded from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
+	// limit in GOMEMLIMIT, or 1 GiB if there is none.
+	MaxInflightBytes int64
+	MaxIdle          int           // 4 096 idle connections; if there are more, the one that has been idle longest is closed
+	MaxBuffer        int           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
+	MaxHeader        int           // 64 KiB of a request's head
+	HeaderTimeout    time.Duration // 5 s for the head of a request
+	BodyTimeout      time.Duration // 30 s for its body
+	IdleTimeout      time.Duration // 2 min between requests of one connection
+	WriteTimeout     time.Duration // 30 s for one write to a client, up to an eighth more
+	SocketIdle       time.Duration // 10 min without a request until a WebSocket is closed
+	SocketAge        time.Duration // 60 min after which a WebSocket is closed, once its response has ended
+	KeepAlive        time.Duration // 15 s without output until a keep-alive comment is sent on a stream
 	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
 	// between queries for stored runs that wait for an approval.
 	Expiry time.Duration
@@ -204,6 +208,9 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxWatchers, 1024)
+	if l.MaxInflightBytes == 0 {
+		l.MaxInflightBytes = defaultInflight()
+	}
 	count(&l.MaxIdle, 4096)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/vendor"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -26,7 +28,7 @@ type runRequest struct {
 	// relay is the wire of which the client takes the model server's bytes as they are; "": of none. accept, if not nil, makes
 	// the checks of the protocol that depend on whether the run is relayed.
 	relay  lathe.Wire
-	accept func(m *Model, relayed bool) *problem
+	accept func(ctx context.Context, m *Model, relayed bool) *problem
 }
 
 // A plan is a request for a run that was checked: the loop that executes it, and its input.
@@ -41,12 +43,15 @@ type plan struct {
 // makePlan checks what a request says about its run and sets p. Every protocol uses it, so that a request has the same
 // effect and the same errors wherever it is sent. The steps are: the model, the tools, the limits, the settings, and what
 // depends on them. Hidden turns are spliced in afterwards.
-func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
+func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *plan) (bad *problem) {
 	o := req.options
 	if p.model, bad = c.model(req.model); bad != nil {
 		return bad
 	}
 	c.named = req.model
+	if bad = co.handed.check(ctx, c, func(visit func(vendor.Object) bool) { vendor.InMessages(req.messages, visit) }); bad != nil {
+		return bad
+	}
 	if o.detach && co.opts.Supervisor == nil {
 		return badRequest(o.param("detach"), "This server does not carry runs without their client.")
 	}
@@ -81,7 +86,7 @@ func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
 	p.in.Settings, p.in.Limits = &p.settings, &p.limits
 	p.relayed = req.relay != "" && c.relays(p.model, req.relay, &p.settings, p.in.Allow)
 	if req.accept != nil {
-		if bad = req.accept(p.model, p.relayed); bad != nil {
+		if bad = req.accept(ctx, p.model, p.relayed); bad != nil {
 			return bad
 		}
 	}

@@ -48,7 +48,7 @@ type protocol struct {
 func (pr *protocol) reword(p *problem) *problem {
 	member, _, _ := strings.Cut(p.Param, "[")
 	switch {
-	case pr.Wire() == lathe.WireOpenAIChat:
+	case pr.Wire() == lathe.WireOpenAIChat, member == pr.conversation:
 	case member == "messages":
 		p.Param = pr.conversation
 	case member == "tools":

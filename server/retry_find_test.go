@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/store"
 )
@@ -23,7 +24,7 @@ func unstored() (*earlierRuns, *chat) {
 func TestRunThatEndsDuringLookupHasResult(t *testing.T) {
 	t.Parallel()
 	er, a := unstored()
-	for range 500 {
+	for range testdata.Cases(500) {
 		id := "run_1"
 		er.results = results{max: 1, maxBytes: 1 << 10}
 		f := &inflightRun{id: id}

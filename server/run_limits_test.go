@@ -91,9 +91,13 @@ func TestEachLimitIsObeyedInEachRequest(t *testing.T) {
 					}
 					continue
 				}
+				if _, id, ok := strings.Cut(body, `"id":"`); ok && name == "runs" && resp.StatusCode == 201 {
+					id, _, _ = strings.Cut(id, `"`)
+					f.do("GET", "/api/runs/"+id+"/events", "") // until the run ends, which continues after the answer
+				}
 				now := hits(t, f, s.Key)
 				for end := time.Now().Add(time.Minute); now <= before && name == "runs" && resp.StatusCode == 201 && time.Now().Before(end); {
-					now = hits(t, f, s.Key) // the run continues after the answer
+					now = hits(t, f, s.Key) // it is counted after its last event
 				}
 				if now <= before {
 					t.Errorf("%s in %s: the limit was not met: %d %s", place, name, resp.StatusCode, body)

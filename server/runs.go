@@ -262,14 +262,16 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 type holder struct {
 	work  *work
 	setup *setup
+	held  *holding // of the run's conversation; nil: it is not counted
 	once  sync.Once
 }
 
 var _ engine.Leaver = (*holder)(nil)
 
-func (co *core) hold(s *setup) *holder {
-	co.work.hold(s)
-	return &holder{work: &co.work, setup: s}
+// hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
+func (co *core) hold(c *caller) *holder {
+	co.work.hold(c.setup)
+	return &holder{work: &co.work, setup: c.setup, held: c.held.split(int64(len(c.body)))}
 }
 
 // Emit implements [event.Sink].
@@ -278,4 +280,9 @@ func (h *holder) Emit(context.Context, event.Event) {}
 // Leave implements [engine.Leaver].
 func (h *holder) Leave(string) { h.free() }
 
-func (h *holder) free() { h.once.Do(func() { h.work.release(h.setup) }) }
+func (h *holder) free() {
+	h.once.Do(func() {
+		h.work.release(h.setup)
+		h.held.release()
+	})
+}

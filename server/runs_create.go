@@ -78,7 +78,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 		h.beginStepped(w, r, c, n, once)
 		return
 	}
-	began, setup := newFirst(), h.hold(c.setup)
+	began, setup := newFirst(), h.hold(c)
 	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})
 	if err != nil {
 		setup.free()
@@ -162,7 +162,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 		return nil, bad
 	}
 	p := &plan{}
-	bad = h.makePlan(c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
+	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1, // the label of an Idempotency-Key
 		place: placesOf(lathe.WireOpenAIChat, body, req.Messages)}, p)
 	if unpaired := checkAnswers(req.Messages); bad == nil && unpaired != nil {

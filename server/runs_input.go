@@ -40,7 +40,7 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers
 	if p != nil {
 		return p
 	}
-	setup := ex.hold(c.setup)
+	setup := ex.hold(c)
 	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, setup); err != nil {
 		setup.free()
 		return ex.runFailed(c, err)

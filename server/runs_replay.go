@@ -146,7 +146,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		return nil, notReplayable(bad)
 	}
 	p := &plan{}
-	if bad := h.makePlan(c, given, p); bad != nil {
+	if bad := h.makePlan(ctx, c, given, p); bad != nil {
 		return nil, bad
 	}
 	if old.Allow != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/server/internal/middleware"
 )
 
 // WebSocket mode of /v1/responses: each text message `response.create` of a client is a request, and the events of its response
@@ -72,7 +73,9 @@ type socket struct {
 	ws      *websocket.Conn
 	ctx     context.Context // ends with the connection; its cause is a *closed
 	cancel  context.CancelCauseFunc
-	queue   chan []byte // messages that wait
+	held    *holding           // of the conversation that the connection keeps
+	caller  *caller            // of the handshake
+	queue   chan socketMessage // messages that wait
 	waiting atomic.Int64
 	pings   pingCount
 	// last is the last response, if it is not stored, under lastID; nil: there is none. refers is set if the message that is
@@ -110,7 +113,8 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 		return
 	}
 	defer g.sockets.serving.Done()
-	s := &socket{server: g, request: r, queue: make(chan []byte, maxWaiting)}
+	s := &socket{server: g, request: r, caller: c, held: g.held.begin(c), queue: make(chan socketMessage, maxWaiting)}
+	defer func() { s.held.release() }()
 	s.ctx, s.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(r.Context()), socketKey{}, s))
 	defer s.cancel(nil)
 	var err error
@@ -165,9 +169,19 @@ func (s *socket) read() {
 			return
 		}
 		late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
-		message, err := io.ReadAll(from)
+		held := s.server.held.begin(s.caller)
+		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: held.reserve})
 		late.Stop()
+		if err != nil || kind != websocket.MessageText {
+			held.release()
+		}
+		held.settle(message)
+		var full *problem
 		switch {
+		case errors.As(err, &full):
+			s.refuse(full)
+			s.end(websocket.StatusTryAgainLater, full.Code)
+			return
 		case err != nil: // also of a message that is too large, which the library has answered with status 1009
 			s.cut("a message could not be read")
 			return
@@ -176,12 +190,14 @@ func (s *socket) read() {
 			return
 		}
 		if n := s.waiting.Add(int64(len(message))); n > int64(l.MaxBody) && n > int64(len(message)) {
+			held.release()
 			s.end(websocket.StatusPolicyViolation, "too many bytes wait: send the next request after the response to the last one")
 			return
 		}
 		select {
-		case s.queue <- message:
+		case s.queue <- socketMessage{message, held}:
 		default:
+			held.release()
 			s.end(websocket.StatusPolicyViolation, "too many requests wait: send the next request after the response to the last one")
 			return
 		}
@@ -214,7 +230,8 @@ func (s *socket) handleAll() {
 		case <-s.ctx.Done():
 		}
 	}
-	for range s.queue { // read does not block
+	for m := range s.queue { // read does not block
+		m.held.release()
 	}
 }
 
@@ -234,8 +251,16 @@ func (s *socket) sendAway() {
 	}
 }
 
+// A socketMessage is a message that waits, with its memory.
+type socketMessage struct {
+	text []byte
+	held *holding
+}
+
 // handle handles one message as a request.
-func (s *socket) handle(message []byte) {
+func (s *socket) handle(m socketMessage) {
+	message := m.text
+	defer m.held.release()
 	defer s.waiting.Add(-int64(len(message)))
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -244,6 +269,7 @@ func (s *socket) handle(message []byte) {
 	s.server.ServeHTTP(w, s.post(ctx, message))
 	if w.finish(); w.failed && s.refers {
 		s.last = nil
+		s.held.release()
 	}
 }
 

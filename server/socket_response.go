@@ -12,13 +12,15 @@ import (
 )
 
 // keep keeps the last response of the connection, so that the next message can continue it although it is not stored. It is lost
-// with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody.
+// with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody or than the memory that
+// is left.
 func (s *socket) keep(id string, r *earlierResponse) {
 	size := 0
 	for i := range r.messages {
 		size += r.messages[i].Size()
 	}
-	if s.last, s.lastID = r, id; size > s.server.opts.Limits.MaxBody {
+	s.held.release()
+	if s.last, s.lastID = r, id; size > s.server.opts.Limits.MaxBody || s.held.grow(int64(size)) != nil {
 		s.last = nil
 	}
 }

@@ -34,7 +34,7 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	defer u.unlock()
 	if u.job.loop == nil { // nothing waits for this request: it begins a run
-		if p = h.planUI(c, u); p != nil {
+		if p = h.planUI(r.Context(), c, u); p != nil {
 			c.fail(w, p)
 			return
 		}
@@ -165,10 +165,10 @@ func badUI(err error) *problem {
 }
 
 // planUI makes the plan of a request of a page that no suspended run answers.
-func (h *uiHandler) planUI(c *caller, u *uiChat) *problem {
+func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
-	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
+	if bad := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
 		place: placesOf(pageWire, c.body, req.Messages)}, p); bad != nil {
 		return bad
 	}

@@ -69,7 +69,7 @@ func yieldText(m *lathe.Message, i int, t lathe.Text, yield func(lathe.Delta) bo
 	if t.Commentary {
 		kind = lathe.DeltaCommentary
 	}
-	if i > 0 && isText(m.Parts[i-1]) && !yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(m.Wire)}) {
+	if i > 0 && isTextPart(m.Parts[i-1]) && !yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(m.Wire)}) {
 		return false
 	}
 	if !yield(lathe.Delta{Kind: kind, Text: t.Text}) {
@@ -85,7 +85,7 @@ func textExtra(m *lathe.Message, i int) []lathe.Member {
 	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
 		return t.Extra
 	}
-	if slices.ContainsFunc(m.Parts[i+1:], isText) {
+	if slices.ContainsFunc(m.Parts[i+1:], isTextPart) {
 		return nil
 	}
 	for _, x := range m.Extra {
@@ -96,4 +96,4 @@ func textExtra(m *lathe.Message, i int) []lathe.Member {
 	return nil
 }
 
-func isText(p lathe.Part) bool { _, ok := p.(lathe.Text); return ok }
+func isTextPart(p lathe.Part) bool { _, ok := p.(lathe.Text); return ok }

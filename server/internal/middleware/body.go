@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"bufio"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -25,6 +26,25 @@ type BodyLimit struct {
 	MaxBytes int64 // after decompression
 	// Plain refuses a compressed body with [ErrEncoding].
 	Plain bool
+	// Reserve, if set, is called before memory is allocated, with the number of bytes that the body and its decoder then have altogether.
+	// The bytes of a Content-Length are reserved at once. If Reserve returns an error, reading ends with that error.
+	Reserve func(bytes int64) error
+}
+
+// A refusedError is an error of BodyLimit.Reserve.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+// reserve calls Reserve.
+func (l *BodyLimit) reserve(bytes int64) error {
+	if l.Reserve == nil {
+		return nil
+	}
+	if err := l.Reserve(bytes); err != nil {
+		return refusedError{err}
+	}
+	return nil
 }
 
 // maxWindow bounds the memory that a compressed body makes the server hold while it is read, in bytes.
@@ -38,7 +58,7 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 }
 
 // ReadBody reads the body of a request and decompresses it. The size is bounded after decompression, so that a small body
-// cannot become a large one. The error is one of this package's. ReadBody lifts the deadline of [LimitBodyTime], except
+// cannot become a large one. The error is one of this package's, or wraps one of limit.Reserve. ReadBody lifts the deadline of [LimitBodyTime], except
 // after an error: then it closes the connection after the answer, so that the rest of the body is not awaited.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, error) {
 	body, err := inflate(w, r, limit)
@@ -63,6 +83,14 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 		}
 		src = z
 	case encoding == "zstd":
+		window, rest := windowOf(src)
+		if reserve := limit.Reserve; reserve != nil {
+			limit.Reserve = func(bytes int64) error { return reserve(window + bytes) }
+		}
+		if err := limit.reserve(0); err != nil {
+			return nil, err
+		}
+		src = rest
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, readError(err)
@@ -72,7 +100,7 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 	default:
 		return nil, ErrEncoding
 	}
-	body, err := readAll(src, limit.MaxBytes, r.ContentLength)
+	body, err := ReadAll(src, r.ContentLength, limit)
 	switch {
 	case err != nil:
 		return nil, readError(err)
@@ -91,10 +119,25 @@ const maxGrowth = 8
 // pieces holds memory for the beginnings of long bodies: *[maxAhead]byte. readAhead copies the content before it returns a piece to the pool.
 var pieces = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 
-// readAll reads at most one byte more than most from src. declared is the Content-Length of the request. The memory that
+// windowOf returns the memory that the first frame of a compressed body takes while it is read, and a reader of the whole body.
+func windowOf(src io.Reader) (bytes int64, whole io.Reader) {
+	buffered := bufio.NewReader(src)
+	head, _ := buffered.Peek(zstd.HeaderMaxSize)
+	var h zstd.Header
+	if h.Decode(head) != nil {
+		return 0, buffered
+	}
+	return int64(min(h.WindowSize, maxWindow)), buffered
+}
+
+// ReadAll reads at most one byte more than limit.MaxBytes from src. declared is the Content-Length of the request. The memory that
 // it allocates is at most maxAhead, or maxGrowth times what has arrived. A body whose length was declared is read into memory of that
 // length.
-func readAll(src io.Reader, most, declared int64) ([]byte, error) {
+func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
+	most := limit.MaxBytes
+	if err := limit.reserve(min(max(declared, 0), most)); err != nil {
+		return nil, err
+	}
 	var b []byte
 	if room := min(max(declared, 511), most); room <= maxAhead {
 		b = make([]byte, 0, room+1) // the byte more finds the end
@@ -106,14 +149,26 @@ func readAll(src io.Reader, most, declared int64) ([]byte, error) {
 	}
 	for {
 		if len(b) == cap(b) {
-			b = append(make([]byte, 0, min(3*int64(len(b)), most+1)), b...)
+			room := min(3*int64(len(b)), most+1)
+			if err := limit.reserve(room); err != nil {
+				return nil, err
+			}
+			b = append(make([]byte, 0, room), b...)
 		}
 		n, err := src.Read(b[len(b):min(int64(cap(b)), most+1)])
 		b = b[:len(b)+n]
 		if err != nil || int64(len(b)) > most {
-			return b, ignoreEOF(err)
+			return fitted(b), ignoreEOF(err)
 		}
 	}
+}
+
+// fitted returns a copy of a long text in memory that fits if half of its memory is not used.
+func fitted(b []byte) []byte {
+	if len(b) > maxAhead && cap(b) > 2*len(b) {
+		return append(make([]byte, 0, len(b)), b...)
+	}
+	return b
 }
 
 // readAhead reads the beginning of a body of which room bytes are expected and at most most+1 are read. It stops as soon as room is less than
@@ -154,7 +209,10 @@ func ignoreEOF(err error) error {
 func readError(err error) error {
 	var large *http.MaxBytesError
 	var late interface{ Timeout() bool }
+	var refused refusedError
 	switch {
+	case errors.As(err, &refused):
+		return refused
 	case errors.As(err, &large):
 		return ErrTooLarge
 	case errors.As(err, &late) && late.Timeout():

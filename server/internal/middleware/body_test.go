@@ -32,7 +32,7 @@ func TestBodiesAreReadInMemoryThatHasArrived(t *testing.T) {
 	for _, size := range []int{0, 1, 511, 512, 65_535, 65_536, 65_537, 1_000_000} {
 		for _, declared := range []int64{-1, 0, int64(size), 10_000_000} {
 			src := &thrifty{text: bytes.Repeat([]byte("x"), size)}
-			got, err := readAll(src, 20_000_000, declared)
+			got, err := ReadAll(src, declared, BodyLimit{MaxBytes: 20_000_000})
 			if err != nil || !bytes.Equal(got, src.text) {
 				t.Errorf("%d bytes, %d declared: %d bytes, %v", size, declared, len(got), err)
 			}
@@ -43,12 +43,12 @@ func TestBodiesAreReadInMemoryThatHasArrived(t *testing.T) {
 	}
 	for _, most := range []int64{70_000, 140_000, 999_999} { // of a longer body, one byte more is read
 		src := &thrifty{text: bytes.Repeat([]byte("x"), 1_000_000)}
-		if got, err := readAll(src, most, 1_000_000); err != nil || int64(len(got)) != most+1 {
+		if got, err := ReadAll(src, 1_000_000, BodyLimit{MaxBytes: most}); err != nil || int64(len(got)) != most+1 {
 			t.Errorf("of a limit of %d, %d bytes were read: %v", most, len(got), err)
 		}
 	}
 	src := &thrifty{text: bytes.Repeat([]byte("x"), 1000)}
-	if got, err := readAll(src, 100, 1000); err != nil || len(got) != 101 {
+	if got, err := ReadAll(src, 1000, BodyLimit{MaxBytes: 100}); err != nil || len(got) != 101 {
 		t.Errorf("of a limit of 100, %d bytes were read: %v", len(got), err)
 	}
 }
@@ -62,7 +62,7 @@ func TestBodiesDoNotShareMemory(t *testing.T) {
 			var bodies [][]byte
 			for i := range 20 {
 				text := bytes.Repeat([]byte{byte(n), byte(i)}, 100_000+n*i)
-				got, err := readAll(bytes.NewReader(text), 1<<20, int64(len(text)))
+				got, err := ReadAll(bytes.NewReader(text), int64(len(text)), BodyLimit{MaxBytes: 1 << 20})
 				if err != nil || cap(got) > len(text)+8192 {
 					t.Errorf("%d bytes: capacity %d, %v", len(text), cap(got), err)
 				}

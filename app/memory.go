@@ -1,0 +1,83 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// inflightBytes returns serve.max_inflight_bytes as [server.Limits] has it. 0, the default, is a quarter of the memory that the program may
+// use.
+func inflightBytes(set int64) int64 { return cmp.Or(set, memoryLimit("/")/4) }
+
+// memoryLimit returns the memory that the program may use, in bytes: the limit in GOMEMLIMIT, else the least of the cgroup's and the
+// machine's; 0: it is not known. root is where the files of the kernel are.
+func memoryLimit(root string) int64 {
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		return limit
+	}
+	least := int64(math.MaxInt64)
+	for _, n := range append(cgroupLimits(root), machineMemory(root)) {
+		if n > 0 {
+			least = min(least, n)
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
+// cgroupLimits returns the limits of the cgroup of the program and of those around it, of both versions of cgroups.
+func cgroupLimits(root string) (limits []int64) {
+	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil // another system
+	}
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // ID:CONTROLLERS:PATH
+		if len(parts) != 3 {
+			continue
+		}
+		mount, file := "sys/fs/cgroup", "memory.max"
+		switch parts[1] {
+		case "":
+		case "memory":
+			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		for group := path.Join("/", parts[2]); ; group = path.Dir(group) {
+			text, err := os.ReadFile(path.Join(root, mount, group, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil { // else there is no limit
+				limits = append(limits, n)
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return limits
+}
+
+// machineMemory returns the memory of the machine; 0: it is not known.
+func machineMemory(root string) int64 {
+	text, err := os.ReadFile(path.Join(root, "proc/meminfo"))
+	if err != nil {
+		return 0
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}

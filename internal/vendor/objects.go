@@ -1,0 +1,378 @@
+// Package vendor describes the parts of requests to model APIs that reach beyond the request itself: objects of the account whose key
+// the server uses, such as files, vector stores and containers, and tools that the vendor executes, such as web search. Vendors
+// describe the members in the references of their APIs (OpenAI, Anthropic and Google, read in November 2026). All functions are pure
+// and take time linear in their input.
+package vendor
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Kinds of objects.
+const (
+	file         = "file"
+	vectorStore  = "vector_store"
+	container    = "container"
+	skill        = "skill"
+	cache        = "cache"
+	prompt       = "prompt"
+	conversation = "conversation"
+	item         = "item"
+	connector    = "connector"
+	audio        = "audio"
+)
+
+// Kinds returns the kinds of objects, in the form of a configuration.
+func Kinds() []string {
+	return []string{file, vectorStore, container, skill, cache, prompt, conversation, item, connector, audio}
+}
+
+// An Object is a value that names an object of the vendor's account.
+type Object struct {
+	Kind string // one of Kinds
+	ID   string // "": the value names several objects, or an object without an id
+	Path string // of the value, such as "messages[0].content[1].file_id"
+	// Reference is set for an item that a request names in place of its content. Servers may have it themselves.
+	Reference bool
+}
+
+// A form says which values of a member name an object.
+type form int
+
+const (
+	ids       form = iota // a text, or a list of texts
+	idOrWhole             // likewise, or an object with an id
+	wholeOnly             // an object with an id
+	anything              // every object
+	fileURI               // a URI that is not a public address
+	anyURL                // a URL of a form that only names files of an account
+)
+
+// A member is a row of the table of members that name objects.
+type member struct {
+	kind string
+	form form
+	top  bool // only as a member of the request itself
+}
+
+// members are the members that name objects, by their folded names: the wires write them with and without underscores.
+var members = foldKeys(map[string]member{
+	"file_id": {kind: file}, "file_ids": {kind: file}, "file_uri": {kind: file, form: fileURI},
+	"url": {kind: file, form: anyURL}, "image_url": {kind: file, form: anyURL}, "file_url": {kind: file, form: anyURL}, "file_data": {kind: file, form: anyURL},
+	"vector_store_id": {kind: vectorStore}, "vector_store_ids": {kind: vectorStore}, "collection_ids": {kind: vectorStore}, "library_ids": {kind: vectorStore},
+	"file_search_store_name": {kind: vectorStore}, "file_search_store_names": {kind: vectorStore},
+	"vertex_ai_search": {kind: vectorStore, form: anything}, "vertex_rag_store": {kind: vectorStore, form: anything},
+	"container": {kind: container, form: idOrWhole}, "container_id": {kind: container},
+	"skill_id": {kind: skill}, "cached_content": {kind: cache}, "connector_id": {kind: connector},
+	"prompt": {kind: prompt, form: wholeOnly, top: true}, "conversation": {kind: conversation, form: idOrWhole, top: true},
+	"previous_message_id": {kind: conversation}, "previous_interaction_id": {kind: conversation},
+	"audio": {kind: audio, form: wholeOnly},
+})
+
+// data are members with objects that a client or a model defines: schemas, arguments and results of tools. Nothing in them names an
+// object to the vendor. notes are members that say where a text comes from.
+var (
+	data = foldKeys(map[string]bool{"parameters": true, "input_schema": true, "parameters_json_schema": true, "response_schema": true,
+		"response_json_schema": true, "json_schema": true, "schema": true, "metadata": true, "args": true, "arguments": true, "input": true, "response": true, "lathe": true,
+		"action": true, "operation": true, "env": true})
+	notes = foldKeys(map[string]bool{"annotations": true, "citations": true})
+)
+
+func foldKeys[T any](m map[string]T) map[string]T {
+	out := make(map[string]T, len(m))
+	for name, v := range m {
+		out[string(appendFolded(nil, []byte(name)))] = v
+	}
+	return out
+}
+
+// maxName is more than the length of every name in the tables, folded.
+const maxName = 64
+
+// appendFolded appends a name without its underscores and hyphens, in one case.
+func appendFolded(dst, name []byte) []byte {
+	var buf [2 * maxName]byte
+	for _, c := range rawjson.AppendFold(buf[:0], name) {
+		if c != '_' && c != '-' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// A walker finds objects in JSON.
+type walker struct {
+	visit  func(Object) bool
+	answer bool // the JSON is of an answer of the vendor
+	items  bool // items of the answer count
+	done   bool
+	path   []step
+	name   [2 * maxName]byte
+}
+
+// A step is a member or, without a key, an element.
+type step struct {
+	key   []byte
+	index int
+}
+
+// InRequest calls visit for each value of a request that names an object, until visit returns false. body must be valid JSON.
+func InRequest(body []byte, visit func(Object) bool) {
+	w := walker{visit: visit}
+	w.value(body[rawjson.SkipSpace(body, 0):])
+}
+
+// InMessages calls visit for each value of the messages that names an object, until visit returns false.
+func InMessages(messages []lathe.Message, visit func(Object) bool) {
+	w := walker{visit: visit}
+	for i := range messages {
+		w.path = append(w.path[:0], step{key: []byte(`"messages"`)}, step{index: i})
+		w.extra(messages[i].Extra)
+		for j, p := range messages[i].Parts {
+			w.path = append(w.path[:2], step{key: []byte(`"content"`)}, step{index: j})
+			w.part(p)
+		}
+	}
+}
+
+// InAnswer calls visit for each object that a vendor's answer names, or an event of its stream, until visit returns false. items says
+// whether the items of the answer count. body must be valid JSON.
+func InAnswer(body []byte, items bool, visit func(Object) bool) {
+	w := walker{visit: visit, answer: true, items: items}
+	w.value(body[rawjson.SkipSpace(body, 0):])
+}
+
+// InAnswerMessage calls visit for each object that a message of the vendor's answer names, until visit returns false.
+func InAnswerMessage(m *lathe.Message, visit func(Object) bool) {
+	w := walker{visit: visit, answer: true}
+	w.extra(m.Extra)
+	for _, p := range m.Parts {
+		w.part(p)
+	}
+}
+
+// part finds the objects in a part of a message.
+func (w *walker) part(p lathe.Part) {
+	switch p := p.(type) {
+	case lathe.Text:
+		w.extra(p.Extra)
+	case lathe.Blob:
+		w.blob(&p)
+	case lathe.ToolCall:
+		w.extra(p.Extra)
+	case lathe.ToolResult:
+		w.extra(p.Extra)
+		for i := range p.Blobs {
+			w.blob(&p.Blobs[i])
+		}
+	case lathe.Opaque:
+		w.value(p.JSON)
+	case lathe.Reasoning, lathe.Refusal: // text
+	}
+}
+
+func (w *walker) blob(b *lathe.Blob) {
+	if namesFile(b.URL, anyURL) {
+		w.found(file, b.URL)
+	}
+	w.value(b.Raw)
+}
+
+func (w *walker) extra(members []lathe.Member) {
+	for _, m := range members {
+		if len(m.Value) > 0 && !w.done {
+			w.member(nil, rawjson.AppendQuote(nil, m.Name), m.Value)
+		}
+	}
+}
+
+// value finds the objects in an object or an array.
+func (w *walker) value(v []byte) {
+	switch {
+	case len(v) == 0:
+	case v[0] == '{':
+		for key, value := range rawjson.Members(v) {
+			if w.member(v, key, value); w.done {
+				return
+			}
+		}
+	case v[0] == '[':
+		i := 0
+		w.path = append(w.path, step{})
+		for el := range rawjson.Elements(v) {
+			w.path[len(w.path)-1].index = i
+			if w.item(el); !w.done {
+				w.value(el)
+			}
+			if w.done {
+				return
+			}
+			i++
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+// fold returns the name of a member, folded; nil: it is longer than those of the tables. It is valid until the next call.
+func (w *walker) fold(key []byte) []byte {
+	name := key[1 : len(key)-1]
+	if bytes.IndexByte(name, '\\') >= 0 && len(name) <= 6*maxName {
+		name = []byte(rawjson.Text(key))
+	}
+	if len(name) > maxName {
+		return nil
+	}
+	return appendFolded(w.name[:0], name)
+}
+
+// member finds the objects in a member of an object.
+func (w *walker) member(object, key, v []byte) {
+	name := w.fold(key)
+	row, answers := members[string(name)], w.answer && (string(name) == "RESPONSE" || string(name) == "ITEM")
+	switch {
+	case v[0] == '{' && data[string(name)] && !answers, !w.answer && notes[string(name)], w.answer && string(name) == "TOOLS":
+		return
+	case row.kind == skill && isOfAll(object):
+		return
+	}
+	w.path = append(w.path, step{key: key})
+	if row.kind != "" && (!row.top || len(w.path) == 1) {
+		w.named(&row, v)
+	}
+	if answers && w.items {
+		w.itemOf(v)
+	}
+	if !w.done {
+		w.value(v)
+	}
+	w.path = w.path[:len(w.path)-1]
+}
+
+// isOfAll reports whether a skill is one that the vendor offers to every account.
+func isOfAll(skill []byte) bool {
+	owner, _ := rawjson.Get(skill, "type")
+	return rawjson.Text(owner) == "anthropic"
+}
+
+// named reports the objects that the value of a member of the table names.
+func (w *walker) named(row *member, v []byte) {
+	switch {
+	case v[0] == '"' && (row.form == ids || row.form == idOrWhole):
+		w.found(row.kind, rawjson.Text(v))
+	case v[0] == '"' && (row.form == fileURI || row.form == anyURL):
+		if uri := head(v); namesFile(uri, row.form) {
+			w.found(row.kind, uri)
+		}
+	case v[0] == '[' && row.form == ids:
+		for el := range rawjson.Elements(v) {
+			if el[0] == '"' && !w.done {
+				w.found(row.kind, rawjson.Text(el))
+			}
+		}
+	case v[0] == '{' && row.form == anything:
+		w.found(row.kind, "")
+	case v[0] == '{' && (row.form == idOrWhole || row.form == wholeOnly):
+		if id, _ := rawjson.Get(v, "id"); rawjson.Text(id) != "" {
+			w.found(row.kind, rawjson.Text(id))
+		}
+	}
+}
+
+// maxURI bounds the beginning of a URI that is read, in bytes: data URLs are long.
+const maxURI = 4096
+
+// head returns the beginning of a text.
+func head(quoted []byte) string {
+	if len(quoted) <= maxURI {
+		return rawjson.Text(quoted)
+	}
+	quoted = quoted[:maxURI]
+	if at := bytes.LastIndexByte(quoted, '\\'); at > maxURI-12 { // the escape may be cut
+		quoted = quoted[:at]
+	}
+	return string(rawjson.AppendUnquoteLossy(nil, append(bytes.Clone(quoted), '"')))
+}
+
+// namesFile reports whether a URI names a file of an account.
+func namesFile(uri string, f form) bool {
+	uri = strings.ToLower(strings.TrimSpace(uri))
+	scheme, _, ok := strings.Cut(uri, ":")
+	switch {
+	case !ok || strings.Contains(scheme, "/"):
+		return f == fileURI || strings.HasPrefix(uri, "files/")
+	case scheme == "http" || scheme == "https":
+		return strings.Contains(uri, "generativelanguage.googleapis.com")
+	case scheme == "openai-file" || scheme == "gs":
+		return true
+	}
+	return f == fileURI && scheme != "data"
+}
+
+// item reports an element of the input that stands for an item of an earlier answer or, of an answer, an item.
+func (w *walker) item(el []byte) {
+	if len(w.path) < 2 || w.path[len(w.path)-2].key == nil {
+		return
+	}
+	list := string(w.fold(w.path[len(w.path)-2].key))
+	if w.answer && w.items && list == "OUTPUT" || !w.answer && list == "INPUT" && len(w.path) == 2 {
+		w.itemOf(el)
+	}
+}
+
+func (w *walker) itemOf(el []byte) {
+	id, _ := rawjson.Get(el, "id")
+	typ, _ := rawjson.Get(el, "type")
+	if o := (Object{Kind: item, ID: rawjson.Text(id)}); o.ID != "" && (w.answer || o.refers(el, rawjson.Text(typ))) {
+		w.report(o)
+	}
+}
+
+// refers reports whether an item of the input has no content of its own, and sets Reference.
+func (o *Object) refers(el []byte, typ string) bool {
+	switch typ {
+	case "item_reference":
+		o.Reference = true
+	case "reasoning":
+		o.Reference = !hasAny(el, "encrypted_content", "summary", "content")
+	case "":
+		o.Reference = !hasAny(el, "role", "content")
+	case "image_generation_call":
+		return !hasAny(el, "result")
+	}
+	return o.Reference
+}
+
+// hasAny reports whether one of the members has a value that is not empty.
+func hasAny(el []byte, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		v, _ := rawjson.Get(el, name)
+		if len(v) > 0 && v[0] == '[' {
+			return v[rawjson.SkipSpace(v, 1)] != ']'
+		}
+		return len(v) > 0 && string(v) != "null" && string(v) != `""`
+	})
+}
+
+func (w *walker) found(kind, id string) { w.report(Object{Kind: kind, ID: id}) }
+
+func (w *walker) report(o Object) {
+	var at strings.Builder
+	for _, s := range w.path {
+		switch {
+		case s.key == nil:
+			at.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case at.Len() > 0:
+			at.WriteString("." + rawjson.Text(s.key))
+		default:
+			at.WriteString(rawjson.Text(s.key))
+		}
+	}
+	o.Path = at.String()
+	w.done = !w.visit(o)
+}

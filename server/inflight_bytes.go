@@ -1,0 +1,125 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/observe"
+)
+
+// Requests of one key could fill the memory: a body of 16 MiB, decompressed, comes from some kilobytes, and waits for as long as its
+// model does. heldBytes bounds the bytes of what clients have sent and that is not answered yet, of each key and in all:
+//
+//   - a body or a message of a WebSocket, with the memory that was allocated for it, while it arrives and until its request ends,
+//   - once more the size of a body, for the conversation that is decoded from it: until the request ends or, for a run that
+//     continues without its client, until this process does not execute the run any more,
+//   - the conversation that a WebSocket keeps for the next message.
+//
+// The memory is reserved before it is allocated. Runs that wait are in the store, which has bounds of its own.
+type heldBytes struct {
+	most    int64
+	metrics *observe.Metrics // nil: nothing is counted
+
+	mu    sync.Mutex
+	total int64
+	of    map[string]int64 // by the name of the key; only those above 0
+}
+
+// defaultInflight is a quarter of the limit in GOMEMLIMIT, or of 4 GiB if there is none.
+func defaultInflight() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = 4 << 30
+	}
+	return limit / 4
+}
+
+// A holding is the part of heldBytes of one request, message, connection or run. One goroutine at a time uses it. A nil holding holds
+// nothing.
+type holding struct {
+	all   *heldBytes
+	key   string
+	most  int64 // of the key
+	bytes int64
+}
+
+// begin returns an empty holding for a caller. With keys, one of them has half of the bytes at most.
+func (b *heldBytes) begin(c *caller) *holding {
+	h := &holding{all: b, key: c.key.Name, most: b.most}
+	if c.setup.needsKey() {
+		h.most = max(1, b.most/2)
+	}
+	return h
+}
+
+// grow reserves n further bytes: all of them or, with a problem, none.
+func (h *holding) grow(n int64) *problem {
+	b := h.all
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case n <= 0:
+		return nil
+	case h.bytes+n > h.most:
+		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large",
+			Message: fmt.Sprintf("The request takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes).", h.most)}
+	case b.total+n > b.most:
+		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The requests at work take %d bytes, and the limit is %d (serve.max_inflight_bytes).", b.total, b.most)}
+	case b.of[h.key]+n > h.most:
+		return &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The requests of this key at work take %d bytes, and its share of serve.max_inflight_bytes is %d.", b.of[h.key], h.most)}
+	}
+	b.add(h, n)
+	return nil
+}
+
+// reserve reserves what is missing to n bytes. Its error is a *problem.
+func (h *holding) reserve(n int64) error {
+	if p := h.grow(n - h.bytes); p != nil {
+		return p
+	}
+	return nil
+}
+
+// add changes the bytes of a holding. b.mu is held.
+func (b *heldBytes) add(h *holding, n int64) {
+	h.bytes += n
+	b.total += n
+	if b.of[h.key] += n; b.of[h.key] == 0 {
+		delete(b.of, h.key)
+	}
+	if b.metrics != nil {
+		b.metrics.AddInflightBytes(n)
+	}
+}
+
+// split moves n bytes, or all if there are fewer, to a new holding. A nil holding has none to move.
+func (h *holding) split(n int64) *holding {
+	if h == nil {
+		return nil
+	}
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	out := *h
+	out.bytes = max(0, min(n, h.bytes))
+	h.bytes -= out.bytes
+	return &out
+}
+
+// settle gives back what was reserved beyond the memory of a text, for reading it.
+func (h *holding) settle(text []byte) { h.split(h.bytes - int64(cap(text))).release() }
+
+// release gives the bytes back. It may be called more than once.
+func (h *holding) release() {
+	if h == nil {
+		return
+	}
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	h.all.add(h, -h.bytes)
+}

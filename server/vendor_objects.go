@@ -1,0 +1,181 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/vendor"
+	"github.com/lathe-run/lathe/store"
+)
+
+// All clients of the server share the account at the model's vendor whose key it has. A client may name an object of the account, such
+// as a file or a container, only if its key may (Key.VendorObjects), or if the object was in an answer to the same key. And the vendor
+// executes only tools that the key may use (Key.VendorTools). Every entry point that takes content for a model calls [handedObjects.check]:
+// makePlan for the messages of runs, [chat.accept] and countTokens for bodies on the wires of vendors, which may be relayed.
+
+// mayName reports whether the key may name the object whatever it was given.
+func (k *Key) mayName(o *vendor.Object) bool {
+	return slices.ContainsFunc(k.VendorObjects, func(s string) bool { return s == "*" || s == o.Kind || o.ID != "" && s == o.ID })
+}
+
+// limitsObjects reports whether there are objects that the caller may not name.
+func limitsObjects(c *caller) bool {
+	return c.setup.needsKey() && !slices.Contains(c.key.VendorObjects, "*")
+}
+
+// check refuses content that names an object of the vendor's account which the caller may not name. in finds the objects.
+func (h *handedObjects) check(ctx context.Context, c *caller, in func(visit func(vendor.Object) bool)) (p *problem) {
+	if !limitsObjects(c) {
+		return nil
+	}
+	in(func(o vendor.Object) bool {
+		if c.key.mayName(&o) || o.ID != "" && h.has(ctx, c.key.Name, o.ID) {
+			return true
+		}
+		p = &problem{Status: http.StatusForbidden, Code: "vendor_object_forbidden", Param: o.Path,
+			Message: fmt.Sprintf("This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, "+
+				"or have the operator allow it with keys.NAME.vendor_objects.", o.Kind)}
+		return false
+	})
+	return p
+}
+
+// objectsOf returns the objects that the body of a request names. Without references, those that the server resolves are left out.
+func objectsOf(body []byte, references bool) func(func(vendor.Object) bool) {
+	return func(visit func(vendor.Object) bool) {
+		vendor.InRequest(body, func(o vendor.Object) bool { return o.Reference && !references || visit(o) })
+	}
+}
+
+// withholdTools removes the vendor's tools that the caller may not use from a request, and returns their types. It refuses a request
+// whose tool choice forces one of them.
+func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []string, p *problem) {
+	if !c.setup.needsKey() || c.key.VendorTools == nil {
+		return body, nil, nil
+	}
+	w := vendor.Withhold(body, c.key.VendorTools)
+	if w.Forced != "" {
+		return nil, nil, &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: pr.tools,
+			Message: fmt.Sprintf("The tool choice forces a tool of type %.64q, which the vendor would execute and this key may not use: keys.NAME.vendor_tools.", w.Forced)}
+	}
+	for _, typ := range w.Tools {
+		if !vendor.IsToolMember(typ) {
+			typ = pr.tools + "." + typ
+		}
+		withheld = append(withheld, typ)
+	}
+	return w.Body, withheld, nil
+}
+
+// handedObjects are the objects of the vendor's account that were in answers, as digests of the key and the id. The store of requests
+// has them, so that other processes know them, and removes them with the run or when they are old.
+type handedObjects struct{ requests store.RequestStore }
+
+func newHandedObjects(index store.RunIndex) *handedObjects {
+	if requests, ok := index.(store.RequestStore); ok {
+		return &handedObjects{requests}
+	}
+	return &handedObjects{store.NewMemory(nil)}
+}
+
+func handedDigest(principal, id string) store.RequestDigest {
+	return sha256.Sum256([]byte("object of the vendor\x00" + principal + "\x00" + id))
+}
+
+// has reports whether an answer to the principal had the object.
+func (h *handedObjects) has(ctx context.Context, principal, id string) bool {
+	_, err := h.requests.FindRequest(ctx, handedDigest(principal, id))
+	return err == nil
+}
+
+// put records that the answer of the run had the object.
+func (h *handedObjects) put(ctx context.Context, principal, id, runID string) error {
+	digest := handedDigest(principal, id)
+	err := h.requests.PutRequest(ctx, digest, runID, "")
+	if lathe.CodeOf(err) != lathe.CodeConflict {
+		return err
+	}
+	earlier, err := h.requests.FindRequest(ctx, digest)
+	if err != nil {
+		return err
+	}
+	return h.requests.PutRequest(ctx, digest, runID, earlier.RunID) // or another answer has it at the same time, which is as good
+}
+
+// newObjectNote returns the note for an answer to the caller; nil: it needs none. items says whether a request can refer to its items.
+func newObjectNote(c *caller, items bool) *objectNote {
+	if !limitsObjects(c) {
+		return nil
+	}
+	return &objectNote{items: items}
+}
+
+// An objectNote collects the objects of one answer. The run's goroutine uses it.
+type objectNote struct {
+	ids   map[string]bool
+	items bool
+}
+
+// maxNotedObjects limits the objects of one answer that are recorded.
+const maxNotedObjects = 1024
+
+func (n *objectNote) add(o vendor.Object) bool {
+	if n.ids == nil {
+		n.ids = map[string]bool{}
+	}
+	if o.ID != "" {
+		n.ids[o.ID] = true
+	}
+	return len(n.ids) < maxNotedObjects
+}
+
+// relayed notes the objects of bytes that are relayed: a whole answer, or events of a stream. n may be nil.
+func (n *objectNote) relayed(raw []byte) {
+	if n == nil {
+		return
+	}
+	if at := rawjson.SkipSpace(raw, 0); at < len(raw) && raw[at] == '{' {
+		if rawjson.IsObject(raw, rawjson.Limits{}) {
+			vendor.InAnswer(raw, n.items, n.add)
+		}
+		return
+	}
+	for line := range bytes.Lines(raw) {
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		if data = bytes.TrimSpace(data); ok && mayName(data) && rawjson.IsObject(data, rawjson.Limits{}) {
+			vendor.InAnswer(data, n.items, n.add)
+		}
+	}
+}
+
+// mayName reports whether an event can have an object: those with a piece of text, which are most, have none.
+func mayName(event []byte) bool {
+	return !bytes.Contains(event, []byte(`.delta"`)) && !bytes.Contains(event, []byte(`"content_block_delta"`))
+}
+
+// record records the objects of an answer, so that further requests of the key may name them. n may be nil.
+func (n *objectNote) record(a *chat, res *event.Result) {
+	if n == nil || a.stored {
+		return
+	}
+	for _, m := range res.History[min(a.base, len(res.History)):] {
+		if m.Role == lathe.RoleAssistant {
+			vendor.InAnswerMessage(&m, n.add)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), a.handler.opts.Limits.WriteTimeout) // also of a client that has left
+	defer cancel()
+	for id := range n.ids {
+		if err := a.handler.handed.put(ctx, a.caller.key.Name, id, a.caller.runID); err != nil {
+			a.handler.opts.Log.Warn("objects of an answer could not be recorded: the client may not name them", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+			return
+		}
+	}
+}
