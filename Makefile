@@ -33,7 +33,7 @@ lint: ## the linters of .golangci.yml
 
 gen: ## write the generated documents and golden files again
 	go test ./config -run '^TestReferenceIsWritten$$' -update
-	go test ./config ./preset ./server/console ./internal/wire/openai ./internal/wire/uistream -update
+	go test ./config ./preset ./internal/destination ./server/console ./internal/wire/openai ./internal/wire/uistream -update
 	go test ./event -run '^TestSchemasAreWritten$$' -update
 	go test ./lab/doctor -run '^TestDocument$$' -update
 	go test ./server -run '^TestMixedTurnOnEachWire$$' -update

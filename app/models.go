@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -52,7 +53,8 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		ReadTimeout:         m.ReadTimeout,
 		LoadingTimeout:      m.LoadingTimeout,
 		Retry:               provider.Retry{Attempts: m.MaxAttempts},
-		Server:              m.Profile,
+		Server:              cmp.Or(m.Destination, m.Profile),
+		Accepts:             m.Accepts,
 		ReasoningField:      m.ReasoningField,
 		NoUsage:             !m.IncludeUsage,
 		MaxCompletionTokens: m.MaxCompletionTokens,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/internal/wire/upstreams"
 	"github.com/lathe-run/lathe/preset"
@@ -20,6 +21,18 @@ import (
 type patchSource struct {
 	name  string
 	patch *preset.Patch
+}
+
+// checkServer checks the keys of a model's entry that say what its server takes.
+func checkServer(m *config.Model, problem func(key string, err error)) {
+	if key, err := destination.Check(m.Destination, m.Accepts); err != nil {
+		problem(key, err)
+	}
+	for _, name := range m.Pass {
+		if openai.Reads(name) {
+			problem("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
+		}
+	}
 }
 
 // expandModel merges the profile, the presets and the own keys of a model's entry.
@@ -52,11 +65,7 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 		problem("request_overrides", err)
 		own.RequestOverrides = nil
 	}
-	for _, name := range m.Pass {
-		if openai.Reads(name) {
-			problem("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
-		}
-	}
+	checkServer(m, problem)
 	for _, kind := range transform.Kinds() {
 		key := "transforms." + string(kind)
 		if !isSet(key) {

@@ -285,9 +285,9 @@ func answerOf(m *lathe.Message) (text string, blank bool) {
 				text = p.Text
 			}
 			blank = false
-		case lathe.Blob:
+		case lathe.Blob, lathe.Opaque: // such as a question of the vendor's server
 			blank = false
-		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
+		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 		}
 	}
 	return text, blank

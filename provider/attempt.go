@@ -21,6 +21,7 @@ type attempt struct {
 	yield   func(lathe.Delta, error) bool
 	relay   *lathe.Relay // nil: the bytes are not relayed
 	begun   bool         // a delta, or the bytes of one, were handed over
+	follows bool         // its deltas follow those of another answer of the turn, which the server paused
 	delta   bool         // a delta was handed over
 	stopped bool         // the consumer wants no more
 	// reconnected is set if the server had closed the first connection that the request was sent on.
@@ -218,6 +219,12 @@ func (a *attempt) readStream(ctx context.Context) error {
 
 // hand gives deltas to the consumer, until it stops.
 func (a *attempt) hand(deltas []lathe.Delta) bool {
+	if a.follows && len(deltas) > 0 { // its first text is another part
+		a.follows = false
+		if !a.hand([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.v.c.wire.Wire())}}) {
+			return false
+		}
+	}
 	for i := range deltas {
 		if !a.delta {
 			a.begun, a.delta = true, true

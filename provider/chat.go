@@ -57,6 +57,11 @@ type Chat struct {
 	assemble  wire.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation
+	learned
+}
+
+// learned is what the answers of a server have shown. The zero value is that of a server that has not answered yet.
+type learned struct {
 	// shortIDs is set once the server has refused ids of calls that are not nine letters and digits.
 	shortIDs atomic.Bool
 	// refused are the features that the server has refused and that requests therefore omit. The slice is replaced, not changed.
@@ -107,7 +112,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	}
 	accepts, err := destination.Accepts(o.Accepts)
 	if err != nil {
-		return wrong(err)
+		return wrong(fmt.Errorf("accepts: %w", err))
 	}
 	c := &Chat{
 		model: model, wire: codec, op: "provider: call " + o.Name, base: base, stream: stream, header: seal(header), secrets: secretsOf(&o),

@@ -43,12 +43,7 @@ type conversation struct {
 	// dropped are the paths of what the request does not say, of its messages after those of its head.
 	dropped, droppedHead []string
 	scratch              lathe.Request
-	takes                destination.Row          // by which the messages in request.msgs were encoded
-	fit                  destination.Conversation // of these messages
-	unique               callid.Unique            // of the calls in request.msgs
-	callIDs              callid.Short             // the same, if short is set
-	short                bool                     // ids are sent in their short form
-	changed              []lathe.Message          // memory for adapted messages
+	form                 form // of the messages in request.msgs
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
@@ -68,6 +63,16 @@ type conversation struct {
 	deltas  []lathe.Delta
 	raw     lathe.Raw
 	whole   []byte // a response that is not a stream
+}
+
+// A form is how messages were changed before they were encoded.
+type form struct {
+	fit     destination.Conversation // to what the server takes
+	unique  callid.Unique            // of the calls
+	callIDs callid.Short             // the same, if short is set
+	short   bool                     // ids are sent in their short form
+	changed []lathe.Message          // memory for adapted messages
+	relayed bool                     // the request is the client's own: no message was encoded
 }
 
 func newConversation(c *Chat) *conversation {
@@ -98,10 +103,7 @@ func (v *conversation) forget() {
 	v.answer.Reset()
 	v.scratch = lathe.Request{}
 	v.url, v.encode, v.without, v.dropped, v.droppedHead = nil, wire.EncodeOptions{}, nil, nil, nil
-	v.unique.Forget()
-	v.callIDs.Forget()
-	v.short = false
-	v.takes, v.fit = destination.Row{}, destination.Conversation{}
+	v.form = form{changed: v.form.changed}
 	v.setHeader(v.c.header())
 	v.headerID = ""
 	if cap(v.whole) > maxKept {
@@ -135,7 +137,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -39,8 +40,10 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		v.sent = v.sent[:0]
 	}
 	v.encodeHeader(r)
-	opts.Takes = v.c.takes(r.Model, opts.Without)
-	relayed := r.Relay != nil && r.Relay.Request != nil && !v.c.refusesRoles(r, opts)
+	opts.Takes = takes(v.c, r.Model, opts.Without)
+	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
+	v.form.relayed = relayed
+	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
 		return nil
@@ -52,13 +55,13 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
 	} else {
 		opts.Shared = &p.shared
-		v.unique.Forget()
-		v.fit = opts.Takes.NewConversation()
+		v.form.unique.Forget()
+		v.form.fit = opts.Takes.NewConversation()
 		changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
 		v.droppedHead = append(changed, v.droppedHead...)
-		clear(v.changed)
+		clear(v.form.changed)
 	}
 	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
 	v.head.forget()
@@ -81,17 +84,16 @@ func (v *conversation) grow(r *lathe.Request) {
 		v.droppedHead = append(changed, v.droppedHead...)
 		v.head.remember(r)
 	}
-	short := v.c.shortIDs.Load()
-	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != v.short || opts.Takes != v.takes ||
-		n < len(r.Messages) && v.fit.Joins(&r.Messages[n]) {
+	f, short := &v.form, v.c.shortIDs.Load()
+	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != f.short || !f.fit.Follows(&opts.Takes) || n < len(r.Messages) && f.fit.Joins(&r.Messages[n]) {
 		v.sent = v.sent[:0]
 	}
-	v.short, v.takes = short, opts.Takes
+	f.short = short
 	if len(v.sent) == 0 {
 		p.msgs, v.dropped = p.msgs[:0], nil
-		v.unique.Forget()
-		v.callIDs.Forget()
-		v.fit = opts.Takes.NewConversation()
+		f.unique.Forget()
+		f.callIDs.Forget()
+		f.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
 	added := v.adapt(r.Messages[n:], n)
@@ -103,7 +105,7 @@ func (v *conversation) grow(r *lathe.Request) {
 		p.msgs = slices.Grow(p.msgs, room)
 	}
 	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
-	clear(v.changed)
+	clear(f.changed)
 	v.sent = append(v.sent, r.Messages[n:]...)
 	if len(p.tail) == 0 {
 		p.tail = c.AppendTail(nil)
@@ -114,17 +116,17 @@ func (v *conversation) grow(r *lathe.Request) {
 // the destination takes them, and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next
 // call.
 func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
-	v.changed = v.changed[:0]
+	v.form.changed = v.form.changed[:0]
 	for i := range messages {
 		var m lathe.Message
 		m, v.dropped = v.c.fit.Message(&messages[i], n+i, v.dropped)
-		v.changed = append(v.changed, m)
+		v.form.changed = append(v.form.changed, m)
 	}
-	out, dropped := v.fit.Apply(v.changed, n, v.dropped)
+	out, dropped := v.form.fit.Apply(v.form.changed, n, v.dropped)
 	v.dropped = dropped
 	for i := range out {
-		if out[i] = v.unique.Apply(out[i]); v.short {
-			out[i] = v.callIDs.Apply(out[i])
+		if out[i] = v.form.unique.Apply(out[i]); v.form.short {
+			out[i] = v.form.callIDs.Apply(out[i])
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 )
 
 // takes returns what the server takes in requests for a model. refused are the features that it has refused.
-func (c *Chat) takes(model string, refused []string) destination.Row {
+func takes(c *Chat, model string, refused []string) destination.Row {
 	row := c.encode.Takes
 	if model != c.model {
 		row = destination.For(c.wire.Wire(), c.opts.Server, c.base.Host, model).With(&c.accepts)
@@ -34,8 +34,8 @@ var roleErrors = []string{"roles must alternate", "only user and assistant roles
 
 // refusedFeature returns the feature that the server refused with an error, "" if none. Servers send the errors of chat templates with
 // status 400 or 500.
-func (c *Chat) refusedFeature(e *wire.APIError) string {
-	if feature := c.wire.Refused(e); feature != "" {
+func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
+	if feature := codec.Refused(e); feature != "" {
 		return feature
 	}
 	message := strings.ToLower(e.Message)
@@ -46,16 +46,16 @@ func (c *Chat) refusedFeature(e *wire.APIError) string {
 }
 
 // adapt changes what the server does not take in a whole request.
-func (c *Chat) adapt(r *lathe.Request, takes *destination.Row) {
-	v := conversation{c: c, fit: takes.NewConversation()}
+func adapt(c *Chat, r *lathe.Request, takes *destination.Row) {
+	v := conversation{c: c}
+	v.form.fit = takes.NewConversation()
 	takes.Fit(c.wire.Wire(), r)
 	r.Messages = v.adapt(r.Messages, 0)
 }
 
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
-// refused such messages before, or the options say so. Such a request is encoded instead, if the internal form can express it.
-func (c *Chat) refusesRoles(r *lathe.Request, opts *wire.EncodeOptions) bool {
-	certain := c.accepts
+// refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
+func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
 	if slices.Contains(opts.Without, featureRoles) {
 		certain = destination.StrictRoles
 	}

@@ -52,8 +52,8 @@ type Options struct {
 
 	Retry Retry
 
-	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset of the
-	// same name. "" is the kind that the host of BaseURL or the model's name tells. An unknown server has the rules of the wire alone.
+	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset of that
+	// server. "" is the kind that the host of BaseURL or the model's name tells. An unknown server has the rules of the wire alone.
 	Server string
 	// Accepts replaces rules about what the server takes, by their names in docs/destinations.md, such as "system": "one".
 	Accepts map[string]string

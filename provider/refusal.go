@@ -10,11 +10,11 @@ import (
 // shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
 // later requests to the server then have short ids. A request that is relayed byte for byte is not changed.
 func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
-	if v.short || a.begun || req.Relay != nil && req.Relay.Request != nil || !refusesIDs(err) {
+	if v.form.short || a.begun || v.form.relayed || !refusesIDs(err) {
 		return false
 	}
 	v.c.shortIDs.Store(true)
-	return v.encodeRequest(req) == nil && v.short
+	return v.encodeRequest(req) == nil && v.form.short
 }
 
 // maxRefused limits the number of features that are stored as refused by a server.
@@ -26,7 +26,7 @@ func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool 
 	if a.begun || a.refusal == nil {
 		return false
 	}
-	feature := v.c.refusedFeature(a.refusal)
+	feature := refusedFeature(v.c.wire, a.refusal)
 	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}

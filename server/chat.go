@@ -363,8 +363,10 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 	if p := a.sort(m, relayed); p != nil {
 		return p
 	}
-	if p := a.handler.handed.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
-		return p
+	if limitsObjects(a.caller) {
+		if p := a.handler.handed.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
+			return p
+		}
 	}
 	if p := a.acceptHosted(m, relayed); p != nil || relayed {
 		return p

@@ -34,17 +34,11 @@ type chat struct {
 	shows     bool      // the response contains calls of this server
 	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
 	feed      callFeed  // of a streamed response
-	wroteText bool      // text was written
-	refused   bool      // a refusal was
-	splitText bool      // another element was written after the text, so that the next text is a separate one
-	gap       bool      // an element that the client does not see where it stands followed the text
-	space     bool      // the text ends with white space
 	places    *places   // nil until place is called
+	progress            // of the answer
 	before    replayed  // messages of the run that this one continues, to write first
-	turn      int       // the turn of the last text that was written
 	last      int64     // ID of the last event that was written
 	follows   bool      // another request or process executes the run: events that were missed are read from its log
-	turnText  string    // if follows is set: the text of the current turn that was written
 	unshown   []string  // parts of the answer that the client's wire cannot express
 
 	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
@@ -69,6 +63,17 @@ type chat struct {
 	warm   bool    // the message asks for no answer of the model
 
 	unlock func() // unlocks the run that the request resumes; it may be called twice
+}
+
+// progress is what an answer has so far.
+type progress struct {
+	wroteText bool   // text was written
+	refused   bool   // a refusal was
+	splitText bool   // another element was written after the text, so that the next text is a separate one
+	gap       bool   // an element that the client does not see where it stands followed the text
+	space     bool   // the text ends with white space
+	turn      int    // of the last text that was written
+	turnText  string // of an answer that follows a run: the text of that turn
 }
 
 // between stands between the texts of two turns, which the client sees as one message.
@@ -265,7 +270,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.end(withoutSynthetic(res.History[min(a.base, len(res.History)):]), a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)

@@ -113,6 +113,7 @@ type setting struct {
 	pass      []string      // members that models get besides those that servers are known to take
 	silence   time.Duration // for which model servers may be silent; a minute
 	nothing   bool          // no store keeps runs
+	meter     loop.Meter    // of the model calls; nil: none
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -226,7 +227,7 @@ func (m *models) Model(name string) (*server.Model, error) {
 			return nil, err
 		}
 	}
-	l, err := loop.New(chat, m.runner, &loop.Options{Settings: m.set.settings, Limits: m.set.limits})
+	l, err := loop.New(chat, m.runner, &loop.Options{Settings: m.set.settings, Limits: m.set.limits, Meter: m.set.meter})
 	if err != nil {
 		return nil, err
 	}

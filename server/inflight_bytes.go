@@ -48,8 +48,8 @@ type holding struct {
 }
 
 // begin returns an empty holding for a caller. With keys, one of them has half of the bytes at most.
-func (b *heldBytes) begin(c *caller) *holding {
-	h := &holding{all: b, key: c.key.Name, most: b.most}
+func (b *heldBytes) begin(c *caller) holding {
+	h := holding{all: b, key: c.key.Name, most: b.most}
 	if c.setup.needsKey() {
 		h.most = max(1, b.most/2)
 	}

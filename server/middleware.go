@@ -26,7 +26,8 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	form      errorForm
-	held      *holding // the memory of the request; nil: its route has no body
+	memory    holding  // of the request
+	held      *holding // memory, also in copies of the caller; nil: the route has no body
 	left      bool     // the request does not count as work any more
 	console   bool     // the listener serves the console, whose sessions it takes
 	session   bool     // the caller has a session in place of a key
@@ -93,6 +94,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 			return
 		}
 		defer release()
+		defer c.held.release()
 		if rt.outlivesDrain {
 			c.leave(g.core)
 		}
@@ -121,12 +123,8 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = g.takes()
 	}
 	if rt.body != noBody {
-		c.held = g.held.begin(c)
-		place := release
-		release = func() {
-			c.held.release()
-			place()
-		}
+		c.memory = g.held.begin(c)
+		c.held = &c.memory
 	}
 	switch {
 	case p != nil:
@@ -136,6 +134,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = c.held.grow(2 * messageBytes(r))
 	}
 	if p != nil {
+		c.held.release()
 		release()
 		return nil, p
 	}

@@ -24,7 +24,7 @@ type replayed struct {
 
 // appendWhole appends the body of an answer that is not streamed.
 func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
-	own := res.History[min(a.base, len(res.History)):]
+	own := withoutSynthetic(res.History[min(a.base, len(res.History)):])
 	a.before, a.head.Whole = replayed{}, true
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer = a.writer
@@ -135,7 +135,7 @@ func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
 	w := &textWriter{}
 	own := *a
 	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
-	own.wroteText, own.splitText, own.gap, own.turn, own.follows = false, false, false, 0, false
+	own.progress, own.follows = progress{}, false
 	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
 	if a.alone {
 		own.appendAlone(nil, 0, messages)

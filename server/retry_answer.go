@@ -209,7 +209,7 @@ func (a *chat) restart() {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
 	a.begin(a.in.Run.RunID)
 	a.handOver(&a.settings, &a.limits)
-	a.wroteText, a.refused, a.splitText, a.gap, a.turn, a.last, a.broken, a.feed = false, false, false, false, 0, 0, false, callFeed{}
+	a.progress, a.last, a.broken, a.feed = progress{}, 0, false, callFeed{}
 }
 
 // lost reports whether the run of the job has ended because another run answers the request: one that was recorded before

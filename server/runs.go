@@ -172,6 +172,13 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 		c.fail(w, p)
 		return
 	}
+	if *q != (store.RunQuery{}) {
+		unlock, err := h.scan(r.Context(), c)
+		if err != nil {
+			return
+		}
+		defer unlock()
+	}
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	rows, next, truncated, err := store.Find(r.Context(), h.opts.Index, f, q)
 	if err != nil {
@@ -267,6 +274,12 @@ type holder struct {
 }
 
 var _ engine.Leaver = (*holder)(nil)
+
+// scan waits until no other request of the key reads as much of the store. unlock lets the next one do so; err is set if the client has left.
+// Statistics and searches read every run of the key, up to a limit: several at once would take the processors from all other requests.
+func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) {
+	return co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+}
 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {

@@ -46,6 +46,11 @@ func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *ca
 	if limit == 0 {
 		limit = sessionPage
 	}
+	unlock, err := h.scan(r.Context(), c)
+	if err != nil {
+		return // the client has left
+	}
+	defer unlock()
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	all, whole, err := h.sessionsOf(r.Context(), c.key.Name)
 	if err != nil {

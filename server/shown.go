@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,9 +35,7 @@ func callsOf(messages []lathe.Message) map[string]lathe.ToolCall {
 
 // serverCall returns a call of this server in the form in which clients receive it.
 func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
-	if asked.Name != "" {
-		name = asked.Name
-	}
+	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read
 	arguments := unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
 		arguments = "{}"

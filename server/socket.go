@@ -113,7 +113,8 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 		return
 	}
 	defer g.sockets.serving.Done()
-	s := &socket{server: g, request: r, caller: c, held: g.held.begin(c), queue: make(chan socketMessage, maxWaiting)}
+	held := g.held.begin(c)
+	s := &socket{server: g, request: r, caller: c, held: &held, queue: make(chan socketMessage, maxWaiting)}
 	defer func() { s.held.release() }()
 	s.ctx, s.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(r.Context()), socketKey{}, s))
 	defer s.cancel(nil)
@@ -195,7 +196,7 @@ func (s *socket) read() {
 			return
 		}
 		select {
-		case s.queue <- socketMessage{message, held}:
+		case s.queue <- socketMessage{message, &held}:
 		default:
 			held.release()
 			s.end(websocket.StatusPolicyViolation, "too many requests wait: send the next request after the response to the last one")

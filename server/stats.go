@@ -178,6 +178,11 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, p)
 		return
 	}
+	unlock, err := h.scan(r.Context(), c)
+	if err != nil {
+		return // the client has left
+	}
+	defer unlock()
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	body, err := h.stats(r.Context(), f, buckets)
 	if err != nil {

@@ -106,7 +106,11 @@ func (v *runView) added() []lathe.Message {
 }
 
 func withoutSynthetic(messages []lathe.Message) []lathe.Message {
-	return slices.DeleteFunc(slices.Clone(messages), func(m lathe.Message) bool { return m.Synthetic })
+	synthetic := func(m lathe.Message) bool { return m.Synthetic }
+	if !slices.ContainsFunc(messages, synthetic) {
+		return slices.Clip(messages)
+	}
+	return slices.DeleteFunc(slices.Clone(messages), synthetic)
 }
 
 // splice appends to the conversation so far what stands in the place of the message m of the client. starts has, for

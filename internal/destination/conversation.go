@@ -24,7 +24,7 @@ type Conversation struct {
 func (r *Row) NewConversation() Conversation { return Conversation{row: *r} }
 
 // order reports whether messages of one role must not follow each other.
-func (c *Conversation) order() bool { return c.row.System == One || c.row.Turns == Alternate }
+func (c *Conversation) order() bool { return c.row.System == one || c.row.Turns == alternate }
 
 // Joins reports whether m, as the next message, becomes part of one that an earlier call of Apply returned. The caller then applies
 // the row again, to the conversation from its beginning.
@@ -35,14 +35,17 @@ func (c *Conversation) Joins(m *lathe.Message) bool {
 	return m.Role == lathe.RoleUser || isSystem(m) && c.row.movesSystem()
 }
 
+// Follows reports whether the conversation is of row r.
+func (c *Conversation) Follows(r *Row) bool { return c.row == *r }
+
 // movesSystem reports whether system messages after the first ones are sent as text of the user.
-func (r *Row) movesSystem() bool { return r.System == Leading || r.System == One }
+func (r *Row) movesSystem() bool { return r.System == Leading || r.System == one }
 
 // Apply returns the messages as the destination takes them. at is the index of the first one in the conversation. The result has as
 // many messages: one that became part of an earlier one has no role and is not sent. The paths of what is not sent as it was are
 // appended to changed. msgs is not changed.
 func (c *Conversation) Apply(msgs []lathe.Message, at int, changed []string) ([]lathe.Message, []string) {
-	if !c.order() && !c.row.movesSystem() && c.row.Developer != No && c.row.Documents != AsText {
+	if !c.order() && !c.row.movesSystem() && c.row.Developer != no && c.row.Documents != asText {
 		return msgs, changed
 	}
 	p := pass{Conversation: c, out: msgs, at: at, changed: changed, head: -1, prev: -1}
@@ -53,7 +56,7 @@ func (c *Conversation) Apply(msgs []lathe.Message, at int, changed []string) ([]
 		}
 	}
 	// Templates want a turn of the user, and strict ones want it first: the last of the system messages is sent as one.
-	if c.row.System == One && lead > 0 && (lead == len(msgs) || c.row.Turns == Alternate && msgs[lead].Role != lathe.RoleUser) {
+	if c.row.System == one && lead > 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
 		lead--
 	}
 	for i := range msgs {
@@ -91,32 +94,30 @@ func (p *pass) add(i int, m lathe.Message, leads bool) {
 	if m.Role == "" { // it is not sent
 		return
 	}
-	noted := false
-	if m.Role == lathe.RoleDeveloper && p.row.Developer == No {
-		p.note(i, "role")
-		m.Role, noted = lathe.RoleSystem, true
+	given := m.Role
+	if given == lathe.RoleDeveloper && p.row.Developer == no {
+		m.Role = lathe.RoleSystem
 		p.set(i, m)
 	}
-	if isSystem(&m) {
-		if leads && !p.talks && (p.row.System != One || !hasBlob(&m)) {
-			if p.row.System == One && p.head >= 0 {
-				p.join(p.head, i, m)
-			} else {
-				p.head, p.prev = i, i
-			}
-			return
-		}
-		if p.row.movesSystem() {
-			if !noted {
-				p.note(i, "role")
-			}
-			noted = true
-			m = asUser(m)
-			p.set(i, m)
-		}
+	first := leads && !p.talks && (p.row.System != one || !hasBlob(&m)) // a system message that stays one
+	if isSystem(&m) && !first && p.row.movesSystem() {
+		m = asUser(m)
+		p.set(i, m)
 	}
+	if m.Role != given {
+		p.note(i, "role")
+	}
+	if first {
+		p.lead(i, m)
+	} else {
+		p.follow(i, m, m.Role != given)
+	}
+}
+
+// follow adds message i after the leading system messages; noted says that its role was noted as changed.
+func (p *pass) follow(i int, m lathe.Message, noted bool) {
 	p.talks = true
-	if p.row.Documents == AsText {
+	if p.row.Documents == asText {
 		if with, ok := withDocuments(m); ok {
 			m = with
 			p.set(i, m)
@@ -132,9 +133,18 @@ func (p *pass) add(i int, m lathe.Message, leads bool) {
 		}
 	}
 	p.prev = i
-	if p.row.Turns != Alternate || m.Role != lathe.RoleTool && len(m.Calls()) == 0 {
+	if p.row.Turns != alternate || m.Role != lathe.RoleTool && len(m.Calls()) == 0 {
 		p.last = m.Role
 	}
+}
+
+// lead adds system message i, before which only system messages are.
+func (p *pass) lead(i int, m lathe.Message) {
+	if p.row.System == one && p.head >= 0 {
+		p.join(p.head, i, m)
+		return
+	}
+	p.head, p.prev = i, i
 }
 
 // join makes the parts of message i part of the message at index to of out.
@@ -147,7 +157,7 @@ func (p *pass) join(to, i int, m lathe.Message) {
 		p.note(i, x.Name)
 	}
 	parts := m.Parts
-	if own(m.Wire) != own(into.Wire) {
+	if wireOf(m.Wire) != wireOf(into.Wire) {
 		parts = plain(parts)
 	}
 	if into.Role == lathe.RoleTool {
@@ -354,8 +364,8 @@ func plain(parts []lathe.Part) []lathe.Part {
 	return out
 }
 
-// own returns the wire of a message.
-func own(w lathe.Wire) lathe.Wire {
+// wireOf returns the wire of a message.
+func wireOf(w lathe.Wire) lathe.Wire {
 	if w == "" {
 		return lathe.WireOpenAIChat
 	}

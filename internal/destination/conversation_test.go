@@ -64,7 +64,7 @@ func TestConversation(t *testing.T) {
 		"one":                       {template, []lathe.Message{system("a"), developer("b"), user("c"), assistant("d"), system("e"), user("f")}, "system:a//b | user:c | assistant:d | user:<system>/e/</system>//f", "messages[1].role messages[4].role"},
 		"at the end":                {template, []lathe.Message{system("a"), user("b"), system("c")}, "system:a | user:b//<system>/c/</system>", "messages[2].role"},
 		"leading":                   {Row{System: Leading}, []lathe.Message{system("a"), developer("b"), user("c"), system("d"), system(" ")}, "system:a | developer:b | user:c | user:<system>/d/</system> | user: ", "messages[3].role messages[4].role"},
-		"developer":                 {Row{Developer: No}, []lathe.Message{developer("a"), user("b"), developer("c")}, "system:a | user:b | system:c", "messages[0].role messages[2].role"},
+		"developer":                 {Row{Developer: no}, []lathe.Message{developer("a"), user("b"), developer("c")}, "system:a | user:b | system:c", "messages[0].role messages[2].role"},
 		"system only":               {template, []lathe.Message{system("a")}, "user:<system>/a/</system>", "messages[0].role"},
 		"systems only":              {template, []lathe.Message{system("a"), developer("b")}, "system:a | user:<system>/b/</system>", "messages[1].role"},
 		"assistant first":           {template, []lathe.Message{system("a"), assistant("b"), user("c")}, "system:a | assistant:b | user:c", ""},
@@ -74,10 +74,10 @@ func TestConversation(t *testing.T) {
 		"after a result, in turns": {StrictRoles, []lathe.Message{user("a"), calls("1"), result("1", "q"), result("2", "r"), user("b"), system("c"), assistant("d"), user("e")},
 			"user:a | assistant:call | tool:q | tool:r//b//<system>/c/</system> | assistant:d | user:e", "messages[4].role messages[5].role"},
 		"names": {template, []lathe.Message{user("a"), {Role: lathe.RoleUser, Name: "n", Extra: []lathe.Member{{Name: "x"}}, Parts: []lathe.Part{lathe.Text{Text: "b"}}}}, "user:a//b", "messages[1].name messages[1].x"},
-		"documents": {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{text, image, lathe.Text{Text: "q"}}}, calls("1"), {Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Content: "r", Blobs: []lathe.Blob{image, text}}}}},
+		"documents": {Row{Documents: asText}, []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{text, image, lathe.Text{Text: "q"}}}, calls("1"), {Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Content: "r", Blobs: []lathe.Blob{image, text}}}}},
 			`user:<document title="a \"b\"">/1,2/</document>/q[image/png] | assistant:call | tool:r//<document title="a \"b\"">/1,2/</document>/`, ""},
-		"a document of blocks":     {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","title":"t","source":{"type":"content","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}}`)}}}}, `user:<document title="t">/x//y/</document>/`, ""},
-		"a document with an image": {Row{Documents: AsText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","source":{"type":"content","content":[{"type":"image"}]}}`)}}}}, `user:`, ""},
+		"a document of blocks":     {Row{Documents: asText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","title":"t","source":{"type":"content","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}}`)}}}}, `user:<document title="t">/x//y/</document>/`, ""},
+		"a document with an image": {Row{Documents: asText}, []lathe.Message{{Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte(`{"type":"document","source":{"type":"content","content":[{"type":"image"}]}}`)}}}}, `user:`, ""},
 	} {
 		given := slices.Clone(c.in)
 		conversation := c.row.NewConversation()
@@ -102,7 +102,7 @@ func TestConversationGrows(t *testing.T) {
 			msgs = append(msgs, []lathe.Message{system("a"), developer("b"), user("c"), assistant("d"), calls("1"), result("1", "r")}[r.IntN(6)])
 		}
 		msgs = append(msgs, user("z"))
-		for _, row := range []Row{template, StrictRoles, {System: Leading}, {Developer: No}} {
+		for _, row := range []Row{template, StrictRoles, {System: Leading}, {Developer: no}} {
 			whole := row.NewConversation()
 			want, wantChanged := whole.Apply(msgs, 0, nil)
 			lead := slices.IndexFunc(msgs, func(m lathe.Message) bool { return !isSystem(&m) })

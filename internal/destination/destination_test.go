@@ -50,31 +50,31 @@ func TestFor(t *testing.T) {
 		server, host, model string
 		want                Row // of these columns
 	}{
-		{chat, "", "api.openai.com:443", "gpt-5-mini", Row{MaxUser: 64, MaxStop: 4, Schema: OpenAI, TokenLimit: MaxCompletionTokens}},
+		{chat, "", "api.openai.com:443", "gpt-5-mini", Row{MaxUser: 64, MaxStop: 4, Schema: openAI, TokenLimit: MaxCompletionTokens}},
 		{chat, "", "eu.api.openai.com", "o3-mini", Row{MaxUser: 64, TokenLimit: MaxCompletionTokens}},
 		{chat, "", "proxy.example", "openai/o3", Row{MaxUser: 64}},
-		{chat, "", "x.openai.azure.com", "gpt-35-turbo", Row{MaxUser: 64, Thinking: None}},
-		{chat, "", "proxy.example", "gpt-4o-2024-08-06", Row{MaxUser: 64, Thinking: None}},
-		{chat, "", "proxy.example", "gpt-oss-120b", Row{Thinking: Effort, Reasoning: Calls}},
-		{responses, "", "proxy.example", "gpt-6", Row{LeastOutput: 16, Status: Yes, Sampling: Effortless, Documents: AsFile}},
+		{chat, "", "x.openai.azure.com", "gpt-35-turbo", Row{MaxUser: 64, Thinking: none}},
+		{chat, "", "proxy.example", "gpt-4o-2024-08-06", Row{MaxUser: 64, Thinking: none}},
+		{chat, "", "proxy.example", "gpt-oss-120b", Row{Thinking: effort, Reasoning: Calls}},
+		{responses, "", "proxy.example", "gpt-6", Row{LeastOutput: 16, Status: Yes, Sampling: effortless, Documents: asFile}},
 		{responses, "openai_responses", "127.0.0.1:1", "m", Row{LeastOutput: 16}},
-		{chat, "openrouter", "", "anthropic/claude-sonnet-4.5", Row{MaxUser: 128, Sampling: One, System: One, Developer: No}},
-		{messages, "", "api.anthropic.com", "claude-opus-4-7", Row{System: Any, Sampling: None, Thinking: Adaptive, Schema: Object}},
-		{messages, "", "", "claude-opus-4-6", Row{System: Leading, Sampling: One}},
-		{messages, "", "", "claude-opus-4-5-20251101", Row{Sampling: One, Thinking: BudgetEffort}},
-		{messages, "", "", "claude-haiku-4-5", Row{Sampling: One, Thinking: Budget}},
-		{messages, "", "", "us.anthropic.claude-opus-4-1-20250805-v1:0", Row{Sampling: One, Thinking: Budget}},
+		{chat, "openrouter", "", "anthropic/claude-sonnet-4.5", Row{MaxUser: 128, Sampling: one, System: one, Developer: no}},
+		{messages, "", "api.anthropic.com", "claude-opus-4-7", Row{System: free, Sampling: none, Thinking: Adaptive, Schema: object}},
+		{messages, "", "", "claude-opus-4-6", Row{System: Leading, Sampling: one}},
+		{messages, "", "", "claude-opus-4-5-20251101", Row{Sampling: one, Thinking: BudgetEffort}},
+		{messages, "", "", "claude-haiku-4-5", Row{Sampling: one, Thinking: Budget}},
+		{messages, "", "", "us.anthropic.claude-opus-4-1-20250805-v1:0", Row{Sampling: one, Thinking: Budget}},
 		{messages, "", "", "claude-sonnet-4-20250514", Row{Thinking: Budget}},
 		{messages, "", "", "claude-3-7-sonnet-latest", Row{Thinking: Budget}},
-		{messages, "", "", "claude-3-5-haiku-20241022", Row{Thinking: None}},
-		{messages, "", "", "claude-opus-5", Row{Sampling: None, Thinking: Adaptive}},
-		{gemini, "google", "", "models/gemini-2.5-pro", Row{Thinking: Budget, LeastThinking: 128, Format: Alone, System: Leading}},
-		{gemini, "", "us-central1-aiplatform.googleapis.com", "gemini-2.5-flash", Row{Thinking: Budget, Format: Alone}},
+		{messages, "", "", "claude-3-5-haiku-20241022", Row{Thinking: none}},
+		{messages, "", "", "claude-opus-5", Row{Sampling: none, Thinking: Adaptive}},
+		{gemini, "google", "", "models/gemini-2.5-pro", Row{Thinking: Budget, LeastThinking: 128, Format: alone, System: Leading}},
+		{gemini, "", "us-central1-aiplatform.googleapis.com", "gemini-2.5-flash", Row{Thinking: Budget, Format: alone}},
 		{gemini, "", "", "gemini-3-pro", Row{Thinking: Level}},
-		{chat, "vllm", "localhost", "mistralai/Mistral-Nemo-Instruct-2407", Row{System: One, Developer: No, Turns: Alternate, Format: Alone}},
+		{chat, "vllm", "localhost", "mistralai/Mistral-Nemo-Instruct-2407", Row{System: one, Developer: no, Turns: alternate, Format: alone}},
 		{chat, "", "localhost", "nemotron-4", Row{Reasoning: Calls}},
-		{chat, "deepseek", "", "deepseek-chat", Row{Reasoning: Calls, Developer: No}},
-		{"", "volcanoengine", "", "m", Row{Reasoning: Calls, Documents: AsText}},
+		{chat, "deepseek", "", "deepseek-chat", Row{Reasoning: Calls, Developer: no}},
+		{"", "volcanoengine", "", "m", Row{Reasoning: Calls, Documents: asText}},
 	} {
 		got, want := reflect.ValueOf(For(c.wire, c.server, c.host, c.model)), reflect.ValueOf(c.want)
 		for i := range want.NumField() {
@@ -93,12 +93,12 @@ func TestFor(t *testing.T) {
 func TestAccepts(t *testing.T) {
 	t.Parallel()
 	r, err := Accepts(map[string]string{"system": "one", "max_user": "any", "max_stop": "3"})
-	if want := (Row{System: One, MaxUser: NoLimit, MaxStop: 3}); err != nil || r != want {
+	if want := (Row{System: one, MaxUser: noLimit, MaxStop: 3}); err != nil || r != want {
 		t.Errorf("%+v, %v", r, err)
 	}
 	openai := For(chat, "openai", "", "gpt-5")
 	req := lathe.Request{User: strings.Repeat("u", 200)}
-	if with := openai.With(&r); with.Fit(chat, &req) != nil || len(req.User) != 200 || with.Schema != OpenAI {
+	if with := openai.With(&r); with.Fit(chat, &req) != nil || len(req.User) != 200 || with.Schema != openAI {
 		t.Errorf("%+v", with)
 	}
 	for _, c := range []struct{ column, value, want string }{
@@ -127,23 +127,23 @@ func TestFit(t *testing.T) {
 		"stops":               {Row{MaxStop: 1}, chat, lathe.Request{Sampling: lathe.Sampling{Stop: []string{"a", "b", "c"}}}, lathe.Request{Sampling: lathe.Sampling{Stop: []string{"a"}}}, "sampling.stop[1] sampling.stop[2]"},
 		"least output":        {Row{LeastOutput: 16}, responses, lathe.Request{Sampling: lathe.Sampling{MaxTokens: p(1)}}, lathe.Request{Sampling: lathe.Sampling{MaxTokens: p(16)}}, "sampling.max_tokens"},
 		"enough output":       {Row{LeastOutput: 16}, responses, lathe.Request{Sampling: lathe.Sampling{MaxTokens: p(17)}}, lathe.Request{Sampling: lathe.Sampling{MaxTokens: p(17)}}, ""},
-		"both":                {Row{Sampling: One}, messages, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopP: f(.9), TopK: p(3)}}, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopK: p(3)}}, "sampling.top_p"},
-		"top_p alone":         {Row{Sampling: One}, messages, lathe.Request{Sampling: lathe.Sampling{TopP: f(.9)}}, lathe.Request{Sampling: lathe.Sampling{TopP: f(.9)}}, ""},
-		"neither":             {Row{Sampling: None}, messages, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopP: f(.9), TopK: p(3)}}, lathe.Request{}, "sampling.temperature sampling.top_p sampling.top_k"},
-		"with effort":         {Row{Sampling: Effortless}, responses, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5)}}, lathe.Request{}, "sampling.temperature"},
-		"without effort":      {Row{Sampling: Effortless}, responses, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), ReasoningEffort: "none"}}, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), ReasoningEffort: "none"}}, ""},
-		"no thinking":         {Row{Thinking: None}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "high", ReasoningBudget: p(2)}}, lathe.Request{}, "sampling.reasoning_effort sampling.reasoning_budget"},
-		"small budget":        {Row{Thinking: Effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(2000)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(2000)}}, ""},
-		"budget":              {Row{Thinking: Effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(8192)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "medium", ReasoningBudget: p(8192)}}, ""},
-		"large budget":        {Row{Thinking: Effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(31999)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "high", ReasoningBudget: p(31999)}}, ""},
-		"both given":          {Row{Thinking: Effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(31999)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(31999)}}, ""},
-		"thinking off":        {Row{Thinking: Effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(0)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(0)}}, ""},
+		"both":                {Row{Sampling: one}, messages, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopP: f(.9), TopK: p(3)}}, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopK: p(3)}}, "sampling.top_p"},
+		"top_p alone":         {Row{Sampling: one}, messages, lathe.Request{Sampling: lathe.Sampling{TopP: f(.9)}}, lathe.Request{Sampling: lathe.Sampling{TopP: f(.9)}}, ""},
+		"neither":             {Row{Sampling: none}, messages, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), TopP: f(.9), TopK: p(3)}}, lathe.Request{}, "sampling.temperature sampling.top_p sampling.top_k"},
+		"with effort":         {Row{Sampling: effortless}, responses, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5)}}, lathe.Request{}, "sampling.temperature"},
+		"without effort":      {Row{Sampling: effortless}, responses, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), ReasoningEffort: "none"}}, lathe.Request{Sampling: lathe.Sampling{Temperature: f(.5), ReasoningEffort: "none"}}, ""},
+		"no thinking":         {Row{Thinking: none}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "high", ReasoningBudget: p(2)}}, lathe.Request{}, "sampling.reasoning_effort sampling.reasoning_budget"},
+		"small budget":        {Row{Thinking: effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(2000)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(2000)}}, ""},
+		"budget":              {Row{Thinking: effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(8192)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "medium", ReasoningBudget: p(8192)}}, ""},
+		"large budget":        {Row{Thinking: effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(31999)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "high", ReasoningBudget: p(31999)}}, ""},
+		"both given":          {Row{Thinking: effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(31999)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "low", ReasoningBudget: p(31999)}}, ""},
+		"thinking off":        {Row{Thinking: effort}, chat, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(0)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(0)}}, ""},
 		"always thinks":       {Row{LeastThinking: 128}, gemini, lathe.Request{Sampling: lathe.Sampling{ReasoningEffort: "none"}}, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(128)}}, "sampling.reasoning_effort"},
 		"least thinking":      {Row{LeastThinking: 128}, gemini, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(0)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(128)}}, "sampling.reasoning_budget"},
 		"dynamic":             {Row{LeastThinking: 128}, gemini, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(-1)}}, lathe.Request{Sampling: lathe.Sampling{ReasoningBudget: p(-1)}}, ""},
-		"format beside tools": {Row{Format: Alone}, chat, lathe.Request{Tools: []*lathe.ToolSpec{{}}, Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, lathe.Request{Tools: []*lathe.ToolSpec{{}}}, "sampling.response_format"},
-		"format alone":        {Row{Format: Alone}, chat, lathe.Request{Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, lathe.Request{Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, ""},
-		"format of a last turn": {Row{Format: Alone}, chat, lathe.Request{Tools: []*lathe.ToolSpec{{}}, ToolChoice: lathe.ToolChoice{Mode: "none"}, Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}},
+		"format beside tools": {Row{Format: alone}, chat, lathe.Request{Tools: []*lathe.ToolSpec{{}}, Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, lathe.Request{Tools: []*lathe.ToolSpec{{}}}, "sampling.response_format"},
+		"format alone":        {Row{Format: alone}, chat, lathe.Request{Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, lathe.Request{Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, ""},
+		"format of a last turn": {Row{Format: alone}, chat, lathe.Request{Tools: []*lathe.ToolSpec{{}}, ToolChoice: lathe.ToolChoice{Mode: "none"}, Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}},
 			lathe.Request{Tools: []*lathe.ToolSpec{{}}, ToolChoice: lathe.ToolChoice{Mode: "none"}, Sampling: lathe.Sampling{ResponseFormat: []byte("{}")}}, ""},
 		"no rules": {Row{}, chat, lathe.Request{User: long, Sampling: lathe.Sampling{MaxTokens: p(0), ReasoningBudget: p(5)}}, lathe.Request{User: long, Sampling: lathe.Sampling{MaxTokens: p(0), ReasoningBudget: p(5)}}, ""},
 	} {
@@ -175,15 +175,15 @@ func TestFitSchema(t *testing.T) {
 		{`{"type":["object","null"],"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`, ".type"},
 		{`true`, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`, " "},
 	} {
-		for rule, want := range map[string]string{Object: c.object, OpenAI: c.openai, Any: c.in} {
+		for rule, want := range map[string]string{object: c.object, openAI: c.openai, free: c.in} {
 			row := Row{Schema: rule}
 			got, changes := row.FitSchema([]byte(c.in))
-			if string(got) != want || rule != Any && strings.Join(changes, " ") != strings.TrimSpace(c.changes) {
+			if string(got) != want || rule != free && strings.Join(changes, " ") != strings.TrimSpace(c.changes) {
 				t.Errorf("%s of %s:\n%s\nwant\n%s\nchanges %q", rule, c.in, got, want, changes)
 			}
 		}
 	}
-	row := Row{Schema: OpenAI}
+	row := Row{Schema: openAI}
 	if got, changes := row.FitSchema([]byte(`{"type":"object","properties":{},"enum":[{}],"not":{}}`)); string(got) != `{"type":"object","properties":{}}` || strings.Join(changes, " ") != ".enum .not" {
 		t.Errorf("%s %q", got, changes)
 	}

@@ -1,6 +1,9 @@
 package destination
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // mistral are words in names of models whose templates and servers have Mistral's rules.
 var mistral = []string{"mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"}
@@ -21,11 +24,8 @@ func familyOf(model string) family {
 		switch {
 		case w == "claude", w == "gemini":
 			f := family{name: w, version: version(rest)}
-			for _, w := range rest {
-				if letters(w) {
-					f.variant = w
-					break
-				}
+			if i := slices.IndexFunc(rest, letters); i >= 0 {
+				f.variant = rest[i]
 			}
 			return f
 		case w == "gpt" && len(rest) > 0 && rest[0] != "oss", w == "chatgpt":
@@ -34,17 +34,17 @@ func familyOf(model string) family {
 				f.version = f.version / 1000 * 100
 			}
 			return f
-		case len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' && (i == 0 || words[i-1] == "openai"):
+		case reasons(w) && (i == 0 || words[i-1] == "openai"):
 			return family{name: "o", version: int(w[1]-'0') * 100}
-		}
-		for _, m := range mistral {
-			if w == "nemo" || strings.HasPrefix(w, m) {
-				return family{name: "mistral"}
-			}
+		case w == "nemo", slices.ContainsFunc(mistral, func(m string) bool { return strings.HasPrefix(w, m) }):
+			return family{name: "mistral"}
 		}
 	}
 	return family{}
 }
+
+// reasons reports whether w is the name of one of OpenAI's models o1 to o9.
+func reasons(w string) bool { return len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' }
 
 // version returns the first number of one or two digits, with the one after it: 405 for 4 5. Letters after the digits, as in 4o, are
 // ignored.

@@ -41,7 +41,7 @@ func (r *Row) Fit(w lathe.Wire, req *lathe.Request) (changed []string) {
 	}
 	changed = append(changed, r.fitSampling(s)...)
 	changed = append(changed, r.fitThinking(w, s)...)
-	if r.Format == Alone && len(s.ResponseFormat) > 0 && len(req.Tools)+len(req.HostedTools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
+	if r.Format == alone && len(s.ResponseFormat) > 0 && len(req.Tools)+len(req.HostedTools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
 		drop("sampling.response_format")
 		s.ResponseFormat = nil
 	}
@@ -49,14 +49,14 @@ func (r *Row) Fit(w lathe.Wire, req *lathe.Request) (changed []string) {
 }
 
 func (r *Row) fitSampling(s *lathe.Sampling) (changed []string) {
-	if r.Sampling == One {
+	if r.Sampling == one {
 		if s.Temperature != nil && s.TopP != nil {
 			s.TopP = nil
 			return []string{"sampling.top_p"}
 		}
 		return nil
 	}
-	if r.Sampling != None && (r.Sampling != Effortless || s.ReasoningEffort == None) {
+	if r.Sampling != none && (r.Sampling != effortless || s.ReasoningEffort == none) {
 		return nil
 	}
 	if s.Temperature != nil {
@@ -66,7 +66,7 @@ func (r *Row) fitSampling(s *lathe.Sampling) (changed []string) {
 		changed = append(changed, "sampling.top_p")
 	}
 	s.Temperature, s.TopP = nil, nil
-	if r.Sampling == None && s.TopK != nil {
+	if r.Sampling == none && s.TopK != nil {
 		changed = append(changed, "sampling.top_k")
 		s.TopK = nil
 	}
@@ -77,22 +77,22 @@ func (r *Row) fitSampling(s *lathe.Sampling) (changed []string) {
 // line with the token limit and the tool choice.
 func (r *Row) fitThinking(w lathe.Wire, s *lathe.Sampling) (changed []string) {
 	switch budget := s.ReasoningBudget; {
-	case r.Thinking == None:
-		if s.ReasoningEffort != "" && s.ReasoningEffort != None {
+	case r.Thinking == none:
+		if s.ReasoningEffort != "" && s.ReasoningEffort != none {
 			changed = append(changed, "sampling.reasoning_effort")
 		}
 		if budget != nil && *budget != 0 {
 			changed = append(changed, "sampling.reasoning_budget")
 		}
 		s.ReasoningEffort, s.ReasoningBudget = "", nil
-	case r.Thinking == Effort && w != lathe.WireMessages && budget != nil && *budget > 0 && s.ReasoningEffort == "":
+	case r.Thinking == effort && w != lathe.WireMessages && budget != nil && *budget > 0 && s.ReasoningEffort == "":
 		s.ReasoningEffort = "high"
 		for _, e := range slices.Backward(efforts) {
 			if *budget <= e.most {
 				s.ReasoningEffort = e.effort
 			}
 		}
-	case r.LeastThinking > 0 && s.ReasoningEffort == None && budget == nil:
+	case r.LeastThinking > 0 && s.ReasoningEffort == none && budget == nil:
 		changed = append(changed, "sampling.reasoning_effort")
 		s.ReasoningEffort, s.ReasoningBudget = "", &r.LeastThinking
 	case r.LeastThinking > 0 && budget != nil && *budget >= 0 && *budget < r.LeastThinking:

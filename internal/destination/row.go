@@ -16,7 +16,7 @@ import (
 )
 
 // A Row says what a destination takes. A column that is not set says that no rule is known: nothing is changed for it. A number
-// that is [NoLimit] says that there is no limit. Rows are compared with ==.
+// that is -1 says that there is no limit. Rows are compared with ==.
 type Row struct {
 	// System is where system messages may be: any (everywhere), leading (before all others) or one (one message, before all others).
 	// Later ones are sent as text of the user, at their place.
@@ -57,26 +57,21 @@ type Row struct {
 
 // The values of columns that code compares with.
 const (
-	Any, None, One      = "any", "none", "one"
-	Leading             = "leading"
-	No, Yes             = "no", "yes"
-	Alternate           = "alternate"
-	Object, OpenAI      = "object", "openai"
-	Effortless          = "effortless"
-	Effort, Budget      = "effort", "budget"
-	BudgetEffort        = "budget_effort"
-	Adaptive, Level     = "adaptive", "level"
-	AsText, AsFile      = "text", "file"
-	Own, Calls          = "own", "calls"
-	BesideTools, Alone  = "tools", "alone"
-	MaxCompletionTokens = "max_completion_tokens"
+	Leading, Level, Budget, BudgetEffort = "leading", "level", "budget", "budget_effort"
+	Adaptive, Calls, Yes                 = "adaptive", "calls", "yes"
+	MaxCompletionTokens                  = "max_completion_tokens"
+
+	free, none, one, no            = "any", "none", "one", "no"
+	alternate, object, openAI      = "alternate", "object", "openai"
+	effort, effortless             = "effort", "effortless"
+	asText, asFile, ownOnly, alone = "text", "file", "own", "alone"
 )
 
-// NoLimit as the number of a column says that the destination has no limit.
-const NoLimit = -1
+// noLimit as the number of a column says that the destination has no limit.
+const noLimit = -1
 
-// Columns returns the names of the columns, in their order in [Row].
-func Columns() []string {
+// columns returns the names of the columns, in their order in [Row].
+func columns() []string {
 	t := reflect.TypeFor[Row]()
 	names := make([]string, t.NumField())
 	for i := range names {
@@ -98,24 +93,24 @@ func (r Row) With(over *Row) Row {
 
 // Accepts returns the row with the named columns set. A number is a limit, and "any" is no limit. The error for an unknown column or
 // value suggests what may be meant.
-func Accepts(columns map[string]string) (Row, error) {
+func Accepts(rules map[string]string) (Row, error) {
 	var r Row
 	v := reflect.ValueOf(&r).Elem()
-	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		i := slices.Index(Columns(), name)
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		i := slices.Index(columns(), name)
 		if i < 0 {
-			return Row{}, fmt.Errorf("accepts: unknown rule %.40q: %s", name, text.Suggest(name, Columns(), "there are "+strings.Join(Columns(), ", ")))
+			return Row{}, fmt.Errorf("unknown rule %.40q: %s", name, text.Suggest(name, columns(), "there are "+strings.Join(columns(), ", ")))
 		}
-		value, words := columns[name], strings.Fields(v.Type().Field(i).Tag.Get("of"))
+		value, words := rules[name], strings.Fields(v.Type().Field(i).Tag.Get("of"))
 		switch n, err := strconv.Atoi(value); {
 		case len(words) > 0 && !slices.Contains(words, value):
-			return Row{}, fmt.Errorf("accepts.%s: unknown value %.40q: %s", name, value, text.Suggest(value, words, "there are "+strings.Join(words, ", ")))
+			return Row{}, fmt.Errorf("%s: unknown value %.40q: %s", name, value, text.Suggest(value, words, "there are "+strings.Join(words, ", ")))
 		case len(words) > 0:
 			v.Field(i).SetString(value)
-		case value == Any:
-			v.Field(i).SetInt(NoLimit)
+		case value == free:
+			v.Field(i).SetInt(noLimit)
 		case err != nil || n < 1:
-			return Row{}, fmt.Errorf("accepts.%s: %.40q is neither a number above 0 nor any", name, value)
+			return Row{}, fmt.Errorf("%s: %.40q is neither a number above 0 nor any", name, value)
 		default:
 			v.Field(i).SetInt(int64(n))
 		}

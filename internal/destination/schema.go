@@ -11,7 +11,7 @@ import (
 // paths of the keywords that were left out or replaced, such as ".anyOf"; what only spells the same schema out is not in it. The result
 // may be schema itself, which must be compact or blank; blank is a tool without arguments.
 func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
-	if r.Schema != Object && r.Schema != OpenAI {
+	if r.Schema != object && r.Schema != openAI {
 		return schema, nil
 	}
 	if len(schema) == 0 {
@@ -20,8 +20,8 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	if schema[0] != '{' {
 		return []byte(`{"type":"object","properties":{}}`), []string{""}
 	}
-	schema, changes = plainRoot(schema, r.Schema == OpenAI)
-	if r.Schema == OpenAI {
+	schema, changes = plainRoot(schema, r.Schema == openAI)
+	if r.Schema == openAI {
 		if _, ok := rawjson.Get(schema, "properties"); !ok {
 			schema = append(slices.Clip(schema[:len(schema)-1]), `,"properties":{}}`...)
 		}
@@ -56,25 +56,7 @@ func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
 	m.require(names(schema))
 	for _, key := range unions {
 		list, _ := rawjson.Get(schema, key)
-		branches, counts, last := 0, map[string]int{}, []string(nil)
-		for branch := range rawjson.Elements(list) {
-			branches++
-			m.add(branch)
-			last = names(branch)
-			if key == "allOf" {
-				m.require(last)
-			}
-			for _, name := range last {
-				if counts[name] == branches-1 { // all branches before have it, and this one does not have it twice
-					counts[name]++
-				}
-			}
-		}
-		for _, name := range last {
-			if counts[name] == branches {
-				m.require([]string{name})
-			}
-		}
+		m.addBranches(list, key == "allOf")
 	}
 	out := []byte(`{"type":"object"`)
 	for key, v := range rawjson.Members(schema) {
@@ -116,6 +98,28 @@ func (m *merged) add(schema []byte) {
 			m.properties = append(m.properties, ',')
 		}
 		m.properties = append(append(append(m.properties, key...), ':'), v...)
+	}
+}
+
+// addBranches adds the schemas of a union. Required are the names that all of them require, or, if all hold, those that any does.
+func (m *merged) addBranches(list []byte, all bool) {
+	branches, counts, last := 0, map[string]int{}, []string(nil)
+	for branch := range rawjson.Elements(list) {
+		branches++
+		m.add(branch)
+		if last = names(branch); all {
+			m.require(last)
+		}
+		for _, name := range last {
+			if counts[name] == branches-1 { // all branches before have it, and this one does not have it twice
+				counts[name]++
+			}
+		}
+	}
+	for _, name := range last {
+		if counts[name] == branches {
+			m.require([]string{name})
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package destination
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Rule is a row for some destinations, with the source of its facts.
@@ -26,7 +29,7 @@ type Server struct {
 	Hosts []string
 }
 
-// Servers are the kinds of servers. The profiles of package preset have the same names or are in aliases.
+// Servers are the kinds of servers.
 var Servers = []Server{
 	{"openai", []string{"api.openai.com", ".api.openai.com"}},
 	{"azure", []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}},
@@ -43,14 +46,29 @@ var Servers = []Server{
 	{"vllm", nil}, {"sglang", nil}, {"llamacpp", nil}, {"ollama", nil}, {"lmstudio", nil},
 }
 
-// aliases are profiles of package preset that are kinds of servers by another name.
+// Check returns the error of the setting accepts or destination, with the name of the setting. A kind of server may be "".
+func Check(server string, accepts map[string]string) (key string, err error) {
+	if _, err := Accepts(accepts); err != nil {
+		return "accepts", err
+	}
+	names := make([]string, len(Servers))
+	for i, s := range Servers {
+		names[i] = s.Name
+	}
+	if server == "" || slices.Contains(names, server) {
+		return "", nil
+	}
+	return "destination", fmt.Errorf("unknown kind of server %.40q: %s", server, text.Suggest(server, names, "there are "+strings.Join(names, ", ")))
+}
+
+// aliases are profiles of package preset that are kinds of servers by another name. The others have the same names.
 var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"}
 
 // The rows of servers that render a chat template of the model.
-var template = Row{System: One, Developer: No, Documents: AsText, Reasoning: Own}
+var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
 
 // StrictRoles are the rules of the strictest chat templates, for a server that has refused the roles of messages.
-var StrictRoles = Row{System: One, Developer: No, Turns: Alternate}
+var StrictRoles = Row{System: one, Developer: no, Turns: alternate}
 
 const (
 	chat      = lathe.WireOpenAIChat
@@ -64,46 +82,46 @@ const (
 // Rules are the rules, the general ones first: of several that fit, the columns of the last count.
 var Rules = []Rule{
 	// Servers that are not known, by wire.
-	{Wire: chat, Row: Row{Thinking: Effort, Documents: AsText, Reasoning: Calls, Schema: Any}, Source: "forms that most servers of the wire read; agentgateway/agentgateway#3518", Read: "2026-11-28"},
-	{Wire: responses, Row: Row{Thinking: Effort, Documents: AsText, Status: Yes, Schema: OpenAI}, Source: "published schema of the wire; vercel/ai#20828", Read: "2026-11-28"},
-	{Wire: messages, Row: Row{System: Leading, Schema: Object}, Source: "published schema of the wire", Read: "2026-11-22"},
+	{Wire: chat, Row: Row{Thinking: effort, Documents: asText, Reasoning: Calls, Schema: free}, Source: "forms that most servers of the wire read; agentgateway/agentgateway#3518", Read: "2026-11-28"},
+	{Wire: responses, Row: Row{Thinking: effort, Documents: asText, Status: Yes, Schema: openAI}, Source: "published schema of the wire; vercel/ai#20828", Read: "2026-11-28"},
+	{Wire: messages, Row: Row{System: Leading, Schema: object}, Source: "published schema of the wire", Read: "2026-11-22"},
 	{Wire: gemini, Row: Row{System: Leading}, Source: "published schema of the wire", Read: "2026-11-22"},
 
-	{Server: "openai", Row: Row{Schema: OpenAI, MaxUser: 64, Reasoning: Own}, Source: "maximhq/bifrost#1000, microsoft/agent-framework#4771, langchain-ai/langchain-mcp-adapters#137", Read: "2026-11-28"},
+	{Server: "openai", Row: Row{Schema: openAI, MaxUser: 64, Reasoning: ownOnly}, Source: "maximhq/bifrost#1000, microsoft/agent-framework#4771, langchain-ai/langchain-mcp-adapters#137", Read: "2026-11-28"},
 	{Server: "openai", Wire: chat, Row: Row{MaxStop: 4}, Source: "OpenAI's API description, member stop; braintrustdata/lingua#186", Read: "2026-11-28"},
-	{Server: "openai", Wire: responses, Row: Row{Documents: AsFile, LeastOutput: 16}, Source: "OpenAI's API description; vectorize-io/hindsight#58", Read: "2026-11-28"},
-	{Server: "azure", Row: Row{Schema: OpenAI, MaxUser: 64, Reasoning: Own}, Source: "as OpenAI", Read: "2026-11-28"},
+	{Server: "openai", Wire: responses, Row: Row{Documents: asFile, LeastOutput: 16}, Source: "OpenAI's API description; vectorize-io/hindsight#58", Read: "2026-11-28"},
+	{Server: "azure", Row: Row{Schema: openAI, MaxUser: 64, Reasoning: ownOnly}, Source: "as OpenAI", Read: "2026-11-28"},
 	{Server: "azure", Wire: chat, Row: Row{MaxStop: 4}, Source: "as OpenAI", Read: "2026-11-28"},
-	{Server: "azure", Wire: responses, Row: Row{Documents: AsFile, LeastOutput: 16}, Source: "as OpenAI; status: microsoft/agent-framework#4701", Read: "2026-11-28"},
-	{Server: "anthropic", Wire: messages, Row: Row{System: Any}, Source: "Anthropic's SDK, MessageParamRoleSystem", Read: "2026-11-22"},
+	{Server: "azure", Wire: responses, Row: Row{Documents: asFile, LeastOutput: 16}, Source: "as OpenAI; status: microsoft/agent-framework#4701", Read: "2026-11-28"},
+	{Server: "anthropic", Wire: messages, Row: Row{System: free}, Source: "Anthropic's SDK, MessageParamRoleSystem", Read: "2026-11-22"},
 	{Server: "bedrock", Wire: messages, Row: Row{System: Leading}, Source: "default of the wire", Read: "2026-11-28"},
-	{Server: "gemini", Wire: chat, Row: Row{Reasoning: Own}, Source: "reasoning travels in extra_content", Read: "2026-11-22"},
-	{Server: "vertex", Wire: chat, Row: Row{Reasoning: Own}, Source: "as Gemini", Read: "2026-11-22"},
-	{Server: "openrouter", Row: Row{System: One, Developer: No, Schema: OpenAI, MaxUser: 128, Reasoning: Own}, Source: "passes requests to servers of all kinds; maximhq/bifrost#1000", Read: "2026-11-28"},
-	{Server: "deepseek", Wire: chat, Row: Row{System: One, Developer: No, Reasoning: Calls}, Source: "BerriAI/litellm#26395, decolua/9router#355", Read: "2026-11-28"},
-	{Server: "mistral", Wire: chat, Row: Row{System: One, Developer: No, Turns: Alternate, Reasoning: Own, Thinking: Any}, Source: "BerriAI/litellm#17761, avante-corp/avante.nvim#2562", Read: "2026-11-28"},
-	{Server: "xai", Wire: chat, Row: Row{Reasoning: Own, Thinking: Any}, Source: "no rule beyond those of the wire is known", Read: "2026-11-28"},
+	{Server: "gemini", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "reasoning travels in extra_content", Read: "2026-11-22"},
+	{Server: "vertex", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "as Gemini", Read: "2026-11-22"},
+	{Server: "openrouter", Row: Row{System: one, Developer: no, Schema: openAI, MaxUser: 128, Reasoning: ownOnly}, Source: "passes requests to servers of all kinds; maximhq/bifrost#1000", Read: "2026-11-28"},
+	{Server: "deepseek", Wire: chat, Row: Row{System: one, Developer: no, Reasoning: Calls}, Source: "BerriAI/litellm#26395, 9router#355", Read: "2026-11-28"},
+	{Server: "mistral", Wire: chat, Row: Row{System: one, Developer: no, Turns: alternate, Reasoning: ownOnly, Thinking: free}, Source: "BerriAI/litellm#17761, avante-corp/avante.nvim#2562", Read: "2026-11-28"},
+	{Server: "xai", Wire: chat, Row: Row{Reasoning: ownOnly, Thinking: free}, Source: "no rule beyond those of the wire is known", Read: "2026-11-28"},
 	{Server: "kimi", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
 	{Server: "zai", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
-	{Server: "vllm", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: vllm-project/vllm#39929", Read: "2026-11-28"},
+	{Server: "vllm", Row: template.With(&Row{Format: alone}), Source: templates + "; format: vllm-project/vllm#39929", Read: "2026-11-28"},
 	{Server: "sglang", Row: template, Source: templates, Read: "2026-11-28"},
-	{Server: "llamacpp", Row: template.With(&Row{Format: Alone}), Source: templates + "; format: measured with llama.cpp 0.5.0", Read: "2026-11-28"},
-	{Server: "ollama", Row: template.With(&Row{Thinking: Any}), Source: templates, Read: "2026-11-28"},
+	{Server: "llamacpp", Row: template.With(&Row{Format: alone}), Source: templates + "; format: measured with llama.cpp 0.5.0", Read: "2026-11-28"},
+	{Server: "ollama", Row: template.With(&Row{Thinking: free}), Source: templates, Read: "2026-11-28"},
 	{Server: "lmstudio", Row: template, Source: templates, Read: "2026-11-28"},
 
 	// Models.
-	{Wire: chat, Family: "mistral", Row: Row{System: One, Developer: No, Turns: Alternate}, Source: "chat templates of Nemo and Mistral Small in llama.cpp; NousResearch/hermes-agent#20154", Read: "2026-11-28"},
-	{Family: "gpt", To: 499, Row: Row{Thinking: None}, Source: "OpenAI's API description: reasoning models only", Read: "2026-11-28"},
+	{Wire: chat, Family: "mistral", Row: Row{System: one, Developer: no, Turns: alternate}, Source: "chat templates of Nemo and Mistral Small in llama.cpp; NousResearch/hermes-agent#20154", Read: "2026-11-28"},
+	{Family: "gpt", To: 499, Row: Row{Thinking: none}, Source: "OpenAI's API description: reasoning models only", Read: "2026-11-28"},
 	{Server: "openai", Wire: chat, Family: "gpt", From: 500, Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
 	{Server: "openai", Wire: chat, Family: "o", Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
-	{Family: "gpt", From: 600, Row: Row{Sampling: Effortless}, Source: "OpenAI's guide to GPT-6", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude", From: 100, To: 306, Row: Row{Thinking: None}, Source: "Anthropic's guide to extended thinking: from Claude 3.7 on", Read: "2026-11-28"},
+	{Family: "gpt", From: 600, Row: Row{Sampling: effortless}, Source: "OpenAI's guide to GPT-6", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude", From: 100, To: 306, Row: Row{Thinking: none}, Source: "Anthropic's guide to extended thinking: from Claude 3.7 on", Read: "2026-11-28"},
 	{Wire: messages, Family: "claude", From: 307, To: 405, Row: Row{Thinking: Budget}, Source: "elizaOS/eliza#16175, envoyproxy/ai-gateway#1988, mozilla-ai/any-llm#1345", Read: "2026-11-28"},
 	{Wire: messages, Family: "claude-opus", From: 405, To: 405, Row: Row{Thinking: BudgetEffort}, Source: "Anthropic's guide to effort", Read: "2026-11-28"},
 	{Wire: messages, Family: "claude", From: 407, Row: Row{Thinking: Adaptive}, Source: "Anthropic's migration guide to Claude Opus 4.7; NousResearch/hermes-agent#11137", Read: "2026-11-28"},
-	{Family: "claude", From: 401, To: 406, Row: Row{Sampling: One}, Source: "aws-samples/bedrock-access-gateway#191, anomalyco/opencode#28930", Read: "2026-11-28"},
-	{Family: "claude", From: 407, Row: Row{Sampling: None}, Source: "Anthropic's migration guide to Claude Opus 4.7; Comfy-Org/ComfyUI#13923", Read: "2026-11-28"},
-	{Wire: gemini, Family: "gemini", From: 100, To: 299, Row: Row{Thinking: Budget, Format: Alone}, Source: "Google's guide to thinking; googleapis/python-genai#867", Read: "2026-11-28"},
+	{Family: "claude", From: 401, To: 406, Row: Row{Sampling: one}, Source: "aws-samples/bedrock-access-gateway#191, anomalyco/opencode#28930", Read: "2026-11-28"},
+	{Family: "claude", From: 407, Row: Row{Sampling: none}, Source: "Anthropic's migration guide to Claude Opus 4.7; Comfy-Org/ComfyUI#13923", Read: "2026-11-28"},
+	{Wire: gemini, Family: "gemini", From: 100, To: 299, Row: Row{Thinking: Budget, Format: alone}, Source: "Google's guide to thinking; googleapis/python-genai#867", Read: "2026-11-28"},
 	{Wire: gemini, Family: "gemini", From: 300, Row: Row{Thinking: Level}, Source: "Google's guide to thinking", Read: "2026-11-22"},
 	{Wire: gemini, Family: "gemini-pro", From: 205, To: 205, Row: Row{LeastThinking: 128}, Source: "Google's guide to thinking; mozilla-ai/any-llm#1345", Read: "2026-11-28"},
 }

@@ -36,6 +36,9 @@ func Fill(v reflect.Value, text string) {
 	case reflect.TypeFor[[]lathe.Part]():
 		v.Set(reflect.ValueOf(fullParts(text)))
 		return
+	case reflect.TypeFor[lathe.Part]():
+		v.Set(reflect.ValueOf(fullParts(text)[0]))
+		return
 	case reflect.TypeFor[error]():
 		v.Set(reflect.ValueOf(fmt.Errorf("failed: %s", text)))
 		return

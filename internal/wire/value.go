@@ -323,9 +323,13 @@ func BlobNote(b *lathe.Blob) string {
 	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
 }
 
-// Truncated reports whether the arguments of a call are JSON that was cut off.
-func Truncated(arguments string) bool {
-	_, err := rawjson.Scan([]byte(arguments), 0)
-	bad := (*rawjson.SyntaxError)(nil)
-	return errors.As(err, &bad) && bad.Kind == rawjson.KindEnd
+// ReadArguments reports whether the arguments of a call are an object that clients can parse, whatever they make of names that
+// repeat, and else whether they are JSON that was cut off.
+func ReadArguments(arguments []byte) (object, cut bool) {
+	start := rawjson.SkipSpace(arguments, 0)
+	end, err := rawjson.Scan(arguments, start)
+	if bad := (*rawjson.SyntaxError)(nil); errors.As(err, &bad) {
+		return false, bad.Kind == rawjson.KindEnd
+	}
+	return Kind(arguments[start:]) == '{' && rawjson.SkipSpace(arguments, end) == len(arguments), false
 }

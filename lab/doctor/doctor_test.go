@@ -97,6 +97,15 @@ func TestDoctorFindsWhatAServerWants(t *testing.T) {
 		{"no blank text", "content-null-wanted", "transforms.message=assistant_tool_calls_content_null_if_blank", func(body string) string {
 			return when(strings.Contains(body, `"content":"\n"`), "content must not be blank")
 		}},
+		{"no developer", "developer-refused", "accepts.developer=no", func(body string) string {
+			return when(strings.Contains(body, `"role":"developer"`), "unknown variant `developer`, expected one of `system`, `user`")
+		}},
+		{"one system message", "late-system-refused", "accepts.system=one", func(body string) string {
+			return when(strings.Contains(body, `{"role":"system","content":"Be exact."}`), "System message must be at the beginning.")
+		}},
+		{"no format beside tools", "format-beside-tools", "accepts.format=alone", func(body string) string {
+			return when(strings.Contains(body, `"response_format"`), "Function calling with a response mime type 'application/json' is unsupported")
+		}},
 		{"another name of the limit", "max-tokens-refused", "max_completion_tokens=true", func(body string) string {
 			return when(strings.Contains(body, `"max_tokens"`), "Unsupported parameter: use 'max_completion_tokens' instead.")
 		}},

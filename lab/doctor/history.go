@@ -102,6 +102,7 @@ func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
 	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
 	if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
 		x.find("strict-roles", e.explain())
+		x.mend("strict-roles", "accepts.turns", "alternate")
 	}
 }
 

@@ -47,6 +47,7 @@ var probes = []probe{
 	{"parallel-off", "one call a turn, by parallel_tool_calls", needsTools, probeParallelOff, true},
 	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty, false},
 	{"history", "a history whose call was made elsewhere", needsTools, probeHistory, true},
+	{"takes", "roles, and a response format beside a tool", needsTools, probeTakes, true},
 	{"result", "an answer from a tool's result", needsTools, probeResult, false},
 	{"choice-required", "tool_choice: required", needsTools, probeChoice("choice-required"), false},
 	{"choice-named", "tool_choice that names a tool", needsTools, probeChoice("choice-named"), false},

@@ -57,7 +57,7 @@ func (s *subset) append(dst, schema []byte) []byte {
 	_, refers := rawjson.Get(schema, "$ref")
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
-		if refers && !strings.HasPrefix(name, "$") && name != "definitions" { // refused beside $ref
+		if refers && refusedBesideRef(name) {
 			s.note(name)
 			continue
 		}
@@ -99,6 +99,10 @@ func (s *subset) append(dst, schema []byte) []byte {
 		}
 	}
 	return append(dst, '}')
+}
+
+func refusedBesideRef(name string) bool {
+	return !strings.HasPrefix(name, "$") && name != "definitions"
 }
 
 // appendRef appends a reference. Definitions of draft 7 are written under their newer name.

@@ -188,23 +188,28 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		case d.Name == fieldThought && !w.hideThoughts:
 			return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", true, d.Text) })
 		}
-	case lathe.DeltaCallStart:
+	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
-			c.id, c.name, c.signature = d.ID, d.Name, w.take()
-		}
-	case lathe.DeltaCallArgs:
-		if c := w.call(d.Index); c != nil {
-			c.args = append(c.args, d.Text...)
-		}
-	case lathe.DeltaCallEnd:
-		if c := w.call(d.Index); c != nil {
-			if c.ended, c.cut = true, d.Incomplete; d.ID != "" {
-				c.id = d.ID
-			}
-			return w.advance(dst)
+			return w.callDelta(dst, c, &d)
 		}
 	case lathe.DeltaFinish:
 		return w.AppendFinish(dst, d.Finish, nil)
+	}
+	return dst
+}
+
+// callDelta records a piece of a call, and writes the calls that are complete.
+func (w *Writer) callDelta(dst []byte, c *outCall, d *lathe.Delta) []byte {
+	switch d.Kind {
+	case lathe.DeltaCallStart:
+		c.id, c.name, c.signature = d.ID, d.Name, w.take()
+	case lathe.DeltaCallArgs:
+		c.args = append(c.args, d.Text...)
+	default:
+		if c.ended, c.cut = true, d.Incomplete; d.ID != "" {
+			c.id = d.ID
+		}
+		return w.advance(dst)
 	}
 	return dst
 }
@@ -251,13 +256,9 @@ func (w *Writer) advance(dst []byte) []byte {
 		if w.writable(c) {
 			dst = w.chunk(dst, func(dst []byte) []byte { return w.appendCall(dst, w.next, c) })
 		}
-		w.pop()
+		delete(w.calls, w.next)
+		w.next++
 	}
-}
-
-func (w *Writer) pop() {
-	delete(w.calls, w.next)
-	w.next++
 }
 
 // writable reports whether the call can be written. A call that was cut off is never written, nor one whose arguments are not an

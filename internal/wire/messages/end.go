@@ -25,7 +25,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	} else {
 		dst = append(begin(dst, "message_delta"), `,"delta":{`...)
 	}
-	if dst = w.appendStop(dst, f); !w.head.Whole {
+	if dst = appendStop(dst, w, f); !w.head.Whole {
 		dst = append(dst, '}')
 	}
 	dst = appendUsage(wire.AppendKey(dst, "usage"), &f.Usage)
@@ -106,9 +106,9 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 // madeUpID derives the id of a call that has none from the run and the number of the call.
 func madeUpID(run string, i int) string { return "toolu_" + hash(run + "/" + strconv.Itoa(i))[:24] }
 
-// appendStop appends stop_reason and stop_sequence. A call with arguments that are not an object counts as cut off, so that no client
-// takes the answer for complete.
-func (w *writer) appendStop(dst []byte, f *lathe.Finish) []byte {
+// appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
+// limit cut off, whatever the model's server says, so that no client takes it for complete.
+func appendStop(dst []byte, w *writer, f *lathe.Finish) []byte {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
@@ -137,7 +137,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 	w.started = true
 	for line := range bytes.Lines(raw.Bytes) {
 		data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:"))
-		if !ok || !w.matters(bytes.TrimLeft(data, " ")) {
+		if !ok || !matters(w, bytes.TrimLeft(data, " ")) {
 			continue
 		}
 		if e, ok := takeApart(data); ok {
@@ -167,7 +167,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 }
 
 // matters reports whether an event changes what follows: all but the pieces of blocks do, and of these the signatures.
-func (w *writer) matters(data []byte) bool {
+func matters(w *writer, data []byte) bool {
 	return !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) ||
 		len(w.queue) > 0 && w.queue[0].kind == blockThinking && bytes.Contains(data, []byte("signature"))
 }

@@ -355,20 +355,29 @@ func TestW23_TruncatedCallStaysTruncated(t *testing.T) {
 }
 
 // TestUnreadableCallIsNeverAnEmptyOne: a call whose arguments are not an object has the model's text in a stream. A whole answer has
-// no form for it and leaves it out. Both end as an answer that is not complete.
+// no form for it, leaves it out, and ends as one that is not complete. So does a stream if the call was cut off.
 func TestUnreadableCallIsNeverAnEmptyOne(t *testing.T) {
-	for _, args := range []string{`{"path":"/a","dry`, `{"a":1}{"a":2}`, "{\"a\":\"1\n2\"}", `{"a":"\d"}`, `{"a":NaN}`, `{"a":1,"a":2}`, `[1]`, `"text"`, `7`} {
+	for _, args := range []string{`{"path":"/a","dry`, `{"a":1}{"a":2}`, "{\"a\":\"1\n2\"}", `{"a":"\d"}`, `{"a":NaN}`, `[1]`, `"text"`, `7`} {
 		f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: args}, lathe.ToolCall{ID: "b", Name: "g", Arguments: `{"b":1}`})
 		stream := wrote(f)
 		checkStream(t, stream)
 		whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f})
-		if !bytes.Contains(stream, rawjson.AppendQuote(nil, args)) || !bytes.Contains(stream, []byte(`"stop_reason":"max_tokens"`)) {
+		stop := `"stop_reason":"tool_use"`
+		if args == `{"path":"/a","dry` {
+			stop = `"stop_reason":"max_tokens"`
+		}
+		if !bytes.Contains(stream, rawjson.AppendQuote(nil, args)) || !bytes.Contains(stream, []byte(stop)) {
 			t.Errorf("%s:\n%s", args, stream)
 		}
 		content, _ := rawjson.Get(whole, "content")
 		if text(whole, "stop_reason") != "max_tokens" || string(content) != `[{"type":"tool_use","id":"b","name":"g","input":{"b":1}}]` {
 			t.Errorf("%s: %s", args, whole)
 		}
+	}
+	twice := `{"a":1,"a":"\ud800"}` // which parsers of JSON read
+	f := callFinish(lathe.ToolCall{ID: "a", Name: "f", Arguments: twice})
+	if whole := wire.AppendAnswer(nil, Codec{}, &wire.Answer{AnswerHead: wire.AnswerHead{RunID: "run_1"}, Finish: f}); !bytes.Contains(whole, []byte(`"input":`+twice)) {
+		t.Errorf("%s", whole)
 	}
 }
 

@@ -24,7 +24,7 @@ type writer struct {
 	calls    []*item // all calls, in the order in which they were announced
 	sent     int     // calls begun on the wire
 	stopped  bool    // the stop reason was
-	broken   bool    // a call has arguments that are not an object
+	broken   bool    // a call was cut off, or left out
 	refused  bool    // a refusal was written
 	said     bool    // another text was
 }
@@ -45,6 +45,8 @@ type item struct {
 	id, name string
 	args     []byte // that were sent
 	cut      bool
+	// unreadable is set at the end of a call whose arguments are not an object.
+	unreadable bool
 }
 
 // NewWriter returns a Writer for one answer.
@@ -105,15 +107,22 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.add(dst, blockThinking, d.Text)
 	case lathe.DeltaReasoningData:
 		return w.addData(dst, d.Name, d.Text)
+	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return w.callDelta(dst, &d)
+	}
+	return dst
+}
+
+// callDelta appends the events for a piece of a call.
+func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+	it := w.call(d.Index)
+	switch d.Kind {
 	case lathe.DeltaCallStart:
-		it := w.call(d.Index)
 		if it.ended || it.began && it.id != d.ID { // of an earlier turn
 			it = w.newCall(d.Index)
 		}
 		it.id, it.name = d.ID, d.Name
-		return w.advance(dst)
 	case lathe.DeltaCallArgs:
-		it := w.call(d.Index)
 		if it.began && !it.ended && len(it.text) == 0 && w.queue[0] == it {
 			if d.Text == "" {
 				return dst
@@ -121,16 +130,13 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			return w.delta(dst, it, d.Text)
 		}
 		it.text = append(it.text, d.Text...)
-		return w.advance(dst)
-	case lathe.DeltaCallEnd:
-		it := w.call(d.Index)
+	default:
 		it.ended, it.cut = true, d.Incomplete
 		if it.id == "" {
 			it.id = d.ID
 		}
-		return w.advance(dst)
 	}
-	return dst
+	return w.advance(dst)
 }
 
 // add appends text to the last item if it is of the kind, else to a new one.
@@ -238,7 +244,7 @@ func (w *writer) beginBlock(dst []byte, it *item) []byte {
 		w.sent++
 	}
 	if w.head.Whole {
-		return w.openBlock(dst, it)
+		return openBlock(dst, it)
 	}
 	dst = append(appendInt(begin(dst, "content_block_start"), "index", int64(w.next)), `,"content_block":`...)
 	w.next++
@@ -256,7 +262,7 @@ func (w *writer) beginBlock(dst []byte, it *item) []byte {
 }
 
 // openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
-func (w *writer) openBlock(dst []byte, it *item) []byte {
+func openBlock(dst []byte, it *item) []byte {
 	switch it.kind {
 	case blockThinking:
 		dst = append(appendComma(dst), `{"type":"thinking","thinking":"`...)
@@ -272,12 +278,10 @@ func (w *writer) openBlock(dst []byte, it *item) []byte {
 // appendCall appends a call up to its input.
 func (w *writer) appendCall(dst []byte, it *item) []byte {
 	dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
-	return wire.AppendKey(wire.AppendText(dst, "name", w.clientName(it.name)), "input")
+	return wire.AppendKey(wire.AppendText(dst, "name", clientName(w.head.Request, it.name)), "input")
 }
 
 // clientName returns the client's name of a tool.
-func (w *writer) clientName(name string) string { return clientName(w.head.Request, name) }
-
 func clientName(r *wire.ClientRequest, name string) string {
 	if r != nil {
 		if n, ok := r.Names[name]; ok {
@@ -323,7 +327,9 @@ func (w *writer) endBlock(dst []byte, it *item) []byte {
 		if len(it.args) == 0 && !it.cut {
 			dst = w.delta(dst, it, "{}")
 		}
-		w.broken = w.broken || !rawjson.IsObject(it.args, sendable)
+		object, cut := wire.ReadArguments(it.args)
+		it.unreadable = !object
+		w.broken = w.broken || cut || it.unreadable && w.head.Whole
 	}
 	if w.head.Whole {
 		return w.closeBlock(dst, it)
@@ -347,7 +353,7 @@ func (w *writer) closeBlock(dst []byte, it *item) []byte {
 	case blockThinking:
 		return append(wire.AppendText(append(dst, '"'), "signature", it.signature), '}')
 	case blockCall:
-		if !rawjson.IsObject(it.args, sendable) {
+		if it.unreadable {
 			w.sent--
 			return dst
 		}

@@ -61,7 +61,6 @@ type progress struct {
 	current        *call  // the one that the last piece belonged to
 	announced      string // the name of the call that a piece begins, said before
 	extra          []lathe.Member
-	cited          bool // the deltas have the annotations in extra
 
 	id, model  string
 	finish     string

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -85,7 +84,7 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 	}
 	if s.MaxTokens != nil {
 		name := "max_tokens"
-		if opts.MaxCompletionTokens || opts.Takes.TokenLimit == destination.MaxCompletionTokens {
+		if opts.MaxCompletionTokens {
 			name = "max_completion_tokens"
 		}
 		if free(name) {

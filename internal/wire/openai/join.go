@@ -95,7 +95,7 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 		return dst
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
-	if c == nil && len(id) == 0 && len(name) == 0 && a.announced == "" && (!p.args.ok() || string(w.raw(p.args)) == `""`) {
+	if c == nil && len(id)+len(name)+len(a.announced) == 0 && w.isBlank(p.args) {
 		a.fault(FaultCallsMalformed, 1) // a piece that says nothing begins no call
 		return dst
 	}
@@ -128,6 +128,9 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	}
 	return a.takeArgs(dst, c, p)
 }
+
+// isBlank reports whether a value is missing, or an empty text.
+func (w *walker) isBlank(s span) bool { return !s.ok() || string(w.raw(s)) == `""` }
 
 func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta {
 	switch {

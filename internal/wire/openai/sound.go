@@ -18,6 +18,7 @@ func (a *Assembler) UsageOnly() bool {
 
 // A soundness records the parts of an answer that were sent to a client unchanged.
 type soundness struct {
+	cited          bool // the deltas have the annotations
 	unsound        bool
 	walked         bool // what Append took last
 	role, roleTold bool // the role has arrived; AppendShown has sent it

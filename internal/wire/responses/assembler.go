@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -172,11 +173,8 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return a.added(dst, e)
 	case `"response.output_item.done"`:
 		return a.finished(dst, e)
-	case `"response.content_part.added"`:
-		a.announce(e)
-		return dst
-	case `"response.content_part.done"`:
-		return a.endPart(dst, e)
+	case `"response.content_part.added"`, `"response.content_part.done"`:
+		return a.readPart(dst, e)
 	case `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
 		return dst // the pieces and the end of the item say the same
 	case `"response.created"`, `"response.in_progress"`, `"response.queued"`:
@@ -329,12 +327,22 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 	return dst, it
 }
 
-// announce reads the beginning of a part of a message.
-func (a *Assembler) announce(e *ev) {
+// readPart reads the beginning of a part of a message, or its end, which has the annotations. What else the end says, the pieces and
+// the end of the item say too.
+func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 	it := a.find(e)
+	if string(e.typ) == `"response.content_part.done"` {
+		if it != nil && it.kind == itemMessage && !it.done {
+			index := number(e.content, 0)
+			if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
+				return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
+			}
+		}
+		return dst
+	}
 	if it == nil || it.done {
 		a.damage(FaultEventOrder)
-		return
+		return dst
 	}
 	if it.kind == itemMessage {
 		p := a.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type")))
@@ -342,6 +350,7 @@ func (a *Assembler) announce(e *ev) {
 			p.announced = true
 		}
 	}
+	return dst
 }
 
 // number returns the integer in raw, or other if raw is not an integer.

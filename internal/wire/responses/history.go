@@ -25,7 +25,7 @@ func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
 			if phase != "" {
 				dst = append(append(dst, `,"phase":`...), phase...)
 			}
-			dst = e.status(dst)
+			dst = appendStatus(dst, e.opts)
 			dst, open = append(dst, '}'), false
 		}
 	}
@@ -168,7 +168,7 @@ func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byt
 		dst = wire.AppendText(dst, "name", joinName("", c.Name))
 		dst = wire.AppendText(dst, "arguments", sentArguments(c.Arguments))
 	}
-	dst = e.status(dst)
+	dst = appendStatus(dst, e.opts)
 	if own {
 		dst = wire.AppendMembers(dst, c.Extra, knownInItem)
 	} else {
@@ -177,9 +177,9 @@ func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byt
 	return append(dst, '}')
 }
 
-// status appends the status of an item of the model, which strict servers require.
-func (e *encoder) status(dst []byte) []byte {
-	if e.opts.Takes.Status != destination.Yes {
+// appendStatus appends the status of an item of the model, which strict servers require.
+func appendStatus(dst []byte, opts *wire.EncodeOptions) []byte {
+	if opts.Takes.Status != destination.Yes {
 		return dst
 	}
 	return append(dst, `,"status":"completed"`...)
@@ -298,14 +298,7 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		dst = wire.AppendText(dst, "description", t.Description)
 	}
 	dst = wire.AppendKey(dst, "parameters")
-	schema := rawjson.AppendCompact(nil, t.Schema)
-	if len(schema) == 0 {
-		schema = []byte(noArguments)
-	}
-	plain, changes := e.opts.Takes.FitSchema(schema)
-	if len(changes) == 0 {
-		schema = plain
-	}
+	schema, fitted, changes := argumentsOf(t, e.opts)
 	if e.opts.Strict.SetsStrict(t) {
 		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
 			for _, path := range s.Changes {
@@ -316,7 +309,7 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		e.drop(at + ".strict")
 	}
 	if !isOwn {
-		schema = plain
+		schema = fitted
 		for _, path := range changes {
 			e.drop(at + ".schema" + path)
 		}
@@ -338,6 +331,17 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		}
 	}
 	return append(strconv.AppendBool(wire.AppendKey(dst, "strict"), strict), '}')
+}
+
+// argumentsOf returns the schema of a tool's arguments, spelled out as the destination takes it, and the schema with the changes.
+func argumentsOf(t *lathe.ToolSpec, opts *wire.EncodeOptions) (schema, fitted []byte, changes []string) {
+	if schema = rawjson.AppendCompact(nil, t.Schema); len(schema) == 0 {
+		schema = []byte(noArguments)
+	}
+	if fitted, changes = opts.Takes.FitSchema(schema); len(changes) == 0 {
+		schema = fitted
+	}
+	return schema, fitted, changes
 }
 
 func knownInTool(name string) bool {

@@ -255,7 +255,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	if len(text) == 0 {
 		return dst
 	}
-	if p.text.Len() == 0 && p.kind == partText && a.followsText(it, p) {
+	if p.text.Len() == 0 && p.kind == partText && followsText(a.items, it, p) {
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
 	}
 	kind := lathe.DeltaText
@@ -271,30 +271,19 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 }
 
 // followsText reports whether the part before p, in its item or as the last of the item before, is a text.
-func (a *Assembler) followsText(it *item, p *part) bool {
+func followsText(items []*item, it *item, p *part) bool {
 	if i := slices.Index(it.parts, p); i > 0 {
 		return it.parts[i-1].kind == partText
 	}
-	i := len(a.items) - 1
-	for i > 0 && a.items[i] != it {
+	i := len(items) - 1
+	for i > 0 && items[i] != it {
 		i--
 	}
 	if i <= 0 {
 		return false
 	}
-	n := len(a.items[i-1].parts)
-	return n > 0 && a.items[i-1].parts[n-1].kind == partText
-}
-
-// endPart reads the end of a part of a message, which has its annotations.
-func (a *Assembler) endPart(dst []lathe.Delta, e *ev) []lathe.Delta {
-	if it := a.find(e); it != nil && it.kind == itemMessage && !it.done {
-		index := number(e.content, 0)
-		if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-			return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
-		}
-	}
-	return dst
+	n := len(items[i-1].parts)
+	return n > 0 && items[i-1].parts[n-1].kind == partText
 }
 
 // cite adds the annotations of a text that has ended.

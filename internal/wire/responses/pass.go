@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -29,7 +30,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		if e.read(data, nil) {
 			w.passEvent(&e, data)
 			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && emptyArray(orEmpty(get(e.response, "output"))) {
-				out = bytes.Replace(out, data, w.filled(data), 1)
+				out = bytes.Replace(out, data, filled(data, w.items()), 1)
 			}
 		}
 	}
@@ -42,7 +43,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 				c.args = append(c.args, d.Text...)
 			}
 		case lathe.DeltaCallEnd:
-			if c := w.call(d.Index); c.item != nil && !w.isOpen(c.item) {
+			if c := w.call(d.Index); c.item != nil && !slices.Contains(w.open, c.item) {
 				c.ended, c.closed = true, true
 			}
 		default: // the event has said it
@@ -61,10 +62,10 @@ func orEmpty(v []byte) []byte {
 }
 
 // filled returns the data of an event with the items of the stream as the output of its response.
-func (w *writer) filled(data []byte) []byte {
+func filled(data []byte, items []outDone) []byte {
 	fill := func(dst []byte) []byte {
 		dst = append(dst, '[')
-		for _, it := range w.items() {
+		for _, it := range items {
 			dst = append(appendComma(dst), it.json...)
 		}
 		return append(dst, ']')
@@ -98,7 +99,7 @@ func (w *writer) passCall(d lathe.Delta) {
 	}
 	c := w.call(d.Index)
 	c.id, c.name, c.item = d.ID, d.Name, it
-	if !w.isOpen(it) {
+	if !slices.Contains(w.open, it) {
 		c.ended, c.closed = true, true
 	}
 }
@@ -109,15 +110,6 @@ func (w *writer) drain() {
 		w.queue[0] = op{}
 		w.queue = w.queue[1:]
 	}
-}
-
-func (w *writer) isOpen(it *outItem) bool {
-	for _, o := range w.open {
-		if o == it {
-			return true
-		}
-	}
-	return false
 }
 
 // passEvent records one relayed event.

@@ -213,13 +213,22 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		}
 		w.queue = append(w.queue, op{delta: d})
 		return w.advance(dst)
+	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return w.callDelta(dst, &d)
+	default: // is not shown
+		return dst
+	}
+}
+
+// callDelta appends the events for a piece of a call.
+func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+	c := w.call(d.Index)
+	switch d.Kind {
 	case lathe.DeltaCallStart:
-		c := w.call(d.Index)
 		if c.item == nil {
 			c.id, c.name = d.ID, d.Name
 		}
 	case lathe.DeltaCallArgs:
-		c := w.call(d.Index)
 		if c.ended {
 			break
 		}
@@ -227,14 +236,11 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			return w.args(dst, c.item, d.Text)
 		}
 		c.args = append(c.args, valid(d.Text)...)
-	case lathe.DeltaCallEnd:
-		c := w.call(d.Index)
+	default:
 		if c.item == nil && c.id == "" {
 			c.id = d.ID
 		}
 		c.ended, c.cut = true, c.cut || d.Incomplete
-	default: // is not shown
-		return dst
 	}
 	return w.advance(dst)
 }
@@ -305,7 +311,9 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
 		dst = w.args(dst, it, "{}")
 	}
-	it.cut = c.cut || it.kind == itemCall && wire.Truncated(it.text())
+	if it.cut = c.cut; it.kind == itemCall && !it.cut {
+		_, it.cut = wire.ReadArguments([]byte(it.text()))
+	}
 	c.cut, c.closed = it.cut, true
 	return w.closeItems(dst)
 }

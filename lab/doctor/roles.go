@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/lathe-run/lathe"
+)
+
+// roleTests are conversations that clients send and chat templates may refuse, each with the setting that makes Lathe send it in
+// another form.
+var roleTests = []struct {
+	finding  string
+	messages []lathe.Message
+	mend     Setting
+}{
+	{"developer-refused", []lathe.Message{{Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: "Be brief."}}}, lathe.User(echoPrompt)},
+		Setting{Key: "accepts.developer", Value: "no"}},
+	{"late-system-refused", []lathe.Message{lathe.System("Be brief."), lathe.User("Hello."), lathe.Assistant("Hello."), lathe.System("Be exact."), lathe.User(echoPrompt)},
+		Setting{Key: "accepts.system", Value: "one"}},
+}
+
+// answerFormat is a response format that no call has.
+const answerFormat = `{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}}}`
+
+// probeTakes sends what docs/destinations.md has rules about: roles, and a response format beside a tool that the model is to call.
+func probeTakes(ctx context.Context, x *examiner) {
+	for _, t := range roleTests {
+		req := x.request("")
+		req.Messages = t.messages
+		if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
+			x.find(t.finding, e.explain())
+			x.mend(t.finding, t.mend.Key, t.mend.Value)
+		}
+	}
+	if x.ownCall == nil { // without native calls there is nothing that a format could prevent
+		return
+	}
+	req := x.request(notePrompt, saveNote)
+	req.Sampling.ResponseFormat = json.RawMessage(answerFormat)
+	e := x.post(ctx, req, false)
+	refused := e.status >= 400 && !passes(e.status)
+	_, fin, err := x.codec.NewAssembler(nil).Complete(nil, e.body)
+	if refused || e.status == http.StatusOK && err == nil && len(fin.Message.Calls()) == 0 {
+		detail := ""
+		if refused {
+			detail = e.explain()
+		}
+		x.find("format-beside-tools", detail)
+		x.mend("format-beside-tools", "accepts.format", "alone")
+	}
+}
