@@ -52,8 +52,8 @@ type Chat struct {
 	own       *http.Transport          // nil where the transport is the caller's
 	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
 	encode    wire.EncodeOptions
-	accepts   destination.Row // of the options
 	fit       wire.Fit
+	accepts   destination.Row // of the options
 	assemble  wire.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation

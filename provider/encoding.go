@@ -55,8 +55,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
 	} else {
 		opts.Shared = &p.shared
-		changed := fit(r, v.c.wire.Wire(), &opts.Takes)
 		v.form.unique.Forget()
+		v.form.fit = opts.Takes.NewConversation()
+		changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
 		v.droppedHead = append(changed, v.droppedHead...)
@@ -95,9 +96,7 @@ func (v *conversation) grow(r *lathe.Request) {
 		f.fit = opts.Takes.NewConversation()
 	}
 	n := len(v.sent)
-	added, changed := f.fit.Apply(r.Messages[n:], n, v.dropped)
-	v.dropped = changed
-	added = v.adapt(added, n)
+	added := v.adapt(r.Messages[n:], n)
 	if len(added) > manyMessages {
 		room := 0
 		for i := range added {
@@ -113,19 +112,24 @@ func (v *conversation) grow(r *lathe.Request) {
 	}
 }
 
-// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for,
-// and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next call.
+// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for, as
+// the destination takes them, and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next
+// call.
 func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
 	v.form.changed = v.form.changed[:0]
 	for i := range messages {
 		var m lathe.Message
-		m, v.dropped = v.c.fit.Message(messages[i], n+i, v.dropped)
-		if m = v.form.unique.Apply(m); v.form.short {
-			m = v.form.callIDs.Apply(m)
-		}
+		m, v.dropped = v.c.fit.Message(&messages[i], n+i, v.dropped)
 		v.form.changed = append(v.form.changed, m)
 	}
-	return v.form.changed
+	out, dropped := v.form.fit.Apply(v.form.changed, n, v.dropped)
+	v.dropped = dropped
+	for i := range out {
+		if out[i] = v.form.unique.Apply(out[i]); v.form.short {
+			out[i] = v.form.callIDs.Apply(out[i])
+		}
+	}
+	return out
 }
 
 // encodeHeader sets v.header for req.

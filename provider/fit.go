@@ -45,12 +45,12 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 	return ""
 }
 
-// fit changes what the server does not take in a whole request, and returns the paths of what is not sent as it was.
-func fit(r *lathe.Request, w lathe.Wire, takes *destination.Row) []string {
-	changed := takes.Fit(w, r)
-	messages := takes.NewConversation()
-	r.Messages, changed = messages.Apply(r.Messages, 0, changed)
-	return changed
+// adapt changes what the server does not take in a whole request.
+func adapt(c *Chat, r *lathe.Request, takes *destination.Row) {
+	v := conversation{c: c}
+	v.form.fit = takes.NewConversation()
+	takes.Fit(c.wire.Wire(), r)
+	r.Messages = v.adapt(r.Messages, 0)
 }
 
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has

@@ -91,8 +91,10 @@ func (u *unpaired) problem(w lathe.Wire, at func(path string) string) *problem {
 	}
 	switch u.code {
 	case "missing_tool_result":
+		p.Code = "missing_tool_result"
 		p.Message = fmt.Sprintf("Each %s must be followed by one %s, before anything else. The call%s with the id %.64q, %s, has none.", words.call, words.result, of, u.id, p.Param)
 	case "unexpected_tool_result":
+		p.Code = "unexpected_tool_result"
 		p.Message = fmt.Sprintf("Each %s must follow the %s that it answers, once. There is no call without a result for the %s %.64q of %s.", words.result, words.call, words.id, u.id, p.Param)
 	default:
 		p.Message = fmt.Sprintf("Each %s needs an id of its own, which that of %s is not: %.64q.", words.call, p.Param, u.id)

@@ -12,14 +12,14 @@ import (
 // behind it. The id of a call depends on the calls before it, so that a conversation keeps its ids when it grows. The zero value is
 // ready to use.
 type Unique struct {
-	calls map[string]*uses // by the id in the conversation
-	given map[string]bool
+	calls map[string]uses     // by the id in the conversation, and by each id that a call has got
+	open  map[string][]string // of ids that were used again: the ids of calls without a result
 }
 
 // uses are the calls with one id.
 type uses struct {
-	last int      // the number of the last one
-	open []string // ids of those without a result
+	last int  // the number of the last one
+	open bool // the first one has no result
 }
 
 // Forget removes all ids.
@@ -28,34 +28,40 @@ func (u *Unique) Forget() { *u = Unique{} }
 // Call returns the id of the next call of the conversation, which has the given id in it.
 func (u *Unique) Call(id string) string {
 	if u.calls == nil {
-		u.calls, u.given = map[string]*uses{}, map[string]bool{}
+		u.calls = map[string]uses{}
 	}
-	same := u.calls[id]
-	if same == nil {
-		same = &uses{}
-		u.calls[id] = same
+	same, again := u.calls[id]
+	if !again {
+		u.calls[id] = uses{1, true}
+		return id
 	}
 	own := id
-	for same.last++; u.given[own]; {
-		same.last = max(same.last, 2)
-		if own = id + "_" + strconv.Itoa(same.last); u.given[own] {
-			same.last++
-		}
+	for again {
+		same.last++
+		own = id + "_" + strconv.Itoa(same.last)
+		_, again = u.calls[own]
 	}
-	u.given[own] = true
-	same.open = append(same.open, own)
+	if u.open == nil {
+		u.open = map[string][]string{}
+	}
+	if same.open {
+		u.open[id] = append(u.open[id], id)
+	}
+	u.open[id] = append(u.open[id], own)
+	u.calls[id], u.calls[own] = uses{same.last, false}, uses{1, false}
 	return own
 }
 
 // Result returns the id of the call that the next result answers: the first call with the id that has none.
 func (u *Unique) Result(id string) string {
-	same := u.calls[id]
-	if same == nil || len(same.open) == 0 {
-		return id
+	if open := u.open[id]; len(open) > 0 {
+		u.open[id] = open[1:]
+		return open[0]
 	}
-	own := same.open[0]
-	same.open = same.open[1:]
-	return own
+	if same := u.calls[id]; same.open {
+		u.calls[id] = uses{same.last, false}
+	}
+	return id
 }
 
 // Apply returns m, the next message of the conversation, with the ids of its calls and of its result. m is not changed.

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +91,9 @@ func (p *pass) note(i int, member string) {
 
 // add applies the row to message i; leads says that only system messages are before it.
 func (p *pass) add(i int, m lathe.Message, leads bool) {
+	if m.Role == "" { // it is not sent
+		return
+	}
 	given := m.Role
 	if given == lathe.RoleDeveloper && p.row.Developer == no {
 		m.Role = lathe.RoleSystem
@@ -219,15 +223,9 @@ func withDocuments(m lathe.Message) (_ lathe.Message, ok bool) {
 	copied := false
 	for i, part := range m.Parts {
 		switch p := part.(type) {
-		case lathe.Blob:
-			text, is := document(&p)
+		case lathe.Blob, lathe.Opaque:
+			text, is := DocumentText(m.Wire, p)
 			if !is {
-				continue
-			}
-			part = lathe.Text{Text: text}
-		case lathe.Opaque:
-			text, is := blocks(p)
-			if !is || m.Wire != lathe.WireMessages {
 				continue
 			}
 			part = lathe.Text{Text: text}
@@ -267,14 +265,51 @@ func resultWithDocuments(r lathe.ToolResult) (_ lathe.ToolResult, ok bool) {
 	return r, ok
 }
 
+// DocumentText returns the text of a part that is a text document, with its title; ok is false for other parts. of is the wire of its
+// message.
+func DocumentText(of lathe.Wire, p lathe.Part) (text string, ok bool) {
+	switch p := p.(type) {
+	case lathe.Blob:
+		return document(&p)
+	case lathe.Opaque:
+		if of == lathe.WireMessages {
+			return blocks(p)
+		}
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // no document
+	}
+	return "", false
+}
+
 // document returns the text of a text document, with its title; ok is false if b is none.
 func document(b *lathe.Blob) (text string, ok bool) {
-	media, _, _ := strings.Cut(b.MediaType, ";")
-	if !strings.HasPrefix(media, "text/") || len(b.Data) == 0 || !utf8.Valid(b.Data) {
+	if text, ok = Text(b); !ok {
 		return "", false
 	}
-	return marked(b.Name, string(b.Data)), true
+	return marked(b.Name, text), true
 }
+
+// Text returns the text of a file that is text: by its media type, or by its name if the type says nothing.
+func Text(b *lathe.Blob) (text string, ok bool) {
+	if len(b.Data) == 0 || !utf8.Valid(b.Data) {
+		return "", false
+	}
+	media, _, _ := strings.Cut(b.MediaType, ";")
+	switch media {
+	case "application/csv", "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml":
+	case "", "application/octet-stream":
+		if !textNames.Has(strings.ToLower(path.Ext(b.Name))) {
+			return "", false
+		}
+	default:
+		if !strings.HasPrefix(media, "text/") {
+			return "", false
+		}
+	}
+	return string(b.Data), true
+}
+
+// textNames are the endings of names of files of text.
+var textNames = rawjson.NewNames(".txt", ".md", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".log", ".html")
 
 // marked returns the text of a document with its title.
 func marked(title, text string) string {

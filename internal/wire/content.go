@@ -2,13 +2,11 @@ package wire
 
 import (
 	"cmp"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -73,7 +71,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 			continue
 		}
 		for j, p := range m.Parts {
-			if !f.Codec.Takes(m, p) && !isTextBlob(p) && !changesTools(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
+			if !f.Codec.HasForm(m, p) && !isDocument(m, p) && !changesTools(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
 				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
 			}
 		}
@@ -95,57 +93,73 @@ func isSaid(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
 
 // Message returns message m, of index at, as it is sent, and the paths of what is left out or replaced, appended to dropped. m is not
 // changed. A message without a role is not sent.
-func (f *Fit) Message(m lathe.Message, at int, dropped []string) (lathe.Message, []string) {
-	if m.Wire == lathe.WireResponses && !f.own(&m) {
-		m = withoutItems(m)
+func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message, []string) {
+	out := *m
+	if m.Wire == lathe.WireResponses && !f.own(m) {
+		out = withoutItems(m)
 	}
-	if m.Role == lathe.RoleTool || !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return !f.Codec.Takes(&m, p) }) && !f.unsaid(&m) {
-		return m, dropped
+	if m.Role == lathe.RoleTool || f.fits(m) && !f.unsaid(m) {
+		return out, dropped
 	}
-	parts := slices.Clone(m.Parts)
-	first, content, hasContent := "", -1, false
-	for j, p := range parts {
-		switch {
-		case f.Codec.Takes(&m, p):
-			hasContent = hasContent || f.says(&m, p)
+	parts := slices.Clone(out.Parts)
+	spare, says := -1, false // the first part that may have a marker, and whether anything is sent
+	for j, p := range m.Parts {
+		switch said := m.Role != lathe.RoleAssistant || holdsContent(m, p); {
+		case f.Codec.HasForm(m, p):
+			says = says || f.says(m, p)
 			continue
-		case isTextBlob(p):
-			parts[j], hasContent = documentText(p), true
+		case isDocument(m, p):
+			text, _ := destination.DocumentText(m.Wire, p)
+			parts[j], says = lathe.Text{Text: text}, true
 			continue
-		}
-		if changesTools(p) {
+		case changesTools(p):
 			parts[j] = lathe.Text{}
 			continue
+		case said && !f.Drop:
+			parts[j], says = lathe.Text{Text: f.marker(p)}, true
+		default:
+			if parts[j] = (lathe.Text{}); said && spare < 0 {
+				spare = j
+			}
 		}
-		if len(dropped) < MaxDropped {
-			dropped = append(dropped, partPath(at, j))
-		}
-		said := m.Role != lathe.RoleAssistant || holdsContent(&m, p)
-		if parts[j] = lathe.Part(lathe.Text{}); said && !f.Drop {
-			parts[j], hasContent = lathe.Text{Text: f.marker(p)}, true
-		} else if said && content < 0 {
-			first, content = f.marker(p), j
-		}
+		dropped = appendPath(dropped, at, j)
 	}
-	if !hasContent && content >= 0 {
-		parts[content], hasContent = lathe.Text{Text: first}, true
+	if !says && spare >= 0 {
+		parts[spare], says = lathe.Text{Text: f.marker(m.Parts[spare])}, true
 	}
-	if !hasContent {
+	if !says {
 		for j, p := range m.Parts {
-			if _, thought := p.(lathe.Reasoning); thought && len(dropped) < MaxDropped {
-				dropped = append(dropped, partPath(at, j))
+			if _, thought := p.(lathe.Reasoning); thought {
+				dropped = appendPath(dropped, at, j)
 			}
 		}
 		return lathe.Message{}, dropped
 	}
-	m.Parts = parts
-	return m, dropped
+	out.Parts = parts
+	return out, dropped
+}
+
+func appendPath(dropped []string, at, part int) []string {
+	if len(dropped) == MaxDropped {
+		return dropped
+	}
+	return append(dropped, partPath(at, part))
+}
+
+// fits reports whether the wire has a form for each part of m.
+func (f *Fit) fits(m *lathe.Message) bool {
+	for _, p := range m.Parts {
+		if !f.Codec.HasForm(m, p) {
+			return false
+		}
+	}
+	return true
 }
 
 // Dropped returns the paths that Message returns for the messages.
 func (f *Fit) Dropped(msgs []lathe.Message) (dropped []string) {
 	for i := range msgs {
-		_, dropped = f.Message(msgs[i], i, dropped)
+		_, dropped = f.Message(&msgs[i], i, dropped)
 	}
 	return dropped
 }
@@ -158,9 +172,23 @@ func (f *Fit) marker(p lathe.Part) string {
 	return strings.ReplaceAll(marker, "{type}", typeOf(p))
 }
 
+// isDocument reports whether a part is a document of text, which is sent as text.
+func isDocument(m *lathe.Message, p lathe.Part) bool {
+	_, ok := destination.DocumentText(m.Wire, p)
+	return ok
+}
+
 // unsaid reports whether an answer that was read from another wire has nothing that is sent: reasoning alone.
 func (f *Fit) unsaid(m *lathe.Message) bool {
-	return m.Role == lathe.RoleAssistant && !f.own(m) && len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return f.says(m, p) })
+	if m.Role != lathe.RoleAssistant || f.own(m) || len(m.Parts) == 0 {
+		return false
+	}
+	for _, p := range m.Parts {
+		if f.says(m, p) {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *Fit) own(m *lathe.Message) bool {
@@ -208,10 +236,11 @@ func changesTools(p lathe.Part) bool {
 }
 
 // withoutItems returns m without the members that only a server of its wire gets.
-func withoutItems(m lathe.Message) lathe.Message {
+func withoutItems(m *lathe.Message) lathe.Message {
+	out := *m
 	isItem := func(x lathe.Member) bool { return x.Name == ItemMember }
 	if slices.ContainsFunc(m.Extra, isItem) {
-		m.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
+		out.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
 	}
 	copied := false
 	for j, p := range m.Parts {
@@ -220,12 +249,12 @@ func withoutItems(m lathe.Message) lathe.Message {
 			continue
 		}
 		if !copied {
-			m.Parts, copied = slices.Clone(m.Parts), true
+			out.Parts, copied = slices.Clone(m.Parts), true
 		}
 		c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
-		m.Parts[j] = c
+		out.Parts[j] = c
 	}
-	return m
+	return out
 }
 
 func rawType(raw []byte) string {
@@ -261,47 +290,6 @@ func typeOf(p lathe.Part) string {
 		return "file"
 	}
 	return typ[:min(len(typ), 64)]
-}
-
-// TextOf returns the text of a document that is text: by its media type, or by its name if the type says nothing.
-func TextOf(b *lathe.Blob) (string, bool) {
-	if len(b.Data) == 0 || !utf8.Valid(b.Data) {
-		return "", false
-	}
-	media, _, _ := strings.Cut(b.MediaType, ";")
-	switch media {
-	case "application/csv", "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml":
-	case "", "application/octet-stream":
-		if !textNames.Has(strings.ToLower(path.Ext(b.Name))) {
-			return "", false
-		}
-	default:
-		if !strings.HasPrefix(media, "text/") {
-			return "", false
-		}
-	}
-	return string(b.Data), true
-}
-
-// textNames are the endings of names of files of text.
-var textNames = rawjson.NewNames(".txt", ".md", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".log", ".html")
-
-func isTextBlob(p lathe.Part) bool {
-	b, ok := p.(lathe.Blob)
-	if ok {
-		_, ok = TextOf(&b)
-	}
-	return ok
-}
-
-// documentText returns a document of text as a text part, after its name.
-func documentText(p lathe.Part) lathe.Part {
-	b, _ := p.(lathe.Blob)
-	text, _ := TextOf(&b)
-	if b.Name != "" {
-		text = strconv.Quote(b.Name) + ":\n" + text
-	}
-	return lathe.Text{Text: text}
 }
 
 // Fetchable reports whether every server can fetch the content of an address: it is one of the web, or has the data itself.

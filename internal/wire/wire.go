@@ -254,9 +254,9 @@ type Upstream interface {
 	// AppendRelayed appends a client's request on this wire, body, unchanged except for the name of the model, the members of
 	// req.Overrides and the changes that opts requires. body must be a request that ParseRequest accepted.
 	AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte
-	// Takes reports whether a request can contain part p of message m. It is false only for images, audio and files, and for parts of
+	// HasForm reports whether a request can contain part p of message m. It is false only for images, audio and files, and for parts of
 	// unknown types. See [Fit], which is applied before AppendRequest.
-	Takes(m *lathe.Message, p lathe.Part) bool
+	HasForm(m *lathe.Message, p lathe.Part) bool
 	// NewAssembler returns an Assembler for one answer. opts may be nil.
 	NewAssembler(opts *AssemblerOptions) Assembler
 	// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event of a stream.

@@ -18,7 +18,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 	for i := n; i < len(msgs); i++ {
 		m := &msgs[i]
 		if m.Role == "" {
-			continue // it is part of another: see [destination.Conversation]
+			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
 		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
@@ -236,8 +236,8 @@ func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature
 	return append(appendSignature(dst, signature), '}')
 }
 
-// Takes implements [wire.Upstream]. Messages of the system have text only.
-func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream]. Messages of the system have text only.
+func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	own := m.Wire == lathe.WireGemini
 	switch p := p.(type) {
 	case lathe.Blob:

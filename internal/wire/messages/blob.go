@@ -4,11 +4,12 @@ import (
 	"encoding/base64"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Takes implements [wire.Upstream]. Only messages of the user have images and documents.
-func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream]. Only messages of the user have images and documents.
+func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
 		return m.Role != lathe.RoleAssistant && !isSystem(m) && sendsBlob(m.Wire, &p)
@@ -34,7 +35,7 @@ func (e *encoder) blob(dst []byte, from lathe.Wire, b *lathe.Blob, at place) []b
 		return append(appendComma(dst), b.Raw...)
 	}
 	typ := blockType(b)
-	text, isText := wire.TextOf(b)
+	text, isText := destination.Text(b)
 	if b.Detail != "" && b.Detail != "auto" {
 		e.dropAt(at, ".detail")
 	}

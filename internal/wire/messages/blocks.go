@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -273,7 +274,7 @@ func blockType(b *lathe.Blob) string {
 	case media == "application/pdf":
 		return "document"
 	}
-	if _, ok := wire.TextOf(b); ok {
+	if _, ok := destination.Text(b); ok {
 		return "document"
 	}
 	return ""

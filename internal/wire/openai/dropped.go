@@ -127,13 +127,12 @@ func (d *dropped) addBlob(path string, b *lathe.Blob, alien bool) {
 	}
 }
 
-// Takes implements [wire.Upstream]. Documents of text are none that servers of this wire read.
-func (Upstream) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream].
+func (Upstream) HasForm(m *lathe.Message, p lathe.Part) bool {
 	alien := foreign(m.Wire)
 	switch p := p.(type) {
 	case lathe.Blob:
-		_, text := wire.TextOf(&p)
-		return !alien || sendsBlob(&p) && !text
+		return !alien || sendsBlob(&p)
 	case lathe.Opaque:
 		return !alien
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:

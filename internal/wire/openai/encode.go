@@ -129,7 +129,7 @@ func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byt
 	}
 	for i := range msgs {
 		if msgs[i].Role == "" {
-			continue // it is part of another: see [destination.Conversation]
+			continue // see [wire.Fit] and [destination.Conversation]
 		}
 		if n := len(dst); n > 0 && dst[n-1] == '}' {
 			dst = append(dst, ',')

@@ -278,8 +278,8 @@ func sendsBlob(b *lathe.Blob, own bool) bool {
 	return (wire.Fetchable(b.URL) || strings.HasPrefix(b.URL, fileScheme) || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
 }
 
-// Takes implements [wire.Upstream]. Answers have no images and files.
-func (Codec) Takes(m *lathe.Message, p lathe.Part) bool {
+// HasForm implements [wire.Upstream]. Answers have no images and files.
+func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
 		return m.Role != lathe.RoleAssistant && sendsBlob(&p, own(m))

@@ -178,7 +178,7 @@ func (e *encoder) input(dst []byte) []byte {
 	dst = append(wire.AppendKey(dst, "input"), '[')
 	for i := first; i < len(messages); i++ {
 		if messages[i].Role == "" {
-			continue // it is part of another: see [destination.Conversation]
+			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
 		}
 		dst = e.message(dst, &messages[i], "messages["+strconv.Itoa(i)+"]")
 	}
