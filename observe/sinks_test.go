@@ -49,6 +49,8 @@ func withCanaries(t testing.TB) []event.Data {
 				*f = []lathe.Blob{{Name: canary, URL: canary, Data: []byte(canary)}}
 			case **lathe.Message:
 				*f = &msg
+			case **lathe.Delta:
+				*f = &lathe.Delta{Kind: lathe.DeltaPart, Part: lathe.Text{Text: canary}}
 			case **event.ModelRequest:
 				*f = &event.ModelRequest{Server: canary, Messages: []lathe.Message{msg}, Tools: []*lathe.ToolSpec{{Name: canary, Description: canary}}}
 			case **event.Result:

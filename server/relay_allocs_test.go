@@ -128,7 +128,7 @@ func leastAllocated(batches, batch int, request func()) (bytes, allocs uint64) {
 }
 
 // The ceilings of what a request with a long history takes beside the sockets, in bytes for a byte of the body and allocations: see
-// historyForm. The figures are those of 2026-11-23 and a tenth more.
+// historyForm. The figures are those of 2026-11-28 and a tenth more; that of Gemini includes the search for the places of what was left out.
 func TestLongHistoriesAllocateLittle(t *testing.T) {
 	for _, c := range []struct {
 		wire   string
@@ -140,7 +140,7 @@ func TestLongHistoriesAllocateLittle(t *testing.T) {
 		{"chat", true, 3.5, 3950},
 		{"messages", true, 4.0, 5900},
 		{"responses", true, 3.9, 7250},
-		{"gemini", true, 4.4, 7850},
+		{"gemini", true, 6.0, 16_700},
 	} {
 		t.Run(fmt.Sprintf("%s, tools %v", c.wire, c.tools), func(t *testing.T) {
 			request, size := historyRequest(t, c.wire, c.tools, 500_000)
