@@ -127,18 +127,18 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 	case v[0] != '{':
 		return v, false
 	}
+	one := false
 	out = rawjson.AppendEdited(nil, v, func(name string, v []byte) ([]byte, []byte, bool) {
 		if data[string(appendFolded(nil, []byte(name)))] && v[0] == '{' {
 			return nil, v, true
 		}
-		kept, one := v, false
 		if name == "tools" && v[0] == '[' {
-			kept, one = w.array(v, true)
+			v, one = w.array(v, true)
 		} else {
-			kept, one = w.value(v)
+			v, one = w.value(v)
 		}
 		changed = changed || one
-		return nil, kept, true
+		return nil, v, true
 	}, nil)
 	if !changed {
 		return v, false
@@ -153,7 +153,8 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 	}
 	out = []byte{'['}
 	for el := range rawjson.Elements(v) {
-		kept, one, drop := el, false, false
+		var kept []byte
+		var one, drop bool
 		if tools {
 			kept, one, drop = w.tool(el)
 		} else if kept, one = w.value(el); el[0] == '{' {
