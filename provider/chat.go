@@ -173,10 +173,17 @@ func (c *Chat) Describe() lathe.ModelInfo {
 // returns the same error. In older messages, and in all if [Options].DropContent is set, such content is no error: its places are dropped,
 // at most 32.
 func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
-	if bad := c.fit.Check(msgs); bad != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
+	if err := checkContent(c, msgs); err != nil {
+		return nil, err
 	}
 	return c.fit.Dropped(msgs), nil
+}
+
+func checkContent(c *Chat, msgs []lathe.Message) error {
+	if bad := c.fit.Check(msgs); bad != nil {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
+	}
+	return nil
 }
 
 // String returns the provider's label and the model's name.

@@ -106,7 +106,7 @@ func (v *conversation) forget() {
 	v.form = form{changed: v.form.changed}
 	v.setHeader(v.c.header())
 	v.headerID = ""
-	v.relayed.held = v.relayed.held[:0]
+	v.relayed.forget()
 	if cap(v.whole) > maxKept {
 		v.whole = nil
 	}
@@ -124,7 +124,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	}
 	v.without = nil
 	if req.Relay == nil || req.Relay.Request == nil {
-		if _, err := v.c.CheckContent(req.Messages); err != nil {
+		if err := checkContent(v.c, req.Messages); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}

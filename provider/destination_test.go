@@ -214,6 +214,61 @@ func TestRefusedRolesAreLearned(t *testing.T) {
 	})
 }
 
+// A refusal teaches no more than it says: after one about system messages, the text of the user beside results of tools stays a turn of
+// its own, and after one about the effort no effort is sent.
+func TestEachRefusalTeachesItsRule(t *testing.T) {
+	t.Parallel()
+	eachWire(t, func(t *testing.T, w *wireCase) {
+		if w.wire != lathe.WireOpenAIChat {
+			return
+		}
+		var requests atomic.Int32
+		var last atomic.Pointer[string]
+		m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			refusal := ""
+			switch {
+			case bytes.Contains(body, []byte(`"developer"`)):
+				refusal = "messages[0].role: unknown variant `developer`, expected one of `system`, `user`"
+			case bytes.Count(body, []byte(`"role":"system"`)) > 1:
+				refusal = "Jinja Exception: System message must be at the beginning."
+			case bytes.Contains(body, []byte("reasoning_effort")):
+				refusal = "`reasoning_effort` is not supported with this model"
+			}
+			if refusal != "" {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.WriteHeader(http.StatusBadRequest)
+				_, _ = rw.Write(w.served.AppendError(nil, &wire.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: refusal}))
+				return
+			}
+			text := string(body)
+			last.Store(&text)
+			w.answer(t, rw, r, finishOf(lathe.FinishStop, lathe.Text{Text: "x"}))
+		}, nil)
+		call := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}}}
+		result := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "c1", Name: "f", Content: "R"}}}
+		developer := lathe.System("D")
+		developer.Role = lathe.RoleDeveloper
+		for range 2 {
+			req := &lathe.Request{Messages: []lathe.Message{developer, lathe.User("u"), call, result, lathe.User("stop"), lathe.System("M"), lathe.User("v")}}
+			req.Sampling.ReasoningEffort = "high"
+			for _, err := range m.Generate(t.Context(), req) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n := requests.Load(); n != 5 { // three refusals once
+			t.Errorf("%d requests", n)
+		}
+		if body := *last.Load(); !strings.Contains(body, `"content":"R"`) || !strings.Contains(body, `{"role":"user","content":"stop`) || !strings.Contains(body, `{"role":"system","content":"D"}`) {
+			t.Error(body)
+		}
+	})
+}
+
 // Accepts replaces a rule, and its role rules are certain enough to encode a request anew that would be relayed.
 func TestAcceptsReplacesRules(t *testing.T) {
 	t.Parallel()

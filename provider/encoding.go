@@ -75,7 +75,7 @@ const manyMessages = 16
 // grow encodes the new messages of a conversation.
 func (v *conversation) grow(r *lathe.Request) {
 	p, c, opts := v.request, v.c.grows, &v.encode
-	if !v.head.matches(r) {
+	if !v.head.matches(r) || !v.form.fit.Follows(&opts.Takes) {
 		p.shared = wire.Shared{}
 		opts.Shared = &p.shared
 		fitted := *r

@@ -18,19 +18,31 @@ func takes(c *Chat, model string, refused []string) destination.Row {
 	if slices.Contains(refused, wire.FeatureSystem) {
 		row = row.With(&destination.Row{System: destination.Leading})
 	}
-	if slices.Contains(refused, featureRoles) {
-		row = row.With(&destination.StrictRoles)
+	return learn(row, refused)
+}
+
+// lessons are what the refusals of servers say about them, by words of their errors. Those about roles are of chat templates (Mistral's,
+// Llama 2's, Gemma's, Qwen's) and of servers with their rules.
+var lessons = []struct {
+	feature string
+	words   []string
+	takes   *destination.Row
+}{
+	{"developer", []string{"unknown variant `developer`"}, &destination.NoDeveloper},
+	{"several system messages", []string{"system message must be at the beginning", "no user query found"}, &destination.OneSystem},
+	{"roles", []string{"roles must alternate", "only user and assistant roles", "unexpected message role", "unexpected role"}, &destination.StrictRoles},
+	{"effort", []string{"reasoning_effort` is not supported", "reasoning_effort' is not supported", "supplied: reasoning_effort", "'reasoning_effort' is unsupported"}, &destination.NoThinking},
+}
+
+// learn returns row with the columns that the refused features set.
+func learn(row destination.Row, refused []string) destination.Row {
+	for i := range lessons {
+		if slices.Contains(refused, lessons[i].feature) {
+			row = row.With(lessons[i].takes)
+		}
 	}
 	return row
 }
-
-// featureRoles is the feature of messages in any order of roles, on every wire.
-const featureRoles = "roles"
-
-// roleErrors are words of errors about the roles of messages: of chat templates (Mistral's, Llama 2's, Gemma's, Qwen's) and of servers
-// with their rules.
-var roleErrors = []string{"roles must alternate", "only user and assistant roles", "system message must be at the beginning", "unexpected message role",
-	"unexpected role", "unknown variant `developer`", "no user query found"}
 
 // refusedFeature returns the feature that the server refused with an error, "" if none. Servers send the errors of chat templates with
 // status 400 or 500.
@@ -38,9 +50,14 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 	if feature := codec.Refused(e); feature != "" {
 		return feature
 	}
+	if e.Status < 400 {
+		return ""
+	}
 	message := strings.ToLower(e.Message)
-	if e.Status >= 400 && slices.ContainsFunc(roleErrors, func(words string) bool { return strings.Contains(message, words) }) {
-		return featureRoles
+	for i := range lessons {
+		if slices.ContainsFunc(lessons[i].words, func(words string) bool { return strings.Contains(message, words) }) {
+			return lessons[i].feature
+		}
 	}
 	return ""
 }
@@ -56,9 +73,7 @@ func adapt(c *Chat, r *lathe.Request, takes *destination.Row) {
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
 // refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
 func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
-	if slices.Contains(opts.Without, featureRoles) {
-		certain = destination.StrictRoles
-	}
+	certain = learn(certain, opts.Without)
 	roles := destination.Row{System: certain.System, Developer: certain.Developer, Turns: certain.Turns}
 	if r.Relay.Opaque || roles == (destination.Row{}) {
 		return false

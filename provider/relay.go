@@ -18,7 +18,7 @@ func (a *attempt) shows(stream bool) bool { return a.relay != nil && a.relay.Str
 // maxOpening and maxOpeningBytes bound the events that are held back at the beginning of a relayed stream.
 const (
 	maxOpening      = 8
-	maxOpeningBytes = 64 << 10
+	maxOpeningBytes = 1 << 20 // the first event of Responses repeats the instructions and the tools
 )
 
 // opening are the events that open a stream, on wires whose events have types. A server that is overloaded may send them before it
@@ -47,7 +47,7 @@ func (a *attempt) show(event string, deltas []lathe.Delta) {
 			raw.Deltas = append(began, deltas...)
 		}
 	}
-	if !a.begun && len(v.relayed.held) < maxOpening && len(raw.Bytes) <= maxOpeningBytes/maxOpening && !raw.Finished && a.opens(event, raw.Deltas) {
+	if !a.begun && len(v.relayed.held) < maxOpening && v.relayed.heldBytes()+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
 		v.relayed.hold(raw)
 	} else {
 		a.showHeld()
@@ -61,6 +61,24 @@ func (a *attempt) show(event string, deltas []lathe.Delta) {
 type relayed struct {
 	raw  lathe.Raw
 	held []lathe.Raw // events at the beginning of the stream that were not handed over; their memory is used again
+}
+
+// heldBytes returns the size of the events that are held back.
+func (r *relayed) heldBytes() (n int) {
+	for i := range r.held {
+		n += len(r.held[i].Bytes)
+	}
+	return n
+}
+
+// forget releases the events, and memory above the usual size.
+func (r *relayed) forget() {
+	for i := range r.held {
+		if cap(r.held[i].Bytes) > maxKept {
+			r.held[i].Bytes = nil
+		}
+	}
+	r.held = r.held[:0]
 }
 
 // hold keeps an event.

@@ -171,6 +171,9 @@ func quotaReset(h http.Header, prefix string) (wait time.Duration) {
 		if !is || len(v) == 0 {
 			continue
 		}
+		if left, err := strconv.ParseFloat(h.Get("X-Ratelimit-Remaining-"+limit), 64); err == nil && left > 0 {
+			continue // the request was refused for another reason
+		}
 		reset := max(leadingDuration(v[0]), units(v[0], time.Second))
 		empty := h.Get("X-Ratelimit-Remaining-"+limit) == "0"
 		switch {

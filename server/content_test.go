@@ -305,6 +305,16 @@ func TestToolsWithinTheConversationReachTheModel(t *testing.T) {
 			}
 		}
 	}
+	// The first item of a request may declare the tools: the instructions behind it are still the first message of the system.
+	lite := respHead + `[{"type":"additional_tools","role":"developer","tools":[` + late + `]},{"type":"message","role":"developer","content":[{"type":"input_text","text":"INSTRUCTIONS"}]},{"role":"user","content":"hi"}]}`
+	for w, want := range map[lathe.Wire]string{lathe.WireOpenAIChat: `{"role":"system","content":"INSTRUCTIONS"}`, lathe.WireMessages: `"system":[{"type":"text","text":"INSTRUCTIONS"}]`,
+		lathe.WireGemini: `"systemInstruction":{"parts":[{"text":"INSTRUCTIONS"}]}`} {
+		f, up := modelOn(t, w, provider.Options{Server: "vllm"})
+		wireClients["responses"].send(t.Context(), f, false, lite)
+		if sent := up.sent.Load(); sent == nil || !strings.Contains(*sent, want) || strings.Contains(*sent, "<system>") || strings.Contains(*sent, `u003csystem`) {
+			t.Errorf("%s: the model's server got %s, without %s", w, *sent, want)
+		}
+	}
 	f, up := modelOn(t, lathe.WireOpenAIChat, provider.Options{})
 	wireClients["messages"].send(t.Context(), f, false, msgHead+`[{"role":"user","content":"one"},{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"gone"}}]},{"role":"user","content":"two"}],`+
 		`"tools":[{"name":"first","input_schema":{"type":"object"}},{"name":"gone","input_schema":{"type":"object"}}]}`)

@@ -441,10 +441,13 @@ func TestWholeAnswerIsTheSumOfItsStream(t *testing.T) {
 func TestWholeAnswerIsTheSumOfAFaultyStream(t *testing.T) {
 	t.Parallel()
 	testdata.NeedLong(t)
-	for _, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses, lathe.WireMessages, lathe.WireGemini} {
-		for _, fault := range sim.FaultsOn(w) {
+	for i, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses, lathe.WireMessages, lathe.WireGemini} {
+		for j, fault := range sim.FaultsOn(w) {
 			if fault.Name == "hang" {
 				continue // it has no answer
+			}
+			if !testdata.All() && j%4 != i {
+				continue // another quarter on each wire
 			}
 			t.Run(fmt.Sprintf("%s/%s", w, fault.Name), func(t *testing.T) {
 				t.Parallel()

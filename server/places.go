@@ -268,11 +268,10 @@ func (p *places) of(path string) string {
 	case found && isPart:
 		return at + end
 	case found: // of the message: the element that its first part is in
-		element, _, _ := strings.Cut(at, "]")
-		if strings.HasPrefix(at, "input") || strings.HasPrefix(at, "messages") || strings.HasPrefix(at, "contents") {
-			element += "]"
+		if element, _, ok := strings.Cut(at, "]"); ok {
+			at = element + "]"
 		}
-		return element + rest
+		return at + rest
 	}
 	return path
 }

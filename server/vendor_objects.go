@@ -130,7 +130,7 @@ func (n *objectNote) add(o vendor.Object) bool {
 	if n.ids == nil {
 		n.ids = map[string]bool{}
 	}
-	if o.ID != "" {
+	if o.ID != "" && len(n.ids) < maxNotedObjects {
 		n.ids[o.ID] = true
 	}
 	return len(n.ids) < maxNotedObjects

@@ -49,15 +49,18 @@ func (c *Conversation) Apply(msgs []lathe.Message, at int, changed []string) ([]
 		return msgs, changed
 	}
 	p := pass{Conversation: c, out: msgs, at: at, changed: changed, head: -1, prev: -1}
-	lead := 0
+	lead, last := 0, -1 // last is the last of the first system messages; messages without a role are not sent
 	if !c.talks {
-		for lead < len(msgs) && isSystem(&msgs[lead]) {
+		for lead < len(msgs) && (msgs[lead].Role == "" || isSystem(&msgs[lead])) {
+			if msgs[lead].Role != "" {
+				last = lead
+			}
 			lead++
 		}
 	}
 	// Templates want a turn of the user, and strict ones want it first: the last of the system messages is sent as one.
-	if c.row.System == one && lead > 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
-		lead--
+	if c.row.System == one && last >= 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
+		lead = last
 	}
 	for i := range msgs {
 		p.add(i, msgs[i], i < lead)

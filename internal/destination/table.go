@@ -67,8 +67,14 @@ var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"
 // The rows of servers that render a chat template of the model.
 var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
 
-// StrictRoles are the rules of the strictest chat templates, for a server that has refused the roles of messages.
-var StrictRoles = Row{System: one, Developer: no, Turns: alternate}
+// Rules of servers that have refused a request: the role developer, several system messages, other orders of roles (the rules of the
+// strictest chat templates), an effort.
+var (
+	NoDeveloper = Row{Developer: no}
+	OneSystem   = Row{System: one, Developer: no}
+	StrictRoles = Row{System: one, Developer: no, Turns: alternate}
+	NoThinking  = Row{Thinking: none}
+)
 
 const (
 	chat      = lathe.WireOpenAIChat

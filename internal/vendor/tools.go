@@ -50,7 +50,7 @@ type Withheld struct {
 // Withhold removes the tools from a request that the vendor would execute and that are not in the list, wherever the request declares
 // them. The other bytes stay. body must be valid JSON; what is no object is returned as it is.
 func Withhold(body []byte, list []string) Withheld {
-	w := withholder{list: list, names: map[string]string{}}
+	w := withholder{list: list, seen: map[string]bool{}, names: map[string]string{}}
 	out := Withheld{Body: body}
 	top := body[rawjson.SkipSpace(body, 0):]
 	if len(top) == 0 || top[0] != '{' {
@@ -88,11 +88,13 @@ func Withhold(body []byte, list []string) Withheld {
 type withholder struct {
 	list    []string
 	removed []string
+	seen    map[string]bool   // the same
 	names   map[string]string // the types of removed tools by their names
 }
 
 func (w *withholder) remove(typ string) {
-	if !slices.Contains(w.removed, typ) {
+	if !w.seen[typ] {
+		w.seen[typ] = true
 		w.removed = append(w.removed, typ)
 	}
 }
@@ -179,14 +181,17 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 	if len(el) == 0 || el[0] != '{' {
 		return el, false, false
 	}
-	if get(el, "type") != nil {
+	if text(el, "type") != "" {
 		return el, false, w.declares(el)
 	}
-	if get(el, "name") != nil { // a tool of the client
+	if text(el, "name") != "" { // a tool of the client
 		return el, false, false
 	}
 	left := false
 	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) ([]byte, []byte, bool) {
+		if string(v) == "null" { // as if it were not there
+			return nil, v, true
+		}
 		if w.needs(name) {
 			w.remove(name)
 			changed = true
@@ -205,7 +210,7 @@ func (w *withholder) forced(body []byte, left bool) string {
 	if name := w.names[text(choice, "name")]; name != "" && text(choice, "name") != "" {
 		return name
 	}
-	if slices.Contains(w.removed, typ) {
+	if w.seen[typ] {
 		return typ
 	}
 	switch {

@@ -153,6 +153,7 @@ func TestToolsAreWithheld(t *testing.T) {
 		{`{"tools":[{"type":"code_interpreter","container":{"type":"auto"}},{"type":"allowed"}]}`, `{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`, "allowed", ""},
 		{`{"tools":[{"type":"shell","environment":{"type":"local"}},{"type":"shell"}]}`, `{"tools":[{"type":"shell","environment":{"type":"local"}}]}`, "shell", ""},
 		{`{"tools":[{"googleSearch":{},"functionDeclarations":[{"name":"f"}]},{"url_context":{}}]}`, `{"tools":[{"functionDeclarations":[{"name":"f"}]}]}`, "googleSearch url_context", ""},
+		{`{"tools":[{"type":null,"googleSearch":{}},{"name":null,"googleSearch":{}}]}`, `{}`, "googleSearch", ""},
 		{`{"tools":[{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}`, `{}`, "googleSearch", "googleSearch"},
 		{`{"input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, `{"input":[{"type":"additional_tools","tools":[]}]}`, "web_search", ""},
 		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"web_search_20250305","name":"web_search"}},{"type":"text","text":"x"}]}]}`,

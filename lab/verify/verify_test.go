@@ -134,6 +134,8 @@ func TestEachFaultLowersItsMetric(t *testing.T) {
 				want := about[f.Name]
 				switch {
 				case slices.Contains(strings.Fields(silent[w]), f.Name):
+				case w == lathe.WireMessages && f.Name == "args-invalid-json": // a whole answer has no form for such a call, and ends as a cut one
+					want = "finish schema"
 				case want == "":
 					want = "shape"
 				}

@@ -58,7 +58,7 @@ func system(m *lathe.Message) bool {
 // leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.
 func leading(msgs []lathe.Message) int {
 	for i := range msgs {
-		if !system(&msgs[i]) {
+		if !system(&msgs[i]) && msgs[i].Role != "" {
 			return i
 		}
 	}
@@ -71,6 +71,9 @@ func (e *encoder) appendSystem(dst []byte, msgs []lathe.Message) []byte {
 	open := len(dst)
 	for i := range msgs {
 		m := &msgs[i]
+		if m.Role == "" {
+			continue // it is not sent
+		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
 		for j, p := range m.Parts {

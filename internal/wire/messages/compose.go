@@ -18,10 +18,10 @@ func isSystem(m *lathe.Message) bool {
 	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
 }
 
-// leading returns the number of system messages at the beginning of the conversation.
+// leading returns the number of system messages, and of messages that are not sent, at the beginning of the conversation.
 func leading(msgs []lathe.Message) int {
 	n := 0
-	for n < len(msgs) && isSystem(&msgs[n]) {
+	for n < len(msgs) && (isSystem(&msgs[n]) || msgs[n].Role == "") {
 		n++
 	}
 	return n

@@ -202,9 +202,26 @@ func (e *encoder) tools(dst []byte) []byte {
 			}
 		}
 	}
-	if len(tools)+len(req.HostedTools) == 0 {
+	if len(req.Tools)+len(req.HostedTools) == 0 {
 		return dst
 	}
+	if len(tools)+len(req.HostedTools) > 0 {
+		dst = appendDefinitions(dst, e, tools)
+	}
+	if allowed := wire.Allowed(req.Tools); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
+		dst = e.allowed(wire.AppendKey(dst, "tool_choice"), req.ToolChoice.Mode, allowed)
+	} else if req.ToolChoice.Mode != "" {
+		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
+	}
+	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
+		dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+	}
+	return dst
+}
+
+// appendDefinitions appends the member tools: tools, and those that the model's server executes.
+func appendDefinitions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
+	req := e.req
 	dst = append(wire.AppendKey(dst, "tools"), '[')
 	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
 	for _, path := range dropped {
@@ -216,16 +233,7 @@ func (e *encoder) tools(dst []byte) []byte {
 		}
 		dst = append(dst, t...)
 	}
-	dst = append(dst, ']')
-	if allowed := wire.Allowed(req.Tools); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
-		dst = e.allowed(wire.AppendKey(dst, "tool_choice"), req.ToolChoice.Mode, allowed)
-	} else if req.ToolChoice.Mode != "" {
-		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
-	}
-	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
-		dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
-	}
-	return dst
+	return append(dst, ']')
 }
 
 // fromItem reports whether the definition of a tool is in an item of the input, which the server gets as it is.
