@@ -55,6 +55,9 @@ func (c *effectCell) check(t *testing.T) {
 		t.Errorf("%s: the tool was executed %d times in %d requests, want once; outcome %s", c.model(), c.effects, c.requests, c.outcome)
 	}
 	for _, r := range c.refused {
+		if strings.Contains(r, "It has done so in 3 runs of this request.") {
+			continue // the model server fails for good, and clients that go on asking are told so
+		}
 		t.Errorf("%s: the gateway refused a request: %s", c.model(), r)
 	}
 	if c.place.name == "nothing-fails" && (!strings.HasPrefix(c.outcome, "answer") || c.requests != 1) {
