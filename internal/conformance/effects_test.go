@@ -56,7 +56,7 @@ func (c *effectCell) check(t *testing.T) {
 	}
 	for _, r := range c.refused {
 		if strings.Contains(r, "It has done so in 3 runs of this request.") {
-			continue // the model server fails for good, and clients that go on asking are told so
+			continue // the model server fails for good, and the gateway says so to a client that asks again
 		}
 		t.Errorf("%s: the gateway refused a request: %s", c.model(), r)
 	}
