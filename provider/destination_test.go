@@ -214,9 +214,9 @@ func TestRefusedRolesAreLearned(t *testing.T) {
 	})
 }
 
-// A refusal teaches no more than it says: after one about system messages, the text of the user beside results of tools stays a turn of
+// A refusal sets the rule that it is about, and no other: after one about system messages, the text of the user beside results of tools stays a turn of
 // its own, and after one about the effort no effort is sent.
-func TestEachRefusalTeachesItsRule(t *testing.T) {
+func TestEachRefusalSetsItsRule(t *testing.T) {
 	t.Parallel()
 	eachWire(t, func(t *testing.T, w *wireCase) {
 		if w.wire != lathe.WireOpenAIChat {

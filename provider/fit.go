@@ -18,12 +18,12 @@ func takes(c *Chat, model string, refused []string) destination.Row {
 	if slices.Contains(refused, wire.FeatureSystem) {
 		row = row.With(&destination.Row{System: destination.Leading})
 	}
-	return learn(row, refused)
+	return withRefused(row, refused)
 }
 
-// lessons are what the refusals of servers say about them, by words of their errors. Those about roles are of chat templates (Mistral's,
+// refusals are the errors by which servers refuse what they do not take, by words of their messages. Those about roles are of chat templates (Mistral's,
 // Llama 2's, Gemma's, Qwen's) and of servers with their rules.
-var lessons = []struct {
+var refusals = []struct {
 	feature string
 	words   []string
 	takes   *destination.Row
@@ -34,11 +34,11 @@ var lessons = []struct {
 	{"effort", []string{"reasoning_effort` is not supported", "reasoning_effort' is not supported", "supplied: reasoning_effort", "'reasoning_effort' is unsupported"}, &destination.NoThinking},
 }
 
-// learn returns row with the columns that the refused features set.
-func learn(row destination.Row, refused []string) destination.Row {
-	for i := range lessons {
-		if slices.Contains(refused, lessons[i].feature) {
-			row = row.With(lessons[i].takes)
+// withRefused returns row with the columns that the refused features set.
+func withRefused(row destination.Row, refused []string) destination.Row {
+	for i := range refusals {
+		if slices.Contains(refused, refusals[i].feature) {
+			row = row.With(refusals[i].takes)
 		}
 	}
 	return row
@@ -54,9 +54,9 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
-	for i := range lessons {
-		if slices.ContainsFunc(lessons[i].words, func(words string) bool { return strings.Contains(message, words) }) {
-			return lessons[i].feature
+	for i := range refusals {
+		if slices.ContainsFunc(refusals[i].words, func(words string) bool { return strings.Contains(message, words) }) {
+			return refusals[i].feature
 		}
 	}
 	return ""
@@ -73,7 +73,7 @@ func adapt(c *Chat, r *lathe.Request, takes *destination.Row) {
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
 // refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
 func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
-	certain = learn(certain, opts.Without)
+	certain = withRefused(certain, opts.Without)
 	roles := destination.Row{System: certain.System, Developer: certain.Developer, Turns: certain.Turns}
 	if r.Relay.Opaque || roles == (destination.Row{}) {
 		return false

@@ -60,7 +60,7 @@ func resetOf(e *lathe.UpstreamError, h http.Header, body []byte, now time.Time) 
 	return e.RetryAfter
 }
 
-// read returns the time until the reset; 0 or less: there is none.
+// read returns the time until the reset; 0 or less if the place does not have it.
 func (f *resetForm) read(message string, h http.Header, body []byte, now time.Time) time.Duration {
 	switch f.place {
 	case resetHeader:

@@ -58,8 +58,8 @@ func parseAnswerID(s string) answerID {
 // newOnce returns a text that makes the id of one answer different from all others.
 func newOnce() string { return strings.ToLower(rand.Text()[:10]) }
 
-// A rest is a point at which a run waited, and an answer ended if a client brought what the run waited for.
-type rest struct {
+// A waitPoint is a point at which a run waited, and at which an answer ended if a client brought what the run waited for.
+type waitPoint struct {
 	event    int64 // of the pause
 	messages int   // of the history up to the message of the last turn, without the results of its calls
 	reason   lathe.Reason
@@ -69,10 +69,10 @@ type rest struct {
 	decided  bool // an approval was decided
 }
 
-// noteRest records where the run waits, and what came then.
-func (v *runView) noteRest(e *event.Event) {
+// noteWait records where the run waits, and what came then.
+func (v *runView) noteWait(e *event.Event) {
 	s := &v.state
-	last := len(v.rests) - 1
+	last := len(v.waitPoints) - 1
 	switch d := e.Data.(type) {
 	case *event.RunPaused:
 		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // its process stopped
@@ -82,15 +82,15 @@ func (v *runView) noteRest(e *event.Event) {
 		for n > s.Start && s.Messages[n-1].Role == lathe.RoleTool {
 			n--
 		}
-		v.rests = append(v.rests, rest{event: e.ID, messages: n, reason: d.Reason, pending: d.Pending,
+		v.waitPoints = append(v.waitPoints, waitPoint{event: e.ID, messages: n, reason: d.Reason, pending: d.Pending,
 			res: event.Result{Usage: s.Usage, Cost: s.Cost, Trace: slices.Clone(s.Trace), ToolCalls: s.Planned}})
 	case *event.ToolCallResult:
 		if last >= 0 && d.Client {
-			v.rests[last].results = true
+			v.waitPoints[last].results = true
 		}
 	case *event.ApprovalResolved:
 		if last >= 0 && d.Decision != "expired" {
-			v.rests[last].decided = true
+			v.waitPoints[last].decided = true
 		}
 	default: // the run does not wait
 	}
@@ -100,8 +100,8 @@ func (v *runView) noteRest(e *event.Event) {
 type answerSpan struct {
 	*runView
 	id    answerID
-	start int   // of the messages of the run, the first one of the answer; results of calls of the answer before are of neither
-	end   *rest // where the answer ended and the next one begins; nil: it is the last one so far
+	start int        // of the messages of the run, the first one of the answer; results of calls of the answer before are of neither
+	end   *waitPoint // where the answer ended and the next one begins; nil: it is the last one so far
 }
 
 // span returns the part of the run that is the answer. With items its client decides about approvals in requests, so that a
@@ -111,8 +111,8 @@ func (v *runView) span(id answerID, items bool) *answerSpan {
 	if f := v.state.Finished; f != nil && f.Reason == lathe.ReasonCancelled {
 		items = false // the cancellation was the decision
 	}
-	for i := range v.rests {
-		r := &v.rests[i]
+	for i := range v.waitPoints {
+		r := &v.waitPoints[i]
 		if r.event <= id.after {
 			sp.start = v.afterResults(r.messages)
 		} else if r.results || items && r.decided {
@@ -131,10 +131,10 @@ func (v *runView) afterResults(i int) int {
 	return i
 }
 
-// restBefore returns the event of the last rest whose turn is within the first n messages of the run; 0 if there is none.
-func (v *runView) restBefore(n int) (event int64) {
-	for i := range v.rests {
-		if r := &v.rests[i]; r.messages <= n {
+// waitBefore returns the event of the last waitPoint whose turn is within the first n messages of the run; 0 if the run did not wait before.
+func (v *runView) waitBefore(n int) (event int64) {
+	for i := range v.waitPoints {
+		if r := &v.waitPoints[i]; r.messages <= n {
 			event = r.event
 		}
 	}

@@ -69,6 +69,9 @@ func TestStoredResponsesOfOneRun(t *testing.T) {
 				t.Fatal(text)
 			}
 			run := regexp.MustCompile(`run_[0-9A-Z]+`).FindString(two.text())
+			if resp, body := f.do("POST", "/v1/responses/"+one.ID+"/cancel", ""); resp.StatusCode != 200 || parse[response](t, body).ID != one.ID { // it has ended, and the run goes on
+				t.Errorf("the first response is cancelled: %d %s", resp.StatusCode, body)
+			}
 			f.approveOnly(run)
 			read := func(id string) (*response, string) {
 				_, body := f.do("GET", "/v1/responses/"+id, "")

@@ -123,7 +123,7 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 func (a *chat) attach(ctx context.Context, m *Model, v *runView, after int64, base int) {
 	a.session, a.base = v.state.Run.SessionID, base
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(ctx, answerID{run: v.state.Run.RunID, after: v.restBefore(base), once: newOnce()}, &m.Settings, &m.Limits)
+	a.begin(ctx, answerID{run: v.state.Run.RunID, after: v.waitBefore(base), once: newOnce()}, &m.Settings, &m.Limits)
 	a.follows = true
 	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
 }

@@ -267,11 +267,12 @@ func lastResponse(frames []byte) (response []byte) {
 	return response
 }
 
-// cancelResponse cancels the run of a stored response and returns the response.
+// cancelResponse cancels the run of a stored response and returns the response. A response after which the run gave another one has ended:
+// it is returned as it is.
 func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
 	sp, p := h.keptResponse(r.Context(), c, id)
-	for retried := false; p == nil && sp.state.Finished == nil; retried = true {
+	for retried := false; p == nil && sp.end == nil && sp.state.Finished == nil; retried = true {
 		var again bool
 		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil

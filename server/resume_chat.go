@@ -40,7 +40,7 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 	}
 	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(ctx, answerID{run: t.runID, after: cmp.Or(v.restBefore(a.base), v.state.LastID)}, &m.Settings, &m.Limits)
+	a.begin(ctx, answerID{run: t.runID, after: cmp.Or(v.waitBefore(a.base), v.state.LastID)}, &m.Settings, &m.Limits)
 	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }

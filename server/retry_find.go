@@ -252,7 +252,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		e.res = v.result()
 		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
 		if e.base > v.state.Start {
-			e.after = v.restBefore(e.base)
+			e.after = v.waitBefore(e.base)
 		}
 	}
 	return e, nil

@@ -38,7 +38,7 @@ type runView struct {
 	// handedBack is the id of the last event that has a result of the client.
 	handedBack int64
 	ran        map[string]bool // calls whose tools ran, by id
-	rests      []rest          // where it waited, the oldest first
+	waitPoints []waitPoint     // where it waited, the oldest first
 }
 
 // view reads the log of a run of the caller.
@@ -56,7 +56,7 @@ func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*
 				return nil, noRun()
 			}
 			v.note(&e)
-			v.noteRest(&e)
+			v.noteWait(&e)
 			v.summary.Apply(&e)
 			err = v.state.Apply(&e)
 		}

@@ -21,7 +21,7 @@ type Row struct {
 	// System is where system messages may be: any (everywhere), leading (before all others) or one (one message, before all others).
 	// Later ones are sent as text of the user, at their place.
 	System string `key:"system" of:"any leading one"`
-	// Developer says whether there is a role developer. Where there is none (no), its messages are system messages.
+	// Developer says whether the server knows the role developer. If it does not (no), messages of that role are sent as system messages.
 	Developer string `key:"developer" of:"yes no"`
 	// Turns says whether messages of the user and the assistant must alternate, results of tools aside (alternate).
 	Turns string `key:"turns" of:"any alternate"`

@@ -43,7 +43,7 @@ func IsToolMember(name string) bool { return toolMembers[name] != "" }
 type Withheld struct {
 	Body  []byte
 	Tools []string // the types of the tools and the members that were removed, once each
-	// Forced is the type of a removed tool that the tool choice of the request forces; "": there is none.
+	// Forced is the type of a removed tool that the tool choice of the request forces; "" if it forces no removed tool.
 	Forced string
 }
 
@@ -232,7 +232,7 @@ func (w *withholder) leaves(tools []byte) bool {
 	return false
 }
 
-// get returns the value of a member that has one of the names; nil: there is none.
+// get returns the value of the first member that has one of the names; nil if there is no such member.
 func get(v []byte, names ...string) []byte {
 	for _, name := range names {
 		if value, ok := rawjson.Get(v, name); ok {
