@@ -9,12 +9,13 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // One seed is one history: whatever happens in it, happens again.
 func TestSimulationsAreFunctionsOfTheirSeed(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(testdata.Cases(20)) {
 		one, _ := try(t, &enginetest.Options{Seed: 7_000 + seed})
 		two, _ := try(t, &enginetest.Options{Seed: 7_000 + seed})
 		if a, b := marshal(t, one), marshal(t, two); a != b {

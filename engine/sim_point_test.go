@@ -8,6 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // F2: a process that is killed at any of the eleven points leaves exactly what the log of that moment
@@ -53,6 +54,9 @@ func TestF2_KilledAtEachPoint(t *testing.T) {
 			for _, outcome := range []enginetest.Outcome{enginetest.KillBefore, enginetest.KillAfter} {
 				t.Run(strings.Join([]string{tt.name, name, outcome.String()}, ", "), func(t *testing.T) {
 					t.Parallel()
+					if name == "postgres" {
+						testdata.NeedAll(t)
+					}
 					want, asked, resumed := tt.before, tt.askedBefore, tt.resumedBefore
 					if outcome == enginetest.KillAfter {
 						want, asked, resumed = tt.after, tt.askedAfter, tt.resumedAfter
