@@ -32,7 +32,7 @@ type Serve struct {
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
 	// Memory of what clients have sent and that is not answered yet, in all: bodies, decompressed, the conversations that are decoded
-	// from them, and messages of WebSockets; so each body counts twice. Beyond it requests are answered 503, and 429 if one key has
+	// from them, with what the server puts into them (stored responses, hidden turns), and messages of WebSockets; so each body counts at least twice. Beyond it requests are answered 503, and 429 if one key has
 	// half of it. A body that is too large for it alone is answered 413. Default, `0`: a quarter of the memory that the daemon may use: of
 	// `GOMEMLIMIT`, else of the cgroup's limit, else of the machine's memory. Changes take effect after a restart.
 	MaxInflightBytes int64 `key:"max_inflight_bytes" default:"0" is:"size" range:"0..1024GiB" also:"max_memory max_in_flight_bytes"`

@@ -156,22 +156,22 @@ func handedID(p lathe.Part) string {
 // recall replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
 // messages with calls in a.handed. A message that has the calls of several turns, because its client joined answers, becomes
 // one for each turn.
-func (ht *hiddenTurns) recall(ctx context.Context, a *chat) {
+func (ht *hiddenTurns) recall(ctx context.Context, a *chat) *problem {
 	has := func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
 	}
 	if !slices.ContainsFunc(a.req.Messages, has) {
-		return
+		return nil
 	}
 	ring, err := ht.seals.get(ctx)
 	if err != nil { // the conversation is that of the client
-		return
+		return nil
 	}
 	r := &recalling{turns: ht, ids: &callIDs{ring: ring, who: a.sealOwner()}, caller: a.caller, known: map[turnKey]*handedTurn{}, of: map[string]callRef{}}
 	given := a.req.Messages
 	var out []lathe.Message
 	handed := map[int]*handedTurn{}
-	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
+	for i := 0; i < len(given) && r.failed == nil && ctx.Err() == nil; i++ {
 		if !hasCalls(&given[i]) {
 			out = append(out, r.mapped(ctx, given[i]))
 			continue
@@ -183,9 +183,10 @@ func (ht *hiddenTurns) recall(ctx context.Context, a *chat) {
 		out = r.appendTurns(ctx, out, handed, &given[i], given[i+1:last])
 		i = last - 1
 	}
-	if ctx.Err() == nil && len(r.of) > 0 {
+	if r.failed == nil && ctx.Err() == nil && len(r.of) > 0 {
 		a.req.Messages, a.handed = out, handed
 	}
+	return r.failed
 }
 
 // recalling is the state of one [hiddenTurns.recall].
@@ -196,6 +197,7 @@ type recalling struct {
 	known  map[turnKey]*handedTurn
 	of     map[string]callRef // by the id
 	loaded int
+	failed *problem // nil: the turns that were looked for are read
 }
 
 // turn returns the turn of an id of a call; nil if this server did not make it.
@@ -214,6 +216,9 @@ func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) 
 		if (t.turns == nil || t.turns.runID != "") && r.loaded < maxLoaded {
 			r.loaded++
 			r.turns.loadHanded(ctx, r.caller, t)
+			if t.turns != nil && r.failed == nil {
+				r.failed = r.caller.held.load(t.turns.messages)
+			}
 		}
 		r.known[key] = t
 	}

@@ -168,7 +168,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 	if p != nil {
 		return nil, p
 	}
-	if p := h.checkSize(r.Context(), req.Messages); p != nil {
+	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, objects: newObjectNote(c, h.opts.Index == nil), // with a store, answers that the vendor stores are not relayed
@@ -217,7 +217,9 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p := a.acceptVersion(m, a.requested); p != nil {
 		return p
 	}
-	h.turns.recall(ctx, a)
+	if p := h.turns.recall(ctx, a); p != nil {
+		return p
+	}
 	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
 		return p
 	}
@@ -303,7 +305,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 }
 
 // restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
-// carriers, calls of this server and compaction items in it.
+// carriers, calls of this server and compaction items in it. Its size is checked, and its memory reserved.
 func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.turns.conversationOf(ctx, a, relayed)
@@ -315,7 +317,7 @@ func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spli
 	if p := h.turns.openCompactions(ctx, a, j); p != nil {
 		return nil, p
 	}
-	return j, gone(ctx)
+	return j, h.checkSize(ctx, a.caller, j.messages)
 }
 
 // setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.

@@ -97,7 +97,7 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 	if p != nil {
 		return nil, nil, p
 	}
-	if p := h.checkSize(ctx, req.Messages); p != nil {
+	if p := h.checkSize(ctx, c, req.Messages); p != nil {
 		return nil, nil, p
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req, ignored: withheld}, unlock: func() {},
@@ -136,7 +136,9 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 
 // restoreWhole sets the input of a run that summarizes the conversation of the request.
 func (h *chatHandler) restoreWhole(ctx context.Context, a *chat) *problem {
-	h.turns.recall(ctx, a)
+	if p := h.turns.recall(ctx, a); p != nil {
+		return p
+	}
 	a.req.Messages, _ = h.origins.apply(a.caller.key.Name, a.req.Model, a.req.Messages)
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {

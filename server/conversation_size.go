@@ -12,8 +12,9 @@ import (
 )
 
 // checkSize refuses a conversation with more messages, parts or tool calls than the limits allow, so
-// that the work before a run is bounded by more than the size of the body.
-func (co *core) checkSize(ctx context.Context, messages []lathe.Message) *problem {
+// that the work before a run is bounded by more than the size of the body, and reserves the memory of the conversation. It is called
+// for the conversation of the body, and for the one that the model receives.
+func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Message) *problem {
 	if p := gone(ctx); p != nil {
 		return p
 	}
@@ -28,7 +29,7 @@ func (co *core) checkSize(ctx context.Context, messages []lathe.Message) *proble
 		}
 	}
 	l := &co.opts.Limits
-	for _, c := range []struct {
+	for _, n := range []struct {
 		what, setting string
 		have, most    int
 	}{
@@ -36,12 +37,12 @@ func (co *core) checkSize(ctx context.Context, messages []lathe.Message) *proble
 		{"message parts", "serve.max_parts", parts, l.MaxParts},
 		{"tool calls", "serve.max_calls", calls, l.MaxCalls},
 	} {
-		if c.have > c.most {
+		if n.have > n.most {
 			return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: "messages",
-				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s).", c.have, c.what, c.most, c.setting)}
+				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s).", n.have, n.what, n.most, n.setting)}
 		}
 	}
-	return nil
+	return c.held.converse(sizeOf(messages))
 }
 
 // statusClientGone is what the log says of a request whose client closed the connection before it was

@@ -58,7 +58,7 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 		m, p = c.model(req.Model)
 	}
 	if p == nil {
-		p = h.checkSize(r.Context(), req.Messages)
+		p = h.checkSize(r.Context(), c, req.Messages)
 	}
 	if p == nil && pr == responsesAPI {
 		p = h.completeInput(r.Context(), c, req)
@@ -89,7 +89,9 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 // completeInput sets the messages of a request of Responses to those that a model would receive.
 func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
-	h.turns.recall(ctx, a)
+	if p := h.turns.recall(ctx, a); p != nil {
+		return p
+	}
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {
 		own := *c // a copy, since the request of the original belongs to another run
@@ -98,7 +100,7 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 			return bad
 		}
 		req.Messages = slices.Concat(v.state.Messages, req.Messages)
-		return nil
+		return h.checkSize(ctx, c, req.Messages)
 	}
 	if p != nil {
 		return p

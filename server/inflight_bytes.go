@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -15,8 +16,9 @@ import (
 // model does. heldBytes bounds the bytes of what clients have sent and that is not answered yet, of each key and in all:
 //
 //   - a body or a message of a WebSocket, with the memory that was allocated for it, while it arrives and until its request ends,
-//   - once more the size of a body, for the conversation that is decoded from it: until the request ends or, for a run that
-//     continues without its client, until this process does not execute the run any more,
+//   - the conversation that the model receives, at least the size of the body: what is decoded from the body, and what the server
+//     puts into it (stored responses, items by reference, hidden turns); until the request ends or, for a run that continues
+//     without its client, until this process does not execute the run any more,
 //   - the conversation that a WebSocket keeps for the next message.
 //
 // The memory is reserved before it is allocated. Runs that wait are in the store, which has bounds of its own.
@@ -45,6 +47,8 @@ type holding struct {
 	key   string
 	most  int64 // of the key
 	bytes int64
+	// conversation is the part of bytes that is reserved for the conversation.
+	conversation int64
 }
 
 // begin returns an empty holding for a caller. With keys, one of them has half of the bytes at most.
@@ -58,9 +62,44 @@ func (b *heldBytes) begin(c *caller) holding {
 
 // grow reserves n further bytes: all of them or, with a problem, none.
 func (h *holding) grow(n int64) *problem {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	return h.growLocked(n)
+}
+
+// converse reserves what is missing to n bytes for the conversation. Without a holding nothing is counted.
+func (h *holding) converse(n int64) *problem {
+	if h == nil {
+		return nil
+	}
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	p := h.growLocked(n - h.conversation)
+	if p == nil {
+		h.conversation = max(h.conversation, n)
+	}
+	return p
+}
+
+// load reserves the bytes of messages that are read from the store for the conversation, in addition to what is reserved.
+func (h *holding) load(messages []lathe.Message) *problem {
+	if h == nil {
+		return nil
+	}
+	return h.converse(h.conversation + sizeOf(messages))
+}
+
+// sizeOf returns the bytes that messages take in memory.
+func sizeOf(messages []lathe.Message) (n int64) {
+	for i := range messages {
+		n += int64(messages[i].Size())
+	}
+	return n
+}
+
+// growLocked is grow. h.all.mu is held.
+func (h *holding) growLocked(n int64) *problem {
 	b := h.all
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	switch {
 	case n <= 0:
 		return nil
@@ -98,11 +137,16 @@ func (b *heldBytes) add(h *holding, n int64) {
 	}
 }
 
-// split moves n bytes, or all if there are fewer, to a new holding. A nil holding has none to move.
-func (h *holding) split(n int64) *holding {
+// splitConversation moves the bytes of the conversation to a new holding. A nil holding has none to move.
+func (h *holding) splitConversation() *holding {
 	if h == nil {
 		return nil
 	}
+	return h.split(h.conversation)
+}
+
+// split moves n bytes, or all if there are fewer, to a new holding.
+func (h *holding) split(n int64) *holding {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	out := *h

@@ -204,7 +204,7 @@ func TestRunsHoldTheMemoryOfTheirConversation(t *testing.T) {
 		<-entered
 		f.idle()
 	}
-	if got := f.inflight(); got != 3*len(body) {
+	if got := f.inflight(); got < 3*len(body) || got > 3*(len(body)+1000) {
 		t.Errorf("three runs with bodies of %d bytes hold %d", len(body), got)
 	}
 	if resp, text := f.do("POST", "/api/runs", body); resp.StatusCode != 429 {
@@ -230,7 +230,7 @@ func TestMemoryOfSocketMessages(t *testing.T) {
 	message := `{"type":"response.create","model":"sim/demo","input":"` + strings.Repeat("x", 150_000) + `"}`
 	c.send(message)
 	<-entered
-	if got := f.inflight(); got < 3*len(message) {
+	if got := f.inflight(); got < 2*len(message) { // the message, and the conversation
 		t.Errorf("a message of %d bytes holds %d", len(message), got)
 	}
 	c.send(message)

@@ -231,7 +231,7 @@ func (s *setup) knowsHost(r *http.Request) bool {
 	return s.needsKey() && local != nil && !httpname.IsLoopback(local.String())
 }
 
-// readBody reads the body of a request within the limits of the server, and reserves the memory of the body and of what is decoded from it.
+// readBody reads the body of a request within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
 func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
@@ -242,7 +242,7 @@ func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt 
 	switch {
 	case err == nil:
 		c.held.settle(body)
-		return body, c.held.grow(int64(len(body)))
+		return body, c.held.converse(int64(len(body)))
 	case errors.As(err, &full):
 		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):

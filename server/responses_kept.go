@@ -125,6 +125,9 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		}
 		return nil, p
 	}
+	if p := a.caller.held.load(earlier.messages); p != nil {
+		return nil, p
+	}
 	given := a.req.Messages
 	var head []lathe.Message // the instructions of this request
 	if len(given) > 0 && given[0].Role == lathe.RoleSystem {

@@ -89,6 +89,9 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if !sp.waits() {
 				own = loop.KeptHistory(own, sp.state.Retention)
 			}
+			if p := a.caller.held.load(own); p != nil {
+				return nil, p
+			}
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}
@@ -113,7 +116,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 		}
 	}
 	a.req.Messages, a.referred = out, true
-	return nil, h.checkSize(ctx, out)
+	return nil, nil
 }
 
 // continuesResponse reports whether the messages of the request include those of stored responses.

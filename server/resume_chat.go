@@ -24,6 +24,8 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		return h.releaseRun(a)
 	case p == nil && v.state.Paused == "":
 		p = ownedElsewhere()
+	case p == nil:
+		p = c.held.load(v.state.Messages)
 	}
 	if p != nil {
 		a.unlock()

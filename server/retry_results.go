@@ -32,10 +32,7 @@ func (r *results) put(runID string, res *event.Result, start int, now time.Time,
 	if r.max == 0 {
 		return
 	}
-	one := &runResult{res: res, start: start, updated: now, executed: maps.Clone(executed)}
-	for i := range res.History {
-		one.bytes += res.History[i].Size()
-	}
+	one := &runResult{res: res, start: start, updated: now, executed: maps.Clone(executed), bytes: int(sizeOf(res.History))}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {

@@ -286,7 +286,7 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, held: c.held.split(int64(len(c.body)))}
+	return &holder{work: &co.work, setup: c.setup, held: c.held.splitConversation()}
 }
 
 // Emit implements [event.Sink].

@@ -156,7 +156,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	options := &requestOptions{}
 	req, bad := readRunRequest(body, options)
 	if bad == nil {
-		bad = h.checkSize(ctx, req.Messages)
+		bad = h.checkSize(ctx, c, req.Messages)
 	}
 	if bad != nil {
 		return nil, bad

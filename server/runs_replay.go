@@ -130,7 +130,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	case len(old.Messages) == 0:
 		return nil, conflict("not_replayable", "The store does not have what the run began with.")
 	}
-	if p := h.checkSize(ctx, old.Messages); p != nil {
+	if p := h.checkSize(ctx, c, old.Messages); p != nil {
 		return nil, p
 	}
 	if !req.named {

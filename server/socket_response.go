@@ -14,12 +14,9 @@ import (
 // with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody or than the memory that
 // is left.
 func (s *socket) keep(id string, r *earlierResponse) {
-	size := 0
-	for i := range r.messages {
-		size += r.messages[i].Size()
-	}
+	size := sizeOf(r.messages)
 	s.held.release()
-	if s.last, s.lastID = r, id; size > s.server.opts.Limits.MaxBody || s.held.grow(int64(size)) != nil {
+	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.held.grow(size) != nil {
 		s.last = nil
 	}
 }

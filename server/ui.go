@@ -129,7 +129,7 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	if err != nil {
 		return nil, badUI(err)
 	}
-	if p := h.checkSize(r.Context(), req.Messages); p != nil {
+	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
 	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
