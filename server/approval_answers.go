@@ -92,7 +92,9 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, mayNotDecide()
 		}
 		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
-			results = v.resultsIn(a.req.Messages)
+			if results, p = h.resultsFor(ctx, a, v); p != nil {
+				return false, p
+			}
 			for call, out := range results {
 				if p := h.inputs().keepResult(ctx, a.caller, id, call, out); p != nil && p.Code != "already_answered" {
 					return false, p

@@ -153,21 +153,29 @@ func handedID(p lathe.Part) string {
 	return id
 }
 
+// callIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
+func (ht *hiddenTurns) callIDsIn(ctx context.Context, a *chat, messages []lathe.Message) (*callIDs, *problem) {
+	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
+	}) {
+		return nil, nil
+	}
+	ring, err := ht.seals.get(ctx)
+	if err != nil {
+		return nil, notNow(err)
+	}
+	return &callIDs{ring: ring, who: a.sealOwner()}, nil
+}
+
 // recall replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
 // messages with calls in a.handed. A message that has the calls of several turns, because its client joined answers, becomes
 // one for each turn.
 func (ht *hiddenTurns) recall(ctx context.Context, a *chat) *problem {
-	has := func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
+	ids, p := ht.callIDsIn(ctx, a, a.req.Messages)
+	if ids == nil {
+		return p
 	}
-	if !slices.ContainsFunc(a.req.Messages, has) {
-		return nil
-	}
-	ring, err := ht.seals.get(ctx)
-	if err != nil { // the conversation is that of the client
-		return nil
-	}
-	r := &recalling{turns: ht, ids: &callIDs{ring: ring, who: a.sealOwner()}, caller: a.caller, known: map[turnKey]*handedTurn{}, of: map[string]callRef{}}
+	r := &recalling{turns: ht, ids: ids, caller: a.caller, known: map[turnKey]*handedTurn{}, of: map[string]callRef{}}
 	given := a.req.Messages
 	var out []lathe.Message
 	handed := map[int]*handedTurn{}
@@ -236,14 +244,21 @@ func (r *recalling) mapped(ctx context.Context, m lathe.Message) lathe.Message {
 	})
 }
 
-// originals returns the message with the ids that the calls have in the messages of a carrier.
-func (ids *callIDs) originals(m lathe.Message, carried []lathe.Message) lathe.Message {
-	return withIDs(m, func(id string) string {
-		if ref, ok := ids.parse(id); ok {
-			return matchCall(carried, id, ref)
-		}
-		return id
-	})
+// originals returns messages with the ids that the calls have in the messages of a run. With nil ids no message has another one.
+func (ids *callIDs) originals(messages, own []lathe.Message) []lathe.Message {
+	if ids == nil {
+		return messages
+	}
+	out := make([]lathe.Message, len(messages))
+	for i := range messages {
+		out[i] = withIDs(messages[i], func(id string) string {
+			if ref, ok := ids.parse(id); ok {
+				return matchCall(own, id, ref)
+			}
+			return id
+		})
+	}
+	return out
 }
 
 // withIDs returns the message with other ids in place of those that have the form of ids of this server.
@@ -344,10 +359,8 @@ func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn)
 	v, p := ht.view(ctx, &own, t.ref.run)
 	if p == nil {
 		if messages, waits := v.handed(t.ref); len(messages) > 0 {
-			ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
-			if t.turns = ht.store.find(key); t.turns != nil {
-				return
-			}
+			t.turns = ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
+			return
 		}
 	}
 	if t.turns == nil && ht.shared == nil && ctx.Err() == nil {

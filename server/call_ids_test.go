@@ -271,3 +271,66 @@ func TestUnknownToolIsNoCallOfTheServer(t *testing.T) {
 		}
 	}
 }
+
+// Hidden turns that the memory does not keep, since they are too large or others have taken their place, are read from the store,
+// and the id of a call is that of the model server again, whatever the way in which the request names the conversation.
+func TestCallIDsAreReadWithoutTheMemory(t *testing.T) {
+	t.Parallel()
+	for way, input := range waysToContinue {
+		for _, waits := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, waits %v", way, waits), func(t *testing.T) {
+				t.Parallel()
+				s := &setting{model: mixed(), store: store.NewMemory(nil), opts: func(o *server.Options) { o.Limits.MaxKeptBytes = 100 }}
+				want := `assistant "First I compute." calculator:s1` + "\n" + `tool =s1` + "\n" + `assistant "Now both." calculator:s2 weather:c1 calculator:s3` + "\ntool =s2\ntool =c1\ntool =s3"
+				if waits {
+					s.model, s.approvals, s.policy = asksAndHands(), approval.NewQueue(nil), policy.Effects{ReadOnly: lathe.Ask}
+				}
+				f := serve(t, s)
+				one, whole := f.respond(false, `"input":"hi",`+weatherItem)
+				if one == nil || !isGatewayID(one.Output[len(one.Output)-1].CallID) {
+					t.Fatal(whole)
+				}
+				two, text := f.respond(false, input(t, one, whole)+","+weatherItem)
+				if waits {
+					if two == nil || !strings.Contains(two.text(), "This waits for an approval") {
+						t.Errorf("the run was not resumed: %s", text)
+					}
+					return
+				}
+				if two == nil || two.text() != "It is done." || strings.Contains(text, "lost_joins") {
+					t.Fatal(text)
+				}
+				all := s.model.(*fake).all()
+				if got := transcript(all[len(all)-1].Messages); !strings.Contains(got, want) || strings.Count(got, "weather") != 1 {
+					t.Errorf("the model was sent\n%s", got)
+				}
+			})
+		}
+	}
+}
+
+// The response before on a WebSocket has the calls under the ids of the model server, and the client sends those of this server, also
+// when the memory of hidden turns has others.
+func TestCallIDsAreReadOnAWebSocket(t *testing.T) {
+	t.Parallel()
+	model := mixed()
+	f := serve(t, &setting{model: model, nothing: true, opts: func(o *server.Options) {
+		o.Index, o.Supervisor, o.Limits.MaxKept = nil, nil, 1
+	}})
+	c := f.dial(t)
+	one := c.create(`"input":"hi",` + weatherItem)
+	if one.Response == nil {
+		t.Fatal(one.raw)
+	}
+	if other, text := f.respond(false, `"input":"another one",`+weatherItem); other == nil {
+		t.Fatal(text)
+	}
+	two := c.create(waysToContinue["previous_response_id"](t, one.Response, "") + "," + weatherItem)
+	if two.Response == nil || two.Response.text() != "It is done." {
+		t.Fatal(two.raw)
+	}
+	all := model.all()
+	if got := transcript(all[len(all)-1].Messages); !strings.Contains(got, `assistant "Now both." calculator:s2 weather:c1 calculator:s3`+"\ntool =s2\ntool =c1\ntool =s3") {
+		t.Errorf("the model was sent\n%s", got)
+	}
+}

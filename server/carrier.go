@@ -224,10 +224,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	if len(own) == 0 {
 		return appendShown(dst, &rest, answers), refused
 	}
-	rest, answers = o.ids.originals(rest, own), slices.Clone(answers)
-	for i := range answers {
-		answers[i] = o.ids.originals(answers[i], own)
-	}
+	rest, answers = o.ids.originals([]lathe.Message{rest}, own)[0], o.ids.originals(answers, own)
 	open := openCalls(own)
 	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)

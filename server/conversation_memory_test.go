@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -15,9 +16,9 @@ var longTurn = strings.Repeat("x", 200_000)
 
 // computesLong is a model whose first turn of each run has a long text, a call of this server and one of the client. It notes the
 // memory of the requests at work.
-func computesLong(f **fixture, noted *int) *fake {
+func computesLong(f **fixture, noted *atomic.Int64) *fake {
 	return &fake{turn: func(_ int, req *lathe.Request) lathe.Message {
-		*noted = (*f).inflight()
+		noted.Store(int64((*f).inflight()))
 		if req.Messages[len(req.Messages)-1].Role == lathe.RoleUser {
 			return says(lathe.Text{Text: longTurn}, calls("s1", "calculator", `{"expression":"7 + 35"}`), calls("c1", "weather", `{"city":"Oslo"}`))
 		}
@@ -27,30 +28,36 @@ func computesLong(f **fixture, noted *int) *fake {
 
 const weatherItem = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
 
+// waysToContinue are the ways in which the input of a request continues a response to the input "hi" that ends with a call of the
+// client. whole is the body of the response.
+var waysToContinue = map[string]func(t *testing.T, one *response, whole string) string{
+	"previous_response_id": func(_ *testing.T, one *response, _ string) string {
+		return fmt.Sprintf(`"previous_response_id":%q,"input":[%s]`, one.ID, one.output())
+	},
+	"item_reference": func(t *testing.T, one *response, whole string) string {
+		return `"input":[{"role":"user","content":"hi"},` + references(t, whole) + "," + one.output() + "]"
+	},
+	"id of a call": func(_ *testing.T, one *response, _ string) string {
+		return fmt.Sprintf(`"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":%q,"name":"weather","arguments":"{}"},%s]`,
+			one.Output[len(one.Output)-1].CallID, one.output())
+	},
+}
+
+// output is the item with the result of the call that the response ends with.
+func (r *response) output() string {
+	return fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"rain"}`, r.Output[len(r.Output)-1].CallID)
+}
+
 // What the server puts into the conversation of a request counts as memory of the request, whatever the way in which the request
 // names it, and the share of a key limits it.
 func TestMemoryOfWhatRequestsNameIsCounted(t *testing.T) {
 	t.Parallel()
-	outputs := func(one *response) string {
-		return fmt.Sprintf(`[{"type":"function_call_output","call_id":%q,"output":"rain"}]`, one.Output[len(one.Output)-1].CallID)
-	}
-	for way, input := range map[string]func(one *response, whole string) string{
-		"previous_response_id": func(one *response, _ string) string {
-			return fmt.Sprintf(`"previous_response_id":%q,"input":%s`, one.ID, outputs(one))
-		},
-		"item_reference": func(one *response, whole string) string {
-			return `"input":[{"role":"user","content":"hi"},` + references(t, whole) + "," + strings.TrimPrefix(outputs(one), "[")
-		},
-		"id of a call": func(one *response, _ string) string {
-			id := one.Output[len(one.Output)-1].CallID
-			return fmt.Sprintf(`"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":%q,"name":"weather","arguments":"{}"},%s`, id, strings.TrimPrefix(outputs(one), "["))
-		},
-	} {
+	for way, input := range waysToContinue {
 		for _, where := range []string{"here", "in another process"} {
 			t.Run(way+" "+where, func(t *testing.T) {
 				t.Parallel()
 				var f *fixture
-				noted := 0
+				var noted atomic.Int64
 				kept := store.NewMemory(nil)
 				f = serve(t, &setting{model: computesLong(&f, &noted), store: kept})
 				one, whole := f.respond(false, `"input":"hi",`+weatherItem)
@@ -60,16 +67,16 @@ func TestMemoryOfWhatRequestsNameIsCounted(t *testing.T) {
 				if where != "here" {
 					f = serve(t, &setting{model: computesLong(&f, &noted), store: kept})
 				}
-				noted = 0
-				if two, text := f.respond(false, input(one, whole)+","+weatherItem); two == nil || two.text() != "It is done." {
+				noted.Store(0)
+				if two, text := f.respond(false, input(t, one, whole)+","+weatherItem); two == nil || two.text() != "It is done." {
 					t.Fatal(text)
 				}
-				if noted < len(longTurn) {
-					t.Errorf("a request whose conversation has %d bytes holds %d", len(longTurn), noted)
+				if noted.Load() < int64(len(longTurn)) {
+					t.Errorf("a request whose conversation has %d bytes holds %d", len(longTurn), noted.Load())
 				}
 				f.empties()
 				f = serve(t, &setting{model: computesLong(&f, &noted), store: kept, opts: func(o *server.Options) { o.Limits.MaxInflightBytes = int64(len(longTurn)) }})
-				if two, text := f.respond(false, input(one, whole)+","+weatherItem); two != nil || !strings.Contains(text, "request_too_large") || !strings.Contains(text, "serve.max_inflight_bytes") {
+				if two, text := f.respond(false, input(t, one, whole)+","+weatherItem); two != nil || !strings.Contains(text, "request_too_large") || !strings.Contains(text, "serve.max_inflight_bytes") {
 					t.Errorf("with less memory than the conversation takes: %s", text)
 				}
 				f.empties()

@@ -142,7 +142,11 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 	}
 	history := earlier.messages
 	if earlier.open {
-		joined, ok := appendSpliced(nil, history, given[:answers])
+		ids, p := h.turns.callIDsIn(ctx, a, given[:answers])
+		if p != nil {
+			return nil, p
+		}
+		joined, ok := appendSpliced(nil, history, ids.originals(given[:answers], history))
 		if !ok {
 			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}

@@ -46,6 +46,10 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 	if a.protocol != responsesAPI || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}
+	ids, p := h.turns.callIDsIn(ctx, a, a.req.Messages)
+	if p != nil {
+		return nil, p
+	}
 	var out []lathe.Message
 	done := map[string]bool{}
 	given := a.req.Messages
@@ -99,13 +103,14 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				out = append(out, own...)
 				continue
 			}
-			joined, ok := appendSpliced(out, own, given[:answers])
+			joined, ok := appendSpliced(out, own, ids.originals(given[:answers], own))
 			if !ok {
 				return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 					Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
 			}
 			out, given, answers = joined, given[answers:], 0
 		}
+		rest = ids.originals([]lathe.Message{rest}, out[before:])[0]
 		calls := callsOf(out[before:])
 		rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool { // a call that the request has beside references to the rest
 			call, is := p.(lathe.ToolCall)

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // A run that asks an approver about one call and returns another one to the client waits for both. The request in which
@@ -31,7 +33,11 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		a.unlock()
 		return false, p
 	}
-	answers := v.resultsIn(a.req.Messages)
+	answers, p := h.resultsFor(ctx, a, v)
+	if p != nil {
+		a.unlock()
+		return false, p
+	}
 	if len(answers) == 0 {
 		return h.releaseRun(a)
 	}
@@ -79,26 +85,25 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 	}
 }
 
-// resultsIn returns the results of open calls of the client that the messages end with.
-func (v *runView) resultsIn(messages []lathe.Message) map[string]lathe.Output {
+// resultsFor returns the results of open calls of the client that the request ends with.
+func (h *chatHandler) resultsFor(ctx context.Context, a *chat, v *runView) (map[string]lathe.Output, *problem) {
+	given := a.req.Messages
+	first := len(given)
+	for first > 0 && given[first-1].Role == lathe.RoleTool {
+		first--
+	}
+	ids, p := h.turns.callIDsIn(ctx, a, given[first:])
+	if p != nil {
+		return nil, p
+	}
 	results := map[string]lathe.Output{}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
-		if r, ok := answerTo(messages, o.ID); ok && v.client[o.ID] {
-			results[o.ID] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
+	for _, m := range ids.originals(given[first:], v.state.Messages) {
+		if id := answered(&m); v.client[id] && slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+			r := m.Parts[0].(lathe.ToolResult)
+			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}
 	}
-	return results
-}
-
-// answerTo returns what the last messages say came of a call.
-func answerTo(messages []lathe.Message, id string) (lathe.ToolResult, bool) {
-	for i := len(messages) - 1; i >= 0 && messages[i].Role == lathe.RoleTool; i-- {
-		if answered(&messages[i]) == id {
-			return messages[i].Parts[0].(lathe.ToolResult), true
-		}
-	}
-	return lathe.ToolResult{}, false
+	return results, nil
 }
 
 // An onEvent is a sink that does the same at each event.

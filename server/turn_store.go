@@ -53,17 +53,17 @@ func newTurnStore(l *Limits, now func() time.Time) *turnStore {
 // A turnOwner is who keeps turns, and finds them again.
 type turnOwner struct{ principal, user, model string }
 
-// put keeps the messages of a run that handed calls over under the key of those.
-func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) {
-	k.putLinked(key, link{}, runID, own)
+// put keeps the messages of a run that handed calls over under the key of those, unless they are too large. It returns them.
+func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) *storedTurns {
+	return k.putLinked(key, link{}, runID, own)
 }
 
 // putLinked is put for turns that can be found by l, too.
-func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) {
+func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) *storedTurns {
 	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
 	t := &storedTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l, bytes: int(sizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
-		return // it would push out too much of others
+		return t // it would push out too much of others
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,6 +79,7 @@ func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Mes
 	for k.bytes > k.maxBytes || k.used.Len() > k.max {
 		k.drop(k.used.Back())
 	}
+	return t
 }
 
 func (k *turnStore) drop(e *list.Element) {
