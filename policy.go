@@ -121,4 +121,6 @@ type Approval struct {
 	// Result, when set, is the JSON value that answers the call. The tool is not called. Result is
 	// subject to the same limits as an output of the tool.
 	Result json.RawMessage
+	// InRequest is set if the client of the run decided in a request, which is answered with what the run does after the decision.
+	InRequest bool
 }

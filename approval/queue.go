@@ -105,6 +105,7 @@ type Answer struct {
 	Scope      Scope           `json:"scope,omitempty"`       // with approve
 	Arguments  json.RawMessage `json:"arguments,omitempty"`   // with edit: an object
 	Result     json.RawMessage `json:"result,omitempty"`      // with answer: JSON; [Text] makes it of text
+	InRequest  bool            `json:"in_request,omitempty"`  // see [lathe.Approval]
 }
 
 // Limits of an answer.
@@ -186,7 +187,7 @@ func (q *Queue) grant(req *lathe.ApprovalRequest, a *Answer) {
 }
 
 func (a *Answer) approval() lathe.Approval {
-	out := lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode}
+	out := lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode, InRequest: a.InRequest}
 	switch a.Verb {
 	case Edit:
 		out.Arguments = bytes.Clone(a.Arguments)

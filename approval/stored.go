@@ -16,6 +16,7 @@ type storedAnswer struct {
 	By         string  `json:"by,omitempty"`
 	ReasonCode string  `json:"reason_code,omitempty"`
 	Scope      Scope   `json:"scope,omitempty"`
+	InRequest  bool    `json:"in_request,omitempty"`
 	Arguments  *string `json:"arguments,omitempty"` // JSON, as its bytes are
 	Result     *string `json:"result,omitempty"`
 	// What a scope is bound to, besides the digest.
@@ -33,7 +34,7 @@ func stringOf(raw json.RawMessage) *string {
 }
 
 func (f *storedAnswer) answer() *Answer {
-	a := &Answer{Verb: f.Verb, By: f.By, ReasonCode: f.ReasonCode, Scope: f.Scope}
+	a := &Answer{Verb: f.Verb, By: f.By, ReasonCode: f.ReasonCode, Scope: f.Scope, InRequest: f.InRequest}
 	if f.Arguments != nil {
 		a.Arguments = json.RawMessage(*f.Arguments)
 	}
@@ -62,7 +63,7 @@ func (q *Queue) signals() store.SignalStore {
 // store stores an answer as a signal of its run. It returns an error of code conflict if another answer is stored.
 func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
-	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
+	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, InRequest: a.InRequest, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
 	if a.Scope != ScopeOnce {
 		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, stringOf(r.Arguments)
 	}

@@ -272,6 +272,8 @@ type ApprovalResolved struct {
 	By         string          `json:"by"`
 	ReasonCode string          `json:"reason_code"`
 	Arguments  json.RawMessage `json:"-"` // the edited ones
+	// InRequest is set if the client of the run decided in a request, which is answered with what the run does after the decision.
+	InRequest bool `json:"in_request,omitempty"`
 }
 
 // ToolCallExecuted says that tool code ran, or that the cache answered in its place.

@@ -33,7 +33,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ToolCallParseError": {"dialect error excerpt_bytes", "", "raw_excerpt"},
 	"ToolCallPlanned":    {"args_preview_hash args_schema_version seq tool tool_call_id", "", ""},
 	"ApprovalRequested":  {"args_digest expires_at seq tool tool_call_id", "rule", "arguments"},
-	"ApprovalResolved":   {"by decision reason_code seq tool tool_call_id", "", "arguments"},
+	"ApprovalResolved":   {"by decision reason_code seq tool tool_call_id", "in_request", "arguments"},
 	"ToolCallExecuted": {
 		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "child_cost child_run_id child_usage rc", ""},
 	"ToolsLoaded": {"hash seq tool_call_id tools", "", ""},

@@ -86,6 +86,7 @@ var notInSpans = map[string]string{
 	"ApprovalRequested.expires_at":           "as args_digest",
 	"ApprovalRequested.content.arguments":    "the span has the arguments from ToolCallProposed where content is on",
 	"ApprovalResolved.reason_code":           "in the store and the audit log",
+	"ApprovalResolved.in_request":            "of the answer of a request, which is no span of the run",
 	"ApprovalResolved.content.arguments":     "as reason_code",
 
 	"ToolCallExecuted.success":           "a span that failed has error.type",
@@ -116,11 +117,12 @@ var notInSpans = map[string]string{
 // notInMetrics has the numbers and flags that no metric counts, with the reason.
 var notInMetrics = map[string]string{
 	// All types.
-	"seq":        "it is a place, not a number of things",
-	"bytes":      "tokens are counted, as the server counts them",
-	"attempt":    "each attempt is counted",
-	"expires_at": "a time",
-	"tool_calls": "the events of the calls are counted",
+	"seq":                         "it is a place, not a number of things",
+	"bytes":                       "tokens are counted, as the server counts them",
+	"attempt":                     "each attempt is counted",
+	"expires_at":                  "a time",
+	"tool_calls":                  "the events of the calls are counted",
+	"ApprovalResolved.in_request": "decisions are counted",
 
 	"RunStarted.tools":                     "in the log line of the run",
 	"RunStarted.limits":                    "settings; the limits that were hit are counted",

@@ -58,15 +58,16 @@ func parseAnswerID(s string) answerID {
 // newOnce returns a text that makes the id of one answer different from all others.
 func newOnce() string { return strings.ToLower(rand.Text()[:10]) }
 
-// A waitPoint is a point at which a run waited, and at which an answer ended if a client brought what the run waited for.
+// A waitPoint is a point at which a run waited.
 type waitPoint struct {
 	event    int64 // of the pause
 	messages int   // of the history up to the message of the last turn, without the results of its calls
 	reason   lathe.Reason
 	pending  []string // the calls that waited
 	res      event.Result
-	results  bool // a client has brought results of calls
-	decided  bool // an approval was decided
+	// answered is set if a request brought results of calls or a decision: an answer ended here, and that request got the next one.
+	// After a decision that came from elsewhere, such as the console, the run continues within the answer.
+	answered bool
 }
 
 // noteWait records where the run waits, and what came then.
@@ -86,11 +87,11 @@ func (v *runView) noteWait(e *event.Event) {
 			res: event.Result{Usage: s.Usage, Cost: s.Cost, Trace: slices.Clone(s.Trace), ToolCalls: s.Planned}})
 	case *event.ToolCallResult:
 		if last >= 0 && d.Client {
-			v.waitPoints[last].results = true
+			v.waitPoints[last].answered = true
 		}
 	case *event.ApprovalResolved:
-		if last >= 0 && d.Decision != "expired" {
-			v.waitPoints[last].decided = true
+		if last >= 0 && d.InRequest {
+			v.waitPoints[last].answered = true
 		}
 	default: // the run does not wait
 	}
@@ -104,18 +105,14 @@ type answerSpan struct {
 	end   *waitPoint // where the answer ended and the next one begins; nil: it is the last one so far
 }
 
-// span returns the part of the run that is the answer. With items its client decides about approvals in requests, so that a
-// decision ends an answer as results of the client's calls do.
-func (v *runView) span(id answerID, items bool) *answerSpan {
+// span returns the part of the run that is the answer.
+func (v *runView) span(id answerID) *answerSpan {
 	sp := &answerSpan{runView: v, id: id, start: v.state.Start}
-	if f := v.state.Finished; f != nil && f.Reason == lathe.ReasonCancelled {
-		items = false // the cancellation was the decision
-	}
 	for i := range v.waitPoints {
 		r := &v.waitPoints[i]
 		if r.event <= id.after {
 			sp.start = v.afterResults(r.messages)
-		} else if r.results || items && r.decided {
+		} else if r.answered {
 			sp.end = r
 			break
 		}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -105,4 +106,60 @@ func TestStoredResponsesOfOneRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A decision that a console brings does not end a response whose client handles approvals as items: what the run does after it
+// belongs to the response. So does what follows a decision in a request that a message ends, since that message is answered.
+func TestDecisionFromElsewhereEndsNoResponse(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"a console", "a request with a message"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			var model *listened
+			h := open(t, func(s *setting) {
+				model = &listened{Model: s.model}
+				s.model = model
+			})
+			const question = `{"role":"user","content":"write {\"n\":1}"}`
+			one, whole := h.respond(false, `"input":[`+question+`]`+showItems)
+			if one == nil {
+				t.Fatal(whole)
+			}
+			items := parse[struct{ Output []json.RawMessage }](t, whole).Output
+			if from == "a console" {
+				h.answerOnly("approve")
+			} else if other, text := h.respond(false, fmt.Sprintf(`"input":[%s,%s,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true},{"role":"user","content":"And?"}]`,
+				question, joinItems(items), approvalIn(t, items))+showItems); other == nil {
+				t.Fatal(text)
+			}
+			for way, input := range map[string]string{
+				"previous_response_id": fmt.Sprintf(`"previous_response_id":%q,"input":"What is 7 + 35?"`, one.ID),
+				"item_reference":       `"input":[` + question + "," + references(t, whole) + `,{"role":"user","content":"What is 7 + 35?"}]`,
+			} {
+				if next, text := h.respond(false, input+showItems); next == nil {
+					t.Fatal(text)
+				}
+				asked := ""
+				for _, got := range model.all() {
+					if strings.Contains(got, "7 + 35") {
+						asked = got // of the last one
+					}
+				}
+				if strings.Count(asked, "The tools said") != 1 || strings.Contains(asked, "has not decided") {
+					t.Errorf("%s: the model got %s", way, asked)
+				}
+			}
+			if _, body := h.do("GET", "/v1/responses/"+one.ID, ""); !strings.Contains(body, "The tools said") || parse[response](t, body).Status != "completed" {
+				t.Errorf("the response is %s", body)
+			}
+		})
+	}
+}
+
+func joinItems(items []json.RawMessage) string {
+	var all []string
+	for _, item := range items {
+		all = append(all, string(item))
+	}
+	return strings.Join(all, ",")
 }

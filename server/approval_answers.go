@@ -108,7 +108,7 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			continue
 		}
 		decided = true
-		if p := h.decideAs(ctx, a.caller, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && p.contradicts(answer.Approve)) {
+		if p := h.decideAs(ctx, a, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && p.contradicts(answer.Approve)) {
 			return false, p
 		}
 	}
@@ -131,17 +131,17 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 	return true, nil
 }
 
-// decideAs stores the answer to the approval of one call.
-func (h *chatHandler) decideAs(ctx context.Context, c *caller, v *runView, call string, answer wire.ApprovalAnswer) *problem {
+// decideAs stores the answer to the approval of one call, which the request has.
+func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runView, call string, answer wire.ApprovalAnswer) *problem {
 	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
 	if i < 0 {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: v.state.Open[i].Digest, Reason: answer.Reason}
+	d := decision{Decision: approval.Deny, Digest: v.state.Open[i].Digest, Reason: answer.Reason, inRequest: a.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}
-	_, p := h.inputs().decide(ctx, c, v, call, &d, c.decider())
+	_, p := h.inputs().decide(ctx, a.caller, v, call, &d, a.caller.decider())
 	return p
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -52,21 +51,6 @@ func withoutConversation(body []byte) []byte {
 func withMember(obj []byte, name string, value []byte) []byte {
 	same := func(_ string, v []byte) (key, value []byte, keep bool) { return nil, v, true }
 	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return append(wire.AppendKey(dst, name), value...) })
-}
-
-// decidesByItem reports whether the client of a stored response decides about approvals in requests.
-func (v *runView) decidesByItem() bool {
-	var s storedRequest
-	var req struct {
-		Tools []json.RawMessage
-		Lathe struct{ Show string }
-	}
-	if json.Unmarshal(v.state.Client(), &s) != nil || json.Unmarshal(s.Request, &req) != nil {
-		return false
-	}
-	return req.Lathe.Show == showItems || slices.ContainsFunc(req.Tools, func(t json.RawMessage) bool {
-		return asksByItem([]wire.HostedTool{{Type: textMember(t, "type"), JSON: t}})
-	})
 }
 
 // restoreRequest sets the request of a, and what else its answer depends on, to that of a stored response. A response of an

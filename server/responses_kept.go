@@ -73,7 +73,7 @@ func noResponse(status int, param string) *problem {
 	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
 }
 
-// keptResponse returns a stored response of the caller. items is as in [runView.span].
+// keptResponse returns a stored response of the caller.
 func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*answerSpan, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
@@ -90,7 +90,7 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 	case v.state.Run.Labels[labelResponse] == "" || v.state.LastID < answer.after:
 		return nil, none
 	}
-	return v.span(answer, v.decidesByItem()), nil
+	return v.span(answer), nil
 }
 
 // settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
@@ -108,7 +108,7 @@ func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (
 	if v.state.Finished == nil && v.state.Paused == "" {
 		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
 	}
-	return v.span(sp.id, v.decidesByItem()), nil
+	return v.span(sp.id), nil
 }
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
@@ -161,11 +161,9 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 type earlierResponse struct {
 	runID string // of the run that waits for results or an approval; "": it has ended
 	// messages are the input, without its instructions, and the output.
-	messages []lathe.Message
-	open     bool // the run has ended, and the output ends with calls of the client
-	// instructed is set if the log of the run that waits begins with instructions. asks is set if its client decides about
-	// approvals in requests.
-	instructed, asks bool
+	messages   []lathe.Message
+	open       bool // the run has ended, and the output ends with calls of the client
+	instructed bool // the log of the run that waits begins with instructions
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
@@ -180,7 +178,7 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 		own := *a.caller // a copy, since the request of the original belongs to another run
 		var v *runView
 		if v, p = h.view(ctx, &own, kept.runID); p == nil {
-			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)), kept.asks)
+			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
 		}
 	} else {
 		sp, p = h.settledResponse(ctx, a, a.req.PreviousID)

@@ -115,6 +115,7 @@ type decision struct {
 	Scope     approval.Scope  `json:"scope"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
+	inRequest bool            // as in [lathe.Approval]
 }
 
 // readObject reads a body that is an object with these members only.
@@ -200,7 +201,7 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call s
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
 	}
 	waits := h.opts.Approvals.Await(v.request(o))
-	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})
+	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result, InRequest: d.inRequest})
 	switch code := lathe.CodeOf(err); {
 	case code == lathe.CodeInvalidRequest:
 		return 0, badRequest("decision", "The decision cannot be taken: %s.", cause(err))

@@ -36,7 +36,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 		return
 	}
 	r := &earlierResponse{messages: withoutSynthetic(loop.KeptHistory(res.History, a.job.loop.Retention())), open: len(a.handedOver(res)) > 0}
-	r.instructed, r.asks = a.instructed(), a.asks
+	r.instructed = a.instructed()
 	if r.instructed && len(r.messages) > 0 && r.messages[0].Role == lathe.RoleSystem {
 		r.messages = r.messages[1:]
 	}

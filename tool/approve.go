@@ -187,7 +187,7 @@ const maxReasonBytes = 64
 // resolve publishes the decision.
 func resolve(c *call, decision string, a lathe.Approval) {
 	e := &event.ApprovalResolved{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Decision: decision,
-		By: text.Cut(a.By, maxDetailBytes), ReasonCode: text.Cut(a.ReasonCode, maxReasonBytes)}
+		By: text.Cut(a.By, maxDetailBytes), ReasonCode: text.Cut(a.ReasonCode, maxReasonBytes), InRequest: a.InRequest}
 	if decision == edited {
 		e.Arguments = json.RawMessage(bytes.Clone(a.Arguments))
 	}

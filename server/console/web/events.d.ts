@@ -155,6 +155,7 @@ export interface ApprovalResolved {
   decision: string;
   by: string;
   reason_code: string;
+  in_request?: boolean;
 }
 
 export interface ToolCallExecuted {
