@@ -368,8 +368,8 @@ func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn)
 	}
 }
 
-// handed returns the messages of the run from the calls that it handed over before to those of ref, with the results that this
-// server has of them, and the run if it has not ended.
+// handed returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
+// this server, and the run if it has not ended. The results of the client's calls are those that its request has.
 func (v *runView) handed(ref callRef) (own []lathe.Message, waits string) {
 	messages := v.state.Messages
 	begin := v.state.Start - v.state.TakenOver
@@ -383,7 +383,7 @@ func (v *runView) handed(ref callRef) (own []lathe.Message, waits string) {
 			begin = end
 			continue
 		}
-		own = slices.Clip(messages[begin:end])
+		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.client[answered(&m)] })
 		for j := range v.state.Open {
 			if o := &v.state.Open[j]; !v.client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
 				own = append(own, pendingResult(&o.ToolCall))

@@ -334,3 +334,35 @@ func TestCallIDsAreReadOnAWebSocket(t *testing.T) {
 		t.Errorf("the model was sent\n%s", got)
 	}
 }
+
+// A client may send another result of its call than the one that the run got: the model gets what the client sends now, once.
+func TestResultsThatTheClientSendsCount(t *testing.T) {
+	t.Parallel()
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		kept := store.NewMemory(nil)
+		f, _ := asking(t, kept)
+		tools := []*lathe.ToolSpec{weatherSpec()}
+		a := c.ask(f, stream, tools, lathe.User("hi"))
+		id := a.message.Calls()[0].ID
+		if b := c.ask(f, stream, tools, lathe.User("hi"), c.back(a.message), c.gives(id)); b.err != nil {
+			t.Fatal(b.err)
+		}
+		f.approveOnly(a.header.Get("X-Lathe-Run-Id"))
+		g, model := asking(t, kept)
+		other := c.gives(id)
+		other.Parts = []lathe.Part{lathe.ToolResult{CallID: id, Name: "weather", Content: "[removed]"}}
+		d := c.ask(g, stream, tools, lathe.User("It is Monday."), bare(a.message), other, lathe.User("and?"))
+		if d.err != nil {
+			t.Fatal(d.err)
+		}
+		got := ""
+		for _, m := range model.all()[0].Messages {
+			if m.Role == lathe.RoleTool {
+				got += " " + m.Parts[0].(lathe.ToolResult).Content
+			}
+		}
+		if got != ` {"result":42,"exact":true} [removed]` {
+			t.Errorf("the model was sent the results%s", got)
+		}
+	})
+}
