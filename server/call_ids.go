@@ -355,8 +355,7 @@ func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn)
 	if ht.opts.Index == nil || ht.absent.has(key, ht.opts.Now()) {
 		return
 	}
-	own := *c // whose request is of another run
-	v, p := ht.view(ctx, &own, t.ref.run)
+	v, p := ht.viewOther(ctx, c, t.ref.run)
 	if p == nil {
 		if messages, waits := v.handed(t.ref); len(messages) > 0 {
 			t.turns = ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))

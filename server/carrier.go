@@ -287,8 +287,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
 		return nil, false
 	}
-	own := *o.caller // a copy, since the request of the original belongs to another run
-	v, p := o.turns.view(ctx, &own, c.RunID)
+	v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
 	if p != nil {
 		return nil, false
 	}

@@ -94,8 +94,7 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 	}
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {
-		own := *c // a copy, since the request of the original belongs to another run
-		v, bad := h.view(ctx, &own, waits.runID)
+		v, bad := h.viewOther(ctx, c, waits.runID)
 		if bad != nil {
 			return bad
 		}

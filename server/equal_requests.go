@@ -107,8 +107,7 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 	if t == nil {
 		return nil
 	}
-	own := *a.caller // whose request is of another run
-	v, p := h.view(ctx, &own, t.runID)
+	v, p := h.viewOther(ctx, a.caller, t.runID)
 	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}

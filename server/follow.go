@@ -72,8 +72,7 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 	defer func() { cancel() }()
 	for {
 		_ = x.run(held) // the log says what has become of the run
-		own := *c
-		v, p := x.views.view(context.WithoutCancel(ctx), &own, x.runID)
+		v, p := x.views.viewOther(context.WithoutCancel(ctx), c, x.runID)
 		switch {
 		case p != nil:
 			return takenOverResult(p)

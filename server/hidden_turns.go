@@ -125,8 +125,7 @@ func handsOver(r lathe.Reason) bool {
 
 // loadRun keeps what the log of a run says that its client did not see.
 func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) bool {
-	own := *c // whose request is of another run
-	v, p := ht.view(ctx, &own, id)
+	v, p := ht.viewOther(ctx, c, id)
 	if p != nil {
 		return false
 	}

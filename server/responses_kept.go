@@ -80,8 +80,8 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 	if !ok || h.opts.Index == nil {
 		return nil, none
 	}
-	own, answer := *c, parseAnswerID(rest) // a copy of the caller, since the request of the original belongs to another run
-	v, p := h.view(ctx, &own, answer.run)
+	answer := parseAnswerID(rest)
+	v, p := h.viewOther(ctx, c, answer.run)
 	switch {
 	case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone || p.Status == http.StatusBadRequest):
 		return nil, none
@@ -100,8 +100,7 @@ func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (
 	if p != nil || sp.end != nil || sp.state.Finished != nil || sp.state.Paused != "" {
 		return sp, p
 	}
-	own := *a.caller
-	v, p := h.turns.waitSuspended(ctx, &own, sp.id.run)
+	v, p := h.turns.waitSuspended(ctx, a.caller, sp.id.run)
 	if p != nil {
 		return nil, p
 	}
@@ -175,9 +174,8 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	var sp *answerSpan
 	var p *problem
 	if kept != nil { // its run is stored, without a response
-		own := *a.caller // a copy, since the request of the original belongs to another run
 		var v *runView
-		if v, p = h.view(ctx, &own, kept.runID); p == nil {
+		if v, p = h.viewOther(ctx, a.caller, kept.runID); p == nil {
 			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
 		}
 	} else {

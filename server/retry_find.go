@@ -232,8 +232,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		}
 		return nil, noRun()
 	}
-	own := *a.caller // whose request is of another run
-	v, p := er.view(ctx, &own, id)
+	v, p := er.viewOther(ctx, a.caller, id)
 	if p != nil {
 		return nil, p
 	}
@@ -242,7 +241,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		if p := er.takes(); p != nil { // but the next process will
 			return nil, p
 		}
-		if v, p = er.view(ctx, &own, id); p != nil {
+		if v, p = er.viewOther(ctx, a.caller, id); p != nil {
 			return nil, p
 		}
 		over = true

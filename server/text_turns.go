@@ -230,8 +230,7 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 
 // loadText reads the turns behind a text from the log of the run.
 func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) bool {
-	own := *c // whose request is of another run
-	v, p := ht.view(ctx, &own, runID)
+	v, p := ht.viewOther(ctx, c, runID)
 	if p != nil || v.state.Finished == nil {
 		return false
 	}

@@ -54,8 +54,7 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) map[int]*waiti
 
 // loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
 func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) {
-	own := *c // whose request is of another run
-	v, p := ht.waitSuspended(ctx, &own, t.runID)
+	v, p := ht.waitSuspended(ctx, c, t.runID)
 	if p != nil {
 		return
 	}
@@ -72,7 +71,7 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	for {
-		v, p := rv.view(ctx, c, id)
+		v, p := rv.viewOther(ctx, c, id)
 		if p != nil || v.state.Paused != "" || v.state.Finished != nil {
 			return v, p
 		}
