@@ -86,18 +86,24 @@ func (ids *callIDs) of(turn int, id string) string {
 	return callPrefix + strings.TrimPrefix(ref.run, runPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
 }
 
-// parse reads an id. ok is false for one that this server did not make for this caller and user.
-func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
+// splitCallID returns the run, without its prefix, and the text behind it in an id that has the form of those of this server.
+func splitCallID(id string) (run, tail string, ok bool) {
 	rest, ok := strings.CutPrefix(id, callPrefix)
 	at := len(rest) - callIDTail - 1
 	if !ok || len(id) > maxCallID || at <= 0 || rest[at] != '_' {
+		return "", "", false
+	}
+	return rest[:at], rest[at+1:], true
+}
+
+// parse reads an id. ok is false for one that this server did not make for this caller and user.
+func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
+	run, text, ok := splitCallID(id)
+	tail, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // it is shorter with a new line in the text
 		return ref, false
 	}
-	tail, err := base64.RawURLEncoding.Strict().DecodeString(rest[at+1:])
-	if err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize {
-		return ref, false
-	}
-	ref.run, ref.turn = runPrefix+rest[:at], int(binary.BigEndian.Uint16(tail))
+	ref.run, ref.turn = runPrefix+run, int(binary.BigEndian.Uint16(tail))
 	copy(ref.hash[:], tail[callIDTurn:])
 	head := tail[:callIDTurn+callIDHash]
 	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
@@ -147,7 +153,7 @@ func handedID(p lathe.Part) string {
 		id = p.CallID
 	default: // has none
 	}
-	if !strings.HasPrefix(id, callPrefix) || len(id) <= len(callPrefix)+callIDTail {
+	if _, _, ok := splitCallID(id); !ok {
 		return ""
 	}
 	return id
@@ -223,9 +229,8 @@ func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) 
 		t = &handedTurn{ref: ref, turns: r.turns.store.find(key)}
 		if (t.turns == nil || t.turns.runID != "") && r.loaded < maxLoaded {
 			r.loaded++
-			r.turns.loadHanded(ctx, r.caller, t)
-			if t.turns != nil && r.failed == nil {
-				r.failed = r.caller.held.load(t.turns.messages)
+			if p := r.turns.loadHanded(ctx, r.caller, t); r.failed == nil {
+				r.failed = p
 			}
 		}
 		r.known[key] = t
@@ -349,22 +354,29 @@ func (r *recalling) withdrawWaiting(m *lathe.Message, turn *handedTurn) *lathe.M
 	return nil
 }
 
-// loadHanded reads the turns behind a call from the log of its run.
-func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn) {
+// loadHanded reads the turns behind a call from the log of its run. A problem says that the store did not answer, or that the memory
+// for the turns is missing.
+func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn) *problem {
 	key := t.ref.key()
 	if ht.opts.Index == nil || ht.absent.has(key, ht.opts.Now()) {
-		return
+		return nil
 	}
 	v, p := ht.viewOther(ctx, c, t.ref.run)
-	if p == nil {
+	switch {
+	case p == nil:
 		if messages, waits := v.handed(t.ref); len(messages) > 0 {
 			t.turns = ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
-			return
+			return c.held.load(t.turns.messages)
 		}
+	case t.turns != nil: // the memory has them
+		return nil
+	case !p.absent():
+		return p
 	}
-	if t.turns == nil && ht.shared == nil && ctx.Err() == nil {
+	if t.turns == nil && ht.shared == nil {
 		ht.absent.add(key, ht.opts.Now())
 	}
+	return nil
 }
 
 // handed returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of

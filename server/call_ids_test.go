@@ -121,6 +121,7 @@ func TestCallIDBelongsToItsConversation(t *testing.T) {
 		"a changed run":    {"a", "u", "call_1" + own[6:]},
 		"a cut id":         {"a", "u", own[:len(own)-4]},
 		"no run":           {"a", "u", "call__" + own[len(own)-24:]},
+		"a new line":       {"a", "u", own[:len(own)-1] + "\n"},
 		"another alphabet": {"a", "u", own[:len(own)-1] + "="},
 	} {
 		f.key = text(x.key)

@@ -155,6 +155,7 @@ type opener struct {
 	caller   *caller
 	ring     *seal.Ring
 	ids      *callIDs
+	failed   *problem               // the store did not answer
 	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
 	referred int
 }
@@ -167,7 +168,11 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 	}
 	out := make([]lathe.Message, 0, len(messages))
 	o := &opener{turns: ht, caller: a.caller, bindings: map[string][2][]string{}}
-	o.ring, _ = ht.seals.get(ctx) // without it every carrier is refused
+	var err error
+	if o.ring, err = ht.seals.get(ctx); err != nil {
+		j.failed = notNow(err)
+		return
+	}
 	o.ids = &callIDs{ring: o.ring, who: a.sealOwner()}
 	c, before := newConversation(a.sealOwner()), newConversation(a.sealOwner())
 	c.anonymous = true
@@ -195,7 +200,7 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 		out, refused = o.appendOpened(ctx, out, m, messages[i+1:last+1])
 		j.lost, i = j.lost+refused, last
 	}
-	j.messages, j.changed = out, true
+	j.messages, j.changed, j.failed = out, true, o.failed
 }
 
 // isCarrier reports whether a part has the form of a carrier.
@@ -267,7 +272,7 @@ func openCalls(own []lathe.Message) []lathe.ToolCall {
 // content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.
 func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
 	bindings, bound := o.bindings[text]
-	if o.ring == nil || !bound {
+	if !bound {
 		return nil, false
 	}
 	content, err := o.ring.Open(text, bindings[0]...)
@@ -289,6 +294,9 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	}
 	v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
 	if p != nil {
+		if !p.absent() {
+			o.failed = p
+		}
 		return nil, false
 	}
 	added := v.state.Messages[v.state.Start:]

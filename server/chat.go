@@ -309,7 +309,12 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.turns.conversationOf(ctx, a, relayed)
-	h.turns.open(ctx, a, j)
+	if j.failed == nil {
+		h.turns.open(ctx, a, j)
+	}
+	if j.failed != nil {
+		return nil, j.failed
+	}
 	if a.protocol.showsCalls {
 		own, resolved := a.caller.resolveItems(j.messages)
 		j.messages, j.changed = own, j.changed || resolved

@@ -58,7 +58,7 @@ func newCore(opts *Options) (*core, error) {
 		}
 	}
 	co.held = &heldBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
-	co.handed = newHandedObjects(co.opts.Index)
+	co.handed = newHandedObjects(co.opts.Index, co.opts.Now)
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err
 	}

@@ -111,6 +111,9 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
+	if p != nil && !p.absent() {
+		return nil // the store did not answer
+	}
 	h.turns.store.remove(a.digest().key())
 	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
 		return nil

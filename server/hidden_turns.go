@@ -39,7 +39,10 @@ type hiddenTurns struct {
 // splice puts the hidden turns of a conversation, kept here or in the store, into the conversation of a request.
 func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *spliced {
 	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
-	waiting := ht.waitingTurns(ctx, a)
+	waiting, p := ht.waitingTurns(ctx, a)
+	if p != nil {
+		return &spliced{messages: a.req.Messages, failed: p}
+	}
 	handsOver := len(a.req.Tools) > 0 || ht.opts.Approvals != nil
 	if !a.keepsText && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
@@ -106,10 +109,14 @@ func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found, complet
 			if _, done := r.read[row.RunID]; done && !moves || !moves && !handsOver(row.Reason) {
 				continue
 			}
-			if !moves {
+			loaded, p := ht.loadRun(ctx, c, row.RunID)
+			if p != nil {
+				ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.requestID, "code", p.Code)
+				return found, false
+			}
+			if found = found || loaded; !moves {
 				r.read[row.RunID] = row.Started
 			}
-			found = ht.loadRun(ctx, c, row.RunID) || found
 		}
 		if f.After = next; next == "" {
 			break
@@ -123,16 +130,19 @@ func handsOver(r lathe.Reason) bool {
 	return r == lathe.ReasonClientToolCalls || r == lathe.ReasonAwaitingApproval || r == lathe.ReasonAwaitingToolResults
 }
 
-// loadRun keeps what the log of a run says that its client did not see.
-func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) bool {
+// loadRun keeps what the log of a run says that its client did not see. A problem says that the store did not answer.
+func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found bool, p *problem) {
 	v, p := ht.viewOther(ctx, c, id)
+	if p.absent() {
+		return false, nil
+	}
 	if p != nil {
-		return false
+		return false, p
 	}
 	var sum conversationSum
 	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
 	if err != nil || len(label) != len(sum) {
-		return false
+		return false, nil
 	}
 	copy(sum[:], label)
 	var calls []lathe.ToolCall
@@ -142,12 +152,12 @@ func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) bool {
 		}
 	}
 	if len(calls) == 0 {
-		return false
+		return false, nil
 	}
 	waits := ""
 	if v.state.Finished == nil {
 		waits = id
 	}
 	ht.store.put(sum.key(calls), waits, loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
-	return true
+	return true, nil
 }

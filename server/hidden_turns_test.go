@@ -22,7 +22,7 @@ func again(m message, results ...string) string {
 	said, _ := json.Marshal(m)
 	body := `{"role":"user","content":"hi"},` + string(said)
 	for i, r := range results {
-		body += `,{"role":"tool","tool_call_id":"` + m.ToolCalls[i].ID + `","content":` + quote(r) + `}`
+		body += `,{"role":"tool","tool_call_id":` + quote(m.ToolCalls[i].ID) + `,"content":` + quote(r) + `}`
 	}
 	return body
 }

@@ -83,7 +83,7 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 	answer := parseAnswerID(rest)
 	v, p := h.viewOther(ctx, c, answer.run)
 	switch {
-	case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone || p.Status == http.StatusBadRequest):
+	case p.absent():
 		return nil, none
 	case p != nil:
 		return nil, p

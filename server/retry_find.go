@@ -114,7 +114,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
 		switch {
 		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
-		case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone):
+		case p.absent():
 			if record.Age > er.opts.Limits.RetryWindow+goneGrace {
 				t.found(record.RunID)
 				return nil, nil

@@ -89,6 +89,11 @@ func noRun() *problem {
 	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
 }
 
+// absent reports whether there is no such run for the caller, or not any more. Other problems say nothing about the run.
+func (p *problem) absent() bool {
+	return p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
+}
+
 // runFailed says why something was not done with a run.
 func (co *core) runFailed(c *caller, err error) *problem {
 	switch lathe.CodeOf(err) {

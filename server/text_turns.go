@@ -215,24 +215,34 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 			continue
 		}
 		record, err := requests.FindRequest(ctx, store.RequestDigest(key))
+		loaded, code := false, lathe.CodeOf(err)
+		if err == nil {
+			var p *problem
+			if loaded, p = ht.loadText(ctx, c, key, record.RunID); p != nil {
+				code = lathe.Code(p.Code)
+			}
+		}
 		switch {
-		case err == nil && ht.loadText(ctx, c, key, record.RunID):
+		case loaded:
 			found = true
-		case err == nil, lathe.CodeOf(err) == lathe.CodeNotFound:
+		case code == "", code == lathe.CodeNotFound:
 			ht.absent.add(key, ht.opts.Now())
 		default:
-			ht.opts.Log.Warn("the store could not say which calls stand behind an answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
+			ht.opts.Log.Warn("the store could not say which calls stand behind an answer", "request_id", c.requestID, "code", code)
 			return found
 		}
 	}
 	return found
 }
 
-// loadText reads the turns behind a text from the log of the run.
-func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) bool {
+// loadText reads the turns behind a text from the log of the run. A problem says that the store did not answer.
+func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) (found bool, p *problem) {
 	v, p := ht.viewOther(ctx, c, runID)
-	if p != nil || v.state.Finished == nil {
-		return false
+	switch {
+	case p.absent(), p == nil && v.state.Finished == nil:
+		return false, nil
+	case p != nil:
+		return false, p
 	}
 	added := v.state.Messages[v.state.Start-v.state.TakenOver:]
 	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
@@ -245,7 +255,7 @@ func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, run
 	if ok {
 		ht.store.put(key, "", loop.KeptHistory(messages, v.state.Retention))
 	}
-	return ok
+	return ok, nil
 }
 
 // A keySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero

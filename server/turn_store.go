@@ -128,6 +128,7 @@ type spliced struct {
 	latest   bool            // the conversation ends with the answers of the last of unknown
 	waits    *storedTurns    // whose run waits for the results that the conversation ends with
 	texts    []turnKey       // of answers that consist of text and of which nothing is kept
+	failed   *problem        // the store did not answer: what is hidden is not known
 }
 
 // turnStarts say where the turns of runs begin in a conversation with its hidden turns: by the conversation of the client before

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -36,8 +37,15 @@ func (h *handedObjects) check(ctx context.Context, c *caller, in func(visit func
 		return nil
 	}
 	in(func(o vendor.Object) bool {
-		if c.key.mayName(&o) || o.ID != "" && h.has(ctx, c.key.Name, o.ID) {
+		if c.key.mayName(&o) {
 			return true
+		}
+		had, err := h.has(ctx, c.key.Name, o.ID)
+		if err != nil {
+			p = notNow(err)
+		}
+		if had || err != nil {
+			return had
 		}
 		p = &problem{Status: http.StatusForbidden, Code: "vendor_object_forbidden", Param: o.Path,
 			Message: fmt.Sprintf("This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, "+
@@ -76,23 +84,38 @@ func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []s
 
 // handedObjects are the objects of the vendor's account that were in answers, as digests of the key and the id. The store of requests
 // has them, so that other processes know them, and removes them with the run or when they are old.
-type handedObjects struct{ requests store.RequestStore }
+type handedObjects struct {
+	requests store.RequestStore
+	known    keySet // digests that the store has, so that an object is looked up once and not at each place that names it
+	now      func() time.Time
+}
 
-func newHandedObjects(index store.RunIndex) *handedObjects {
-	if requests, ok := index.(store.RequestStore); ok {
-		return &handedObjects{requests}
+func newHandedObjects(index store.RunIndex, now func() time.Time) *handedObjects {
+	requests, ok := index.(store.RequestStore)
+	if !ok {
+		requests = store.NewMemory(nil)
 	}
-	return &handedObjects{store.NewMemory(nil)}
+	return &handedObjects{requests: requests, now: now}
 }
 
 func handedDigest(principal, id string) store.RequestDigest {
 	return sha256.Sum256([]byte("object of the vendor\x00" + principal + "\x00" + id))
 }
 
-// has reports whether an answer to the principal had the object.
-func (h *handedObjects) has(ctx context.Context, principal, id string) bool {
-	_, err := h.requests.FindRequest(ctx, handedDigest(principal, id))
-	return err == nil
+// has reports whether an answer to the principal had the object. The error is that of a store that does not answer.
+func (h *handedObjects) has(ctx context.Context, principal, id string) (bool, error) {
+	digest := handedDigest(principal, id)
+	if id == "" || h.known.has(turnKey(digest), h.now()) {
+		return id != "", nil
+	}
+	_, err := h.requests.FindRequest(ctx, digest)
+	if lathe.CodeOf(err) == lathe.CodeNotFound {
+		return false, nil
+	}
+	if err == nil {
+		h.known.add(turnKey(digest), h.now())
+	}
+	return err == nil, err
 }
 
 // put records that the answer of the run had the object.

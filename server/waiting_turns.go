@@ -27,9 +27,8 @@ type waitingTurn struct {
 // pendingText is the result for the model of a call that waits for an approval while the conversation continues.
 const pendingText = `{"ok":false,"error":{"code":"awaiting_approval","message":"A person has not decided about this call yet, so it was not made. Do not make it again. Say that it waits for an approval."}}`
 
-// waitingTurns returns the messages that end with a waiting sentence, by their index.
-func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) map[int]*waitingTurn {
-	var turns map[int]*waitingTurn
+// waitingTurns returns the messages that end with a waiting sentence, by their index. A problem says that the store did not answer.
+func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int]*waitingTurn, p *problem) {
 	looked := 0
 	for i := len(a.req.Messages) - 1; i >= 0; i-- {
 		m := &a.req.Messages[i]
@@ -42,28 +41,34 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) map[int]*waiti
 		}
 		t := &waitingTurn{text: rest, runID: id}
 		if looked++; looked <= maxWaitingJoined && ht.opts.Index != nil {
-			ht.loadWaiting(ctx, a.caller, t)
+			if p := ht.loadWaiting(ctx, a.caller, t); p != nil {
+				return nil, p
+			}
 		}
 		if turns == nil {
 			turns = map[int]*waitingTurn{}
 		}
 		turns[i] = t
 	}
-	return turns
+	return turns, nil
 }
 
 // loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
-func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) {
+func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) *problem {
 	v, p := ht.waitSuspended(ctx, c, t.runID)
+	if p.absent() {
+		return nil
+	}
 	if p != nil {
-		return
+		return p
 	}
 	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
 	if err != nil || len(label) != len(t.sum) {
-		return
+		return nil
 	}
 	copy(t.sum[:], label)
 	t.found, t.messages = true, v.added()
+	return c.held.load(t.messages)
 }
 
 // waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
