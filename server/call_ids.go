@@ -20,8 +20,8 @@ import (
 //
 //	"call_" RUN "_" BASE64URL(turn, 2 bytes; hash of the model server's id, 4 bytes; mark, 12 bytes)
 //
-// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key and the user of the conversation, so
-// that no client can name a turn of another one. Answers that are relayed, and those of runs without tools of this server, keep
+// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key, so that no client can name a turn of
+// another one. It is not bound to the user: agents send a session there, and continue a conversation in another session. Answers that are relayed, and those of runs without tools of this server, keep
 // the ids of the model server.
 
 const (
@@ -35,9 +35,9 @@ const (
 
 // callIDs makes and reads ids of calls that are handed over.
 type callIDs struct {
-	ring *seal.Ring
-	who  turnOwner // without the model
-	run  string    // of the calls to make ids for
+	ring      *seal.Ring
+	principal string
+	run       string // of the calls to make ids for
 }
 
 // newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
@@ -51,7 +51,7 @@ func newCallIDs(ctx context.Context, a *chat, run string) *callIDs {
 		a.handler.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
 		return nil
 	}
-	return &callIDs{ring, a.sealOwner(), run}
+	return &callIDs{ring, a.caller.key.Name, run}
 }
 
 // A callRef is what the id of a call says.
@@ -72,7 +72,7 @@ func hashOfCall(id string) (h [callIDHash]byte) {
 }
 
 func (ids *callIDs) binding(run string) []string {
-	return []string{"call", ids.who.principal, ids.who.user, run}
+	return []string{"call", ids.principal, run}
 }
 
 // of returns the id for a call of a turn that has that id from the model server.
@@ -96,7 +96,7 @@ func splitCallID(id string) (run, tail string, ok bool) {
 	return rest[:at], rest[at+1:], true
 }
 
-// parse reads an id. ok is false for one that this server did not make for this caller and user.
+// parse reads an id. ok is false for one that this server did not make for this caller.
 func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
 	run, text, ok := splitCallID(id)
 	tail, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -160,7 +160,7 @@ func handedID(p lathe.Part) string {
 }
 
 // callIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
-func (ht *hiddenTurns) callIDsIn(ctx context.Context, a *chat, messages []lathe.Message) (*callIDs, *problem) {
+func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lathe.Message) (*callIDs, *problem) {
 	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
 	}) {
@@ -170,14 +170,14 @@ func (ht *hiddenTurns) callIDsIn(ctx context.Context, a *chat, messages []lathe.
 	if err != nil {
 		return nil, notNow(err)
 	}
-	return &callIDs{ring: ring, who: a.sealOwner()}, nil
+	return &callIDs{ring: ring, principal: c.key.Name}, nil
 }
 
 // recall replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
 // messages with calls in a.handed. A message that has the calls of several turns, because its client joined answers, becomes
 // one for each turn.
 func (ht *hiddenTurns) recall(ctx context.Context, a *chat) *problem {
-	ids, p := ht.callIDsIn(ctx, a, a.req.Messages)
+	ids, p := ht.callIDsIn(ctx, a.caller, a.req.Messages)
 	if ids == nil {
 		return p
 	}

@@ -105,7 +105,7 @@ func TestCallIDFindsItsTurnWithADoubledResult(t *testing.T) {
 	}
 }
 
-// An id is that of the key and the user of its conversation. A changed one, and that of another key or user, stays what it is.
+// An id is that of a key, whatever the user of the request. A changed one, and that of another key, stays what it is.
 func TestCallIDBelongsToItsConversation(t *testing.T) {
 	t.Parallel()
 	model := mixed()
@@ -133,7 +133,7 @@ func TestCallIDBelongsToItsConversation(t *testing.T) {
 		for ; len(all[i].Messages) > 3 && strings.Count(transcript(all[i].Messages), "calculator") > 3; i-- {
 		}
 		got := transcript(all[i].Messages)
-		if joined := strings.Contains(got, "calculator:s1"); joined != (name == "the same") || strings.Contains(got, x.id) == joined {
+		if joined := strings.Contains(got, "calculator:s1"); joined != (name == "the same" || name == "another user") || strings.Contains(got, x.id) == joined {
 			t.Errorf("%s: the model was sent\n%s", name, got)
 		}
 	}
@@ -364,6 +364,35 @@ func TestResultsThatTheClientSendsCount(t *testing.T) {
 		}
 		if got != ` {"result":42,"exact":true} [removed]` {
 			t.Errorf("the model was sent the results%s", got)
+		}
+	})
+}
+
+// A turn that the id of a call names, and that is nowhere any more, is counted as lost.
+func TestTurnsThatAreGoneAreCounted(t *testing.T) {
+	t.Parallel()
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		for _, gone := range []string{"without a store", "deleted"} {
+			s := &setting{model: mixed(), opts: func(o *server.Options) { o.Limits.MaxKeptBytes = 100 }}
+			if gone == "without a store" {
+				s.nothing = true
+				s.opts = func(o *server.Options) { o.Index, o.Supervisor, o.Limits.MaxKeptBytes = nil, nil, 100 }
+			}
+			f := serve(t, s)
+			tools := []*lathe.ToolSpec{weatherSpec()}
+			a := c.ask(f, stream, tools, lathe.User("hi"))
+			if a.err != nil || len(a.message.Calls()) != 1 {
+				t.Fatalf("%v: %s", a.err, a.body)
+			}
+			if gone == "deleted" {
+				if resp, body := f.do("DELETE", "/api/runs/"+a.header.Get("X-Lathe-Run-Id"), ""); resp.StatusCode != http.StatusNoContent {
+					t.Fatalf("%d %s", resp.StatusCode, body)
+				}
+			}
+			b := c.ask(f, stream, tools, lathe.User("hi"), bare(a.message), c.gives(a.message.Calls()[0].ID))
+			if lost := b.header.Get("X-Lathe-Lost-Joins"); b.err != nil || lost != "1" {
+				t.Errorf("%s: lost %q, %v: %s", gone, lost, b.err, b.body)
+			}
 		}
 	})
 }

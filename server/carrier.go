@@ -173,7 +173,7 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 		j.failed = notNow(err)
 		return
 	}
-	o.ids = &callIDs{ring: o.ring, who: a.sealOwner()}
+	o.ids = &callIDs{ring: o.ring, principal: a.caller.key.Name}
 	c, before := newConversation(a.sealOwner()), newConversation(a.sealOwner())
 	c.anonymous = true
 	for i := range a.req.Messages {

@@ -141,7 +141,7 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 	}
 	history := earlier.messages
 	if earlier.open {
-		ids, p := h.turns.callIDsIn(ctx, a, given[:answers])
+		ids, p := h.turns.callIDsIn(ctx, a.caller, given[:answers])
 		if p != nil {
 			return nil, p
 		}

@@ -46,7 +46,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 	if a.protocol != responsesAPI || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}
-	ids, p := h.turns.callIDsIn(ctx, a, a.req.Messages)
+	ids, p := h.turns.callIDsIn(ctx, a.caller, a.req.Messages)
 	if p != nil {
 		return nil, p
 	}

@@ -92,7 +92,7 @@ func (h *chatHandler) resultsFor(ctx context.Context, a *chat, v *runView) (map[
 	for first > 0 && given[first-1].Role == lathe.RoleTool {
 		first--
 	}
-	ids, p := h.turns.callIDsIn(ctx, a, given[first:])
+	ids, p := h.turns.callIDsIn(ctx, a.caller, given[first:])
 	if p != nil {
 		return nil, p
 	}

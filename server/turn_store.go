@@ -122,7 +122,7 @@ type spliced struct {
 	messages []lathe.Message // a part of given, if changed is false: they are not written to
 	sum      conversationSum // of the conversation as the client has it
 	changed  bool            // messages are not those that were given
-	lost     int             // turns that are kept and are not in messages: something before them was changed
+	lost     int             // turns that the client names and that are not in messages
 	last     turnKey         // of the last turn that was put in its place
 	unknown  []turnKey       // of messages with answered calls of which nothing is kept
 	latest   bool            // the conversation ends with the answers of the last of unknown
@@ -238,9 +238,9 @@ func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTur
 			j.last = t.key
 			return
 		}
-		if named != nil {
-			j.lost++
-		}
+	}
+	if named != nil && !slices.ContainsFunc(messages[0].Parts, isCarrier) { // a carrier may have the turn, and is counted if it cannot be opened
+		j.lost++
 	}
 	j.keep(1 + len(answers))
 }
