@@ -139,7 +139,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.requests = r.counter("lathe_http_requests_total", "HTTP requests that were answered, by route and status.", "route", "status")
 	m.inflight = r.gauge("lathe_inflight_bytes", "Memory of what clients have sent and that is not answered yet, in bytes.").WithLabelValues()
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
-	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation because the client has changed older messages.").WithLabelValues()
+	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation: the client has changed older messages, or they are not stored any more.").WithLabelValues()
 	m.lostSpans = r.counter("lathe_spans_dropped_total", "Spans that were not sent to the collector.").WithLabelValues()
 	m.lostLines = r.counter("lathe_log_lines_dropped_total", "Log lines that could not be written.").WithLabelValues()
 	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()

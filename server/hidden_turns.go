@@ -22,9 +22,33 @@ const maxLoaded = 1000
 
 // loadedRuns reads from the store what other processes kept, and earlier ones: the logs of runs that handed
 // calls over, and that wait for their results. Each log is read once when its run has come to rest. It looks no further back than turns are kept.
+// One request of a key at a time reads them, and the others of that key wait for it, each as long as its client does.
 type loadedRuns struct {
 	mu   sync.Mutex
 	read map[string]time.Time // runs that were looked at, and when they were begun
+}
+
+// forget removes runs that were begun before a time.
+func (r *loadedRuns) forget(oldest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.read, func(_ string, at time.Time) bool { return at.Before(oldest) })
+}
+
+func (r *loadedRuns) has(runID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, has := r.read[runID]
+	return has
+}
+
+func (r *loadedRuns) add(runID string, began time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.read == nil {
+		r.read = map[string]time.Time{}
+	}
+	r.read[runID] = began
 }
 
 // hiddenTurns keeps what runs did that their clients do not see, and splices it into the conversations that they send.
@@ -85,14 +109,13 @@ func (ht *hiddenTurns) noteAbsent(j *spliced) {
 // loadTurns reads what the runs of the caller in the store have that is not kept here. It reports whether it found something, and
 // whether it read all that it looks for.
 func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found, complete bool) {
-	r := &ht.loaded
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	oldest := ht.opts.Now().Add(-ht.opts.Limits.KeepFor)
-	if r.read == nil {
-		r.read = map[string]time.Time{}
+	unlock, err := ht.locks.lock(ctx, "turns of "+c.key.Name) // no run has a name with blanks
+	if err != nil {
+		return false, false
 	}
-	maps.DeleteFunc(r.read, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	defer unlock()
+	oldest := ht.opts.Now().Add(-ht.opts.Limits.KeepFor)
+	ht.loaded.forget(oldest)
 	f := &store.RunFilter{Principal: c.key.Name, Limit: 100}
 	for seen := 0; seen < maxLoaded; {
 		rows, next, err := ht.opts.Index.Runs(ctx, f)
@@ -106,7 +129,7 @@ func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found, complet
 				return found, true
 			}
 			moves := row.Status == "running" // it may have been resumed since it returned calls to the client
-			if _, done := r.read[row.RunID]; done && !moves || !moves && !handsOver(row.Reason) {
+			if !moves && (!handsOver(row.Reason) || ht.loaded.has(row.RunID)) {
 				continue
 			}
 			loaded, p := ht.loadRun(ctx, c, row.RunID)
@@ -115,7 +138,7 @@ func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found, complet
 				return found, false
 			}
 			if found = found || loaded; !moves {
-				r.read[row.RunID] = row.Started
+				ht.loaded.add(row.RunID, row.Started)
 			}
 		}
 		if f.After = next; next == "" {
