@@ -163,3 +163,42 @@ func joinItems(items []json.RawMessage) string {
 	}
 	return strings.Join(all, ",")
 }
+
+// Results of the client's calls of a run are taken under the ids that the client got, and under those of the log.
+func TestToolResultsUnderTheIDsOfTheClient(t *testing.T) {
+	t.Parallel()
+	for _, which := range []string{"of the client", "of the log", "of another run"} {
+		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			f, _ := asking(t, store.NewMemory(nil))
+			c := wireClients["chat"]
+			tools := []*lathe.ToolSpec{weatherSpec()}
+			a := c.ask(f, false, tools, lathe.User("hi"))
+			if a.err != nil || len(a.message.Calls()) != 1 {
+				t.Fatalf("%v: %s", a.err, a.body)
+			}
+			id := a.message.Calls()[0].ID
+			if got := parse[struct{ Lathe struct{ Pending []string } }](t, a.body).Lathe.Pending; fmt.Sprint(got) != fmt.Sprint([]string{"s1", id}) {
+				t.Errorf("pending are %v, and the client's call is %s", got, id)
+			}
+			run := a.header.Get("X-Lathe-Run-Id")
+			status := 200
+			switch which {
+			case "of the log":
+				id = "c1"
+			case "of another run":
+				run, status = c.ask(f, false, tools, lathe.User("hi again")).header.Get("X-Lathe-Run-Id"), 400
+			}
+			give := func(more string) (int, string) {
+				resp, body := f.do("POST", "/api/runs/"+run+"/tool_results", fmt.Sprintf(`{"results":[{"tool_call_id":%q,"content":"rain"}%s]}`, id, more))
+				return resp.StatusCode, body
+			}
+			if got, body := give(`,{"tool_call_id":"c1","content":"rain"}`); got != 400 {
+				t.Errorf("twice: %d %s", got, body)
+			}
+			if got, body := give(""); got != status {
+				t.Errorf("%d %s", got, body)
+			}
+		})
+	}
+}

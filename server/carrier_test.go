@@ -28,7 +28,7 @@ func carrierTurns(keys ...string) *hiddenTurns {
 	if len(keys) > 1 {
 		k.previous = secret.New(strings.Repeat(keys[1], seal.KeySize))
 	}
-	return &hiddenTurns{runViews: &runViews{&core{}}, seals: k}
+	return &hiddenTurns{runViews: &runViews{&core{seals: k}}}
 }
 
 func call(id, name string) lathe.ToolCall {

@@ -74,7 +74,6 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	body := a.whole
 	if a.asItCame(res) {
 		a.noteReasoning(res)
-		a.objects.record(a, res)
 	} else {
 		body = a.appendWhole(takeBuffer(), res)
 	}
@@ -171,7 +170,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, objects: newObjectNote(c, h.opts.Index == nil), // with a store, answers that the vendor stores are not relayed
+	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld},
 		unlock: func() {}, socket: socket, warm: warm,
 		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if a.fresh, p = asksAnew(r); p != nil {

@@ -45,8 +45,6 @@ type chat struct {
 	equal requestSum    // digest of the request; zero until digest is called
 	fresh bool          // the client requests a new run, even if an equal request has one
 
-	objects *objectNote // of the answer; nil: they are not recorded
-
 	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed   bool   // bytes of the model server were written
 	reencodes bool   // after relayed bytes: the rest is encoded by this server
@@ -234,7 +232,6 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if !a.stored {
 		a.noteReasoning(res)
 	}
-	a.objects.record(a, res)
 	a.keepOnSocket(res)
 	if a.asItCame(res) {
 		return dst
@@ -385,7 +382,7 @@ type report struct {
 	Usage     lathe.Usage  `json:"usage"`                // of all model calls
 	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose cost is known
 	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express, and parts of the answer that the client's cannot
-	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
+	Pending   []string     `json:"pending,omitempty"`    // the calls that wait; those of the client under the ids that it has
 	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
 	Passed    []string     `json:"passed,omitempty"`     // members that were sent to the model server although Lathe does not read them
 }
@@ -428,6 +425,9 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	}
 	drop(a.unshown)
 	for _, call := range res.Pending {
+		if a.hands(call) {
+			call = a.calls.handed(lastTurn(res), call)
+		}
 		r.Pending = append(r.Pending, call.ID)
 	}
 	raw, err := json.Marshal(&r)

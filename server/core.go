@@ -26,6 +26,7 @@ type core struct {
 	sockets  sockets // WebSockets of clients
 	handed   *handedObjects
 	held     *heldBytes
+	seals    *sealKeys
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients
@@ -58,6 +59,10 @@ func newCore(opts *Options) (*core, error) {
 		}
 	}
 	co.held = &heldBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
+	var err error
+	if co.seals, err = newSealKeys(opts); err != nil {
+		return nil, err
+	}
 	co.handed = newHandedObjects(co.opts.Index, co.opts.Now)
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err

@@ -32,12 +32,16 @@ type job struct {
 	follow string
 	after  int64      // the event after which it is followed
 	note   event.Sink // one more sink; nil: none
+	// objects records those of the vendor's account in the answers of the models.
+	objects *objectNote
 	// holds reports whether the answer is held open while the run waits; nil: never.
 	holds func(*event.Result) bool
 }
 
-// sinks returns the sinks of the run.
-func (j *job) sinks(more []event.Sink) []event.Sink {
+// sinks returns the sinks of the run, which the caller asks for.
+func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
+	j.objects = co.newObjectNote(c, c.key.Name)
+	more = j.objects.with(more...)
 	if j.note != nil {
 		more = append(more, j.note)
 	}
@@ -122,7 +126,7 @@ func (ex *runStarter) runInline(ctx context.Context, c *caller, j *job, sinks ..
 		}
 		f.finish(res)
 	}()
-	res = ex.execute(ctx, f.cancel, j, j.sinks(sinks))
+	res = ex.execute(ctx, f.cancel, j, j.sinks(ex.core, c, sinks))
 	return res
 }
 
@@ -134,7 +138,7 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 		f, leave = ex.follow(ctx, c, j.follow, j.after, 0, wake, sinks)
 		return f, leave, nil
 	}
-	sinks = j.sinks(sinks)
+	sinks = j.sinks(ex.core, c, sinks)
 	if j.stepped != nil || j.detach && j.resume == "" && ex.opts.Executor != nil {
 		j.name(ex, c)
 		return ex.startStepped(ctx, c, j, wake, sinks)

@@ -36,13 +36,9 @@ func New(opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, invalid("new", err)
 	}
-	seals, err := newSealKeys(opts)
-	if err != nil {
-		return nil, invalid("new", err)
-	}
 	views := &runViews{co}
 	exec := &runStarter{views}
-	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now), seals: seals}
+	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now)}
 	g := &Server{core: co, usage: newUsage(co.opts.Now, &co.opts.Limits),
 		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
 		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},

@@ -56,7 +56,6 @@ type hiddenTurns struct {
 	*runViews
 	store  *turnStore
 	absent keySet // of texts and calls behind which the store has no turns
-	seals  *sealKeys
 	loaded loadedRuns
 }
 

@@ -17,41 +17,58 @@ func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil
 	}
-	r := &recovered{work: &g.work, held: map[string][]*setup{}}
+	r := &recovered{core: g.core, held: map[string][]resumed{}}
 	return g.opts.Supervisor.Recover(ctx, g.opts.Index, r.loopFor, r)
 }
 
 // serve acquires and resumes runs of a shared store that no process owns, until ctx is done.
 func (mt *maintenance) serve(ctx context.Context) {
-	r := &recovered{work: &mt.work, held: map[string][]*setup{}}
+	r := &recovered{core: mt.core, held: map[string][]resumed{}}
 	mt.opts.Supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []event.Sink{r}, Every: mt.opts.Limits.Claim, Address: mt.opts.Cluster.Address, Notified: mt.waiters.wake})
 }
 
 // recovered is the sink of the resumed runs. It holds the setup that a run was resumed under until the run leaves.
 type recovered struct {
-	work *work
+	core *core
 	mu   sync.Mutex
-	held map[string][]*setup // by run
+	held map[string][]resumed // by run
+}
+
+// A resumed is what is held for a run.
+type resumed struct {
+	setup   *setup
+	objects *objectNote
 }
 
 var _ engine.Leaver = (*recovered)(nil)
 
 func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
-	s := r.work.begin()
-	defer r.work.end(s)
+	work := &r.core.work
+	s := work.begin()
+	defer work.end(s)
 	m, err := s.Models.Model(row.Target)
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held[row.RunID] = append(r.held[row.RunID], s)
-	r.work.hold(s)
+	r.held[row.RunID] = append(r.held[row.RunID], resumed{s, r.core.newObjectNote(&caller{setup: s, key: anyone}, row.Principal)})
+	work.hold(s)
 	return m.Loop, nil
 }
 
 // Emit implements [event.Sink].
-func (r *recovered) Emit(context.Context, event.Event) {}
+func (r *recovered) Emit(ctx context.Context, e event.Event) {
+	if _, answer := e.Data.(*event.ModelCallFinished); !answer {
+		return
+	}
+	r.mu.Lock()
+	held := r.held[e.RunID]
+	r.mu.Unlock()
+	if len(held) > 0 {
+		held[0].objects.Emit(ctx, e)
+	}
+}
 
 // Leave implements [engine.Leaver].
 func (r *recovered) Leave(id string) {
@@ -64,5 +81,5 @@ func (r *recovered) Leave(id string) {
 	if r.held[id] = held[1:]; len(held) == 1 {
 		delete(r.held, id)
 	}
-	r.work.release(held[0])
+	r.core.work.release(held[0].setup)
 }

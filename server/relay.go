@@ -32,7 +32,7 @@ func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 // appendRaw appends what the model server sent, or what it means.
 func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.relayed, a.wroteText = true, true
-	a.objects.relayed(raw.Bytes)
+	a.job.objects.relayed(raw.Bytes)
 	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
 		for _, d := range raw.Deltas {
 			if !a.finished { // what a server says after the finish reason is nothing that a client reads
@@ -51,7 +51,7 @@ func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
 
 // keepWhole keeps a whole answer, where it can be given as it is.
 func (a *chat) keepWhole(raw *lathe.Raw) {
-	a.objects.relayed(raw.Bytes)
+	a.job.objects.relayed(raw.Bytes)
 	if raw.Sound {
 		if a.whole == nil {
 			a.whole = takeBuffer()

@@ -41,7 +41,7 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers
 		return p
 	}
 	setup := ex.hold(c)
-	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, setup); err != nil {
+	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, ex.newObjectNote(c, v.state.Run.Principal).with(setup)...); err != nil {
 		setup.free()
 		return ex.runFailed(c, err)
 	}
@@ -349,6 +349,9 @@ func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	defer unlock()
 	v, p := h.view(r.Context(), c, id)
+	if p == nil {
+		p = h.originalIDs(r.Context(), v, answers)
+	}
 	status := http.StatusOK
 	if p == nil {
 		status, p = h.giveResults(r.Context(), c, v, answers)
@@ -373,6 +376,33 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 			return badRequest("results", "Each result has a content, a text or a JSON value.")
 		}
 		answers[one.ID] = lathe.Output{Data: one.Content, IsError: one.IsError}
+	}
+	return nil
+}
+
+// originalIDs replaces the ids under which a client got calls of the run by those of the model server.
+func (h *inputHandler) originalIDs(ctx context.Context, v *runView, answers map[string]lathe.Output) *problem {
+	for id, out := range answers {
+		if _, own := v.client[id]; own {
+			continue
+		}
+		if _, _, ok := splitCallID(id); !ok {
+			continue
+		}
+		ring, err := h.seals.get(ctx)
+		if err != nil {
+			return notNow(err)
+		}
+		ref, ok := (&callIDs{ring: ring, principal: v.state.Run.Principal}).parse(id)
+		original := matchCall(v.state.Messages, id, ref)
+		if !ok || ref.run != v.state.Run.RunID || original == id {
+			continue
+		}
+		if _, twice := answers[original]; twice {
+			return badRequest("results", "Each result names the tool_call_id of another call.")
+		}
+		delete(answers, id)
+		answers[original] = out
 	}
 	return nil
 }

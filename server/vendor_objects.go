@@ -132,18 +132,43 @@ func (h *handedObjects) put(ctx context.Context, principal, id, runID string) er
 	return h.requests.PutRequest(ctx, digest, runID, earlier.RunID) // or another answer has it at the same time, which is as good
 }
 
-// newObjectNote returns the note for an answer to the caller; nil: it needs none. items says whether a request can refer to its items.
-func newObjectNote(c *caller, items bool) *objectNote {
-	if !limitsObjects(c) {
+// newObjectNote returns the note for a run of a key that the caller begins or resumes; nil: it needs none.
+func (co *core) newObjectNote(c *caller, principal string) *objectNote {
+	if c.setup == nil || !c.setup.needsKey() || principal == c.key.Name && !limitsObjects(c) {
 		return nil
 	}
-	return &objectNote{items: items}
+	return &objectNote{core: co, principal: principal}
 }
 
-// An objectNote collects the objects of one answer. The run's goroutine uses it.
+// An objectNote is a sink that records the objects in the answers of the models of a run, so that further requests of its key may name
+// them. It records them before the run continues, whether a client reads the answer or not. The run's goroutine uses it. nil records
+// nothing.
 type objectNote struct {
-	ids   map[string]bool
-	items bool
+	core      *core
+	principal string
+	ids       map[string]bool // that are not recorded yet
+}
+
+// with returns the sinks of a run with the note.
+func (n *objectNote) with(sinks ...event.Sink) []event.Sink {
+	if n == nil {
+		return sinks
+	}
+	return append(sinks, n)
+}
+
+// Emit implements [event.Sink]. n may be nil.
+func (n *objectNote) Emit(_ context.Context, e event.Event) {
+	d, ok := e.Data.(*event.ModelCallFinished)
+	if !ok || n == nil {
+		return
+	}
+	if d.Message != nil {
+		vendor.InAnswerMessage(d.Message, n.add)
+	}
+	if len(n.ids) > 0 {
+		n.record(e.RunID)
+	}
 }
 
 // maxNotedObjects limits the objects of one answer that are recorded.
@@ -164,16 +189,17 @@ func (n *objectNote) relayed(raw []byte) {
 	if n == nil {
 		return
 	}
+	items := n.core.opts.Index == nil // with a store, answers that the vendor stores are not relayed
 	if at := rawjson.SkipSpace(raw, 0); at < len(raw) && raw[at] == '{' {
 		if rawjson.IsObject(raw, rawjson.Limits{}) {
-			vendor.InAnswer(raw, n.items, n.add)
+			vendor.InAnswer(raw, items, n.add)
 		}
 		return
 	}
 	for line := range bytes.Lines(raw) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		if data = bytes.TrimSpace(data); ok && mayName(data) && rawjson.IsObject(data, rawjson.Limits{}) {
-			vendor.InAnswer(data, n.items, n.add)
+			vendor.InAnswer(data, items, n.add)
 		}
 	}
 }
@@ -183,22 +209,15 @@ func mayName(event []byte) bool {
 	return !bytes.Contains(event, []byte(`.delta"`)) && !bytes.Contains(event, []byte(`"content_block_delta"`))
 }
 
-// record records the objects of an answer, so that further requests of the key may name them. n may be nil.
-func (n *objectNote) record(a *chat, res *event.Result) {
-	if n == nil || a.stored {
-		return
-	}
-	for _, m := range res.History[min(a.base, len(res.History)):] {
-		if m.Role == lathe.RoleAssistant {
-			vendor.InAnswerMessage(&m, n.add)
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), a.handler.opts.Limits.WriteTimeout) // also of a client that has left
+// record records the objects that the note has.
+func (n *objectNote) record(runID string) {
+	ctx, cancel := context.WithTimeout(context.Background(), n.core.opts.Limits.WriteTimeout) // also of a client that has left
 	defer cancel()
 	for id := range n.ids {
-		if err := a.handler.handed.put(ctx, a.caller.key.Name, id, a.caller.runID); err != nil {
-			a.handler.opts.Log.Warn("objects of an answer could not be recorded: the client may not name them", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
-			return
+		if err := n.core.handed.put(ctx, n.principal, id, runID); err != nil {
+			n.core.opts.Log.Warn("objects of an answer could not be recorded: the client may not name them", "run_id", runID, "code", lathe.CodeOf(err))
+			break
 		}
 	}
+	n.ids = nil
 }

@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 )
@@ -250,5 +253,63 @@ func TestRelayedRequestsNameNoServers(t *testing.T) {
 	a := wireClients["responses"].send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"input":"x","tools":[{"type":"mcp","server_label":"s","server_url":"https://example.com"}]}`)
 	if a.status != 400 || m.sent.Load() != nil {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A gate is a model server that answers when the test lets it.
+type gate struct {
+	modelServer
+	entered, release chan struct{}
+}
+
+func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.entered <- struct{}{}
+	<-g.release
+	return g.modelServer.RoundTrip(r)
+}
+
+// What an answer to a key had, the key may name, however the run of the answer was begun and whether its client waited for the end.
+func TestObjectsOfEveryRunMayBeNamed(t *testing.T) {
+	t.Parallel()
+	const naming = `{"model":"sim/demo","stream":true,"max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"text","text":"x"}]}]}`
+	c := wireClients["messages"]
+	for way, begin := range map[string]func(h *house, g *gate){
+		"a run": func(h *house, _ *gate) { h.rest(h.begin("x").ID) },
+		"a chat page": func(h *house, _ *gate) {
+			if resp, body := h.do("POST", "/api/chat", `{"id":"c1","model":"sim/demo","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"x"}]}]}`); resp.StatusCode != 200 {
+				h.t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		},
+		"a client that leaves": func(h *house, g *gate) {
+			ctx, leave := context.WithCancel(h.t.Context())
+			a := make(chan *wireAnswer, 1)
+			go func() {
+				a <- c.send(ctx, h.fixture, true, `{"model":"sim/demo","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}],"lathe":{"detach":true}}`)
+			}()
+			<-g.entered
+			leave()
+			<-a
+			h.idle()
+			g.release <- struct{}{}
+			h.crew.Drain(h.t.Context())
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			g := &gate{modelServer{stream: ownStreams["messages"]}, make(chan struct{}, 9), make(chan struct{}, 9)}
+			model, err := provider.New(lathe.WireMessages, "up-model", &provider.Options{Name: "up", BaseURL: "http://up.invalid", Transport: g, Retry: provider.Retry{Attempts: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &house{fixture: serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools, o.Setup.Keys = nil, []server.Key{key("none")} }})}
+			if way != "a client that leaves" {
+				g.release <- struct{}{}
+			}
+			begin(h, g)
+			g.release <- struct{}{}
+			if a := c.send(t.Context(), h.fixture, true, naming); a.status != 200 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
 	}
 }
