@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,18 @@ func TestResetTime(t *testing.T) {
 		"seconds as text, at the top":     {body: `{"resets_in_seconds":"90"}`, want: 90 * time.Second},
 		"in an event":                     {body: `{"type":"response.failed","response":{"error":{"resets_in_seconds":90}}}`, want: 90 * time.Second},
 		"a time in seconds":               {body: fmt.Sprintf(`{"error":{"resets_at":%d}}`, now.Add(time.Hour).Unix()), want: time.Hour},
+		"a time in milliseconds":          {body: fmt.Sprintf(`{"error":{"resets_at":%d}}`, now.Add(time.Hour).UnixMilli()), want: time.Hour},
+		"a time with a fraction":          {body: fmt.Sprintf(`{"error":{"resets_at":%d.5}}`, now.Add(time.Hour).Unix()), want: time.Hour},
+		"a time in place of seconds":      {body: fmt.Sprintf(`{"error":{"resets_in_seconds":%d}}`, now.Add(time.Hour).Unix()), want: time.Hour},
+		"a time that is no time":          {body: `{"error":{"resets_at":3600}}`},
+		"a header's time in seconds":      {header: headers("Retry-After", strconv.FormatInt(now.Add(time.Minute).Unix(), 10)), want: time.Minute},
+		"a header's time in milliseconds": {header: headers("Retry-After", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10)), want: time.Minute},
+		"a limit's time in seconds":       {header: headers("x-ratelimit-reset-requests", strconv.FormatInt(now.Add(time.Minute).Unix(), 10), "x-ratelimit-remaining-requests", "0"), want: time.Minute},
+		"a limit's time in milliseconds":  {header: headers("x-ratelimit-reset-requests", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10), "x-ratelimit-remaining-requests", "0"), want: time.Minute},
+		"a limit's date":                  {header: headers("x-ratelimit-reset-tokens", "2026-11-28T12:10:00Z"), want: 10 * time.Minute},
+		"a limit's time in the past":      {header: headers("x-ratelimit-reset-requests", strconv.FormatInt(now.Add(-time.Minute).Unix(), 10))},
+		"a limit's time far away":         {header: headers("x-ratelimit-reset-requests", strconv.FormatInt(now.Add(9000*time.Hour).UnixMilli(), 10)), want: maxRetryAfter},
+		"a limit without a name":          {header: headers("x-ratelimit-reset", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10), "x-ratelimit-remaining", "0"), want: time.Minute},
 		"a date":                          {body: `{"error":{"resets_at":"2026-11-28T12:10:00Z"}}`, want: 10 * time.Minute},
 		"a time in the past":              {body: fmt.Sprintf(`{"error":{"resets_at":%d}}`, now.Add(-time.Hour).Unix())},
 		"no number":                       {body: `{"error":{"resets_in_seconds":null,"resets_at":[]}}`},

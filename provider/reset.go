@@ -17,7 +17,7 @@ import (
 type resetForm struct {
 	place  resetPlace
 	name   string
-	unit   time.Duration // of a number
+	unit   time.Duration // of a number that is a wait
 	server string
 	source string // and its date
 }
@@ -25,20 +25,19 @@ type resetForm struct {
 type resetPlace uint8
 
 const (
-	resetHeader resetPlace = iota // a number of units, or a date of HTTP
-	resetMember                   // a member of the error, or of the body: a number of units from now on
-	resetAt                       // such a member: a number of units since 1970, or a date of RFC 3339
+	resetHeader resetPlace = iota // see waitIn
+	resetMember                   // a member of the error, or of the body: see waitIn
 	resetWords                    // a duration that follows these words in the message
-	resetQuota                    // headers with a duration for each limit: see quotaReset
+	resetQuota                    // headers with a duration, or as waitIn reads it, for each limit: see quotaReset
 )
 
 var resetForms = []resetForm{
 	{resetHeader, "Retry-After-Ms", time.Millisecond, "OpenAI, Azure", ""},
 	{resetHeader, "Retry-After", time.Second, "RFC 9110", ""},
 	{resetMember, "resets_in_seconds", time.Second, "ChatGPT's Codex backend", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
-	{resetAt, "resets_at", time.Second, "ChatGPT's Codex backend", "raine/claude-code-proxy#139, 2026-11-28"},
+	{resetMember, "resets_at", 0, "ChatGPT's Codex backend", "raine/claude-code-proxy#139, 2026-11-28"},
 	{resetWords, "try again in ", 0, "OpenAI, Groq, Azure", "openai/codex#303, 2026-11-28"},
-	{resetQuota, "X-Ratelimit-Reset-", 0, "OpenAI", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
+	{resetQuota, "X-Ratelimit-Reset", time.Second, "OpenAI", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
 }
 
 // resetOf returns how long the server asks to wait before the next request; 0: it does not say. h is nil for an error within an
@@ -64,40 +63,50 @@ func resetOf(e *lathe.UpstreamError, h http.Header, body []byte, now time.Time) 
 func (f *resetForm) read(message string, h http.Header, body []byte, now time.Time) time.Duration {
 	switch f.place {
 	case resetHeader:
-		v := strings.TrimSpace(h.Get(f.name))
-		if wait := units(v, f.unit); wait > 0 {
-			return wait
-		}
-		if at, err := http.ParseTime(v); err == nil {
-			return at.Sub(now)
-		}
+		return waitIn(strings.TrimSpace(h.Get(f.name)), f.unit, now)
 	case resetMember:
-		return units(errorMember(body, f.name), f.unit)
-	case resetAt:
-		v := errorMember(body, f.name)
-		if at, err := time.Parse(time.RFC3339, v); err == nil {
-			return at.Sub(now)
-		}
-		if at, err := strconv.ParseInt(v, 10, 64); err == nil && at > 0 && at < 1<<33 {
-			return time.Unix(at, 0).Sub(now)
-		}
+		return waitIn(errorMember(body, f.name), f.unit, now)
 	case resetWords:
 		if _, after, found := strings.Cut(strings.ToLower(message), f.name); found {
 			return leadingDuration(after)
 		}
 	case resetQuota:
-		return quotaReset(h, f.name)
+		return quotaReset(h, f, now)
 	}
 	return 0
 }
 
-// units reads a number of units of time.
-func units(v string, unit time.Duration) time.Duration {
+// Numbers from earliestSecond on are times in seconds since 1970, and from earliestMilli on in milliseconds: no server asks to wait for so
+// many units. Both are of the year 2001 or before.
+const (
+	earliestSecond = 1e9
+	earliestMilli  = 1e11
+	latestMilli    = 1e14
+)
+
+// waitIn reads a number of units of time, a number that is a time, or a date of HTTP or RFC 3339, and returns the wait from now on.
+// It is 0 or less for a time in the past, and for other texts.
+func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 	n, err := strconv.ParseFloat(v, 64)
-	if err != nil || !(n > 0) {
-		return 0
+	if err != nil {
+		at, err := http.ParseTime(v)
+		if err != nil {
+			at, err = time.Parse(time.RFC3339, v)
+		}
+		if err != nil {
+			return 0
+		}
+		return at.Sub(now)
 	}
-	return bounded(n * float64(unit))
+	switch {
+	case n >= earliestSecond && n < earliestMilli:
+		return time.Unix(int64(n), 0).Sub(now)
+	case n >= earliestMilli && n < latestMilli:
+		return time.UnixMilli(int64(n)).Sub(now)
+	case n > 0: // no NaN
+		return bounded(n * float64(unit))
+	}
+	return 0
 }
 
 // errorMember returns the text of a number or string in the error of a body, or in the body itself; "": it has none.
@@ -162,20 +171,20 @@ func durationUnit(word string) time.Duration {
 	return 0
 }
 
-// quotaReset returns when the limit is reset that is used up, of those that the headers with this prefix name: the latest one if
-// several are, the earliest one if the headers do not say which.
-func quotaReset(h http.Header, prefix string) (wait time.Duration) {
+// quotaReset returns when the limit is reset that is used up, of those that the headers whose names begin with that of the form name:
+// the latest one if several are, the earliest one if the headers do not say which.
+func quotaReset(h http.Header, f *resetForm, now time.Time) (wait time.Duration) {
 	used := false
 	for name, v := range h {
-		limit, is := strings.CutPrefix(name, prefix)
+		limit, is := strings.CutPrefix(name, f.name)
 		if !is || len(v) == 0 {
 			continue
 		}
-		if left, err := strconv.ParseFloat(h.Get("X-Ratelimit-Remaining-"+limit), 64); err == nil && left > 0 {
+		if left, err := strconv.ParseFloat(h.Get("X-Ratelimit-Remaining"+limit), 64); err == nil && left > 0 {
 			continue // the request was refused for another reason
 		}
-		reset := max(leadingDuration(v[0]), units(v[0], time.Second))
-		empty := h.Get("X-Ratelimit-Remaining-"+limit) == "0"
+		reset := max(leadingDuration(v[0]), waitIn(v[0], f.unit, now))
+		empty := h.Get("X-Ratelimit-Remaining"+limit) == "0"
 		switch {
 		case reset <= 0:
 		case empty && (!used || reset > wait), !empty && !used && (wait == 0 || reset < wait):
