@@ -47,6 +47,8 @@ type holding struct {
 	key   string
 	most  int64 // of the key
 	bytes int64
+	// beside are bytes that other holdings of the same key have for at least as long as this one.
+	beside int64
 	// conversation is the part of bytes that is reserved for the conversation.
 	conversation int64
 }
@@ -103,9 +105,9 @@ func (h *holding) growLocked(n int64) *problem {
 	switch {
 	case n <= 0:
 		return nil
-	case h.bytes+n > h.most:
+	case h.beside+h.bytes+n > h.most: // it never fits
 		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large",
-			Message: fmt.Sprintf("The request takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes).", h.most)}
+			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes).", h.most)}
 	case b.total+n > b.most:
 		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
 			Message: fmt.Sprintf("The requests at work take %d bytes, and the limit is %d (serve.max_inflight_bytes).", b.total, b.most)}
@@ -115,6 +117,13 @@ func (h *holding) growLocked(n int64) *problem {
 	}
 	b.add(h, n)
 	return nil
+}
+
+// size returns the bytes of the holding. Any goroutine may call it.
+func (h *holding) size() int64 {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	return h.bytes
 }
 
 // reserve reserves what is missing to n bytes. Its error is a *problem.

@@ -231,8 +231,12 @@ func (s *setup) knowsHost(r *http.Request) bool {
 	return s.needsKey() && local != nil && !httpname.IsLoopback(local.String())
 }
 
-// readBody reads the body of a request within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
+// readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
 func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
+	if s := socketOf(r.Context()); s != nil {
+		c.memory.beside = s.message.held.size() + s.held.size()
+		return s.message.text, c.held.converse(int64(len(s.message.text)))
+	}
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
 		most = min(most, rt.maxBody)

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -83,6 +81,8 @@ type socket struct {
 	last   *earlierResponse
 	lastID string
 	refers bool
+	// message is the message that is handled. Only the same goroutine uses it.
+	message socketMessage
 }
 
 // socketKey is the key of the socket in the context of a request that came as a message.
@@ -171,6 +171,7 @@ func (s *socket) read() {
 		}
 		late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
 		held := s.server.held.begin(s.caller)
+		held.beside = s.held.size()
 		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: held.reserve})
 		late.Stop()
 		if err != nil || kind != websocket.MessageText {
@@ -181,7 +182,11 @@ func (s *socket) read() {
 		switch {
 		case errors.As(err, &full):
 			s.refuse(full)
-			s.end(websocket.StatusTryAgainLater, full.Code)
+			status := websocket.StatusTryAgainLater
+			if full.RetryAfter == 0 {
+				status = websocket.StatusMessageTooBig
+			}
+			s.end(status, full.Code)
 			return
 		case err != nil: // also of a message that is too large, which the library has answered with status 1009
 			s.cut("a message could not be read")
@@ -260,24 +265,24 @@ type socketMessage struct {
 
 // handle handles one message as a request.
 func (s *socket) handle(m socketMessage) {
-	message := m.text
 	defer m.held.release()
-	defer s.waiting.Add(-int64(len(message)))
+	defer s.waiting.Add(-int64(len(m.text)))
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	w := &socketWriter{socket: s, header: http.Header{}}
-	s.refers = false
-	s.server.ServeHTTP(w, s.post(ctx, message))
+	s.refers, s.message = false, m
+	s.server.ServeHTTP(w, s.post(ctx))
+	s.message.text = nil
 	if w.finish(); w.failed && s.refers {
 		s.last = nil
 		s.held.release()
 	}
 }
 
-// post returns the request of a message.
-func (s *socket) post(ctx context.Context, message []byte) *http.Request {
+// post returns the request of the message that is handled. Its body is the text of the message: see [Server.readBody].
+func (s *socket) post(ctx context.Context) *http.Request {
 	r := s.request.Clone(ctx)
-	r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(bytes.NewReader(message)), int64(len(message))
+	r.Method, r.Body, r.ContentLength = http.MethodPost, http.NoBody, int64(len(s.message.text))
 	r.TransferEncoding, r.URL.RawQuery, r.RequestURI = nil, "", r.URL.Path
 	for _, name := range []string{"Upgrade", "Connection", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions",
 		"Sec-Websocket-Protocol", "Content-Encoding", "Content-Length", "Expect", "X-Request-Id"} {
