@@ -44,15 +44,21 @@ func (id answerID) String() string {
 	return s
 }
 
-// parseAnswerID returns the answer of an id without the prefix of its wire.
+// parseAnswerID returns the answer of an id without the prefix of its wire. A text that is not what [answerID.String] writes is the id of a
+// run that does not exist.
 func parseAnswerID(s string) answerID {
-	run, rest, found := strings.Cut(s, "_")
+	run, rest, _ := strings.Cut(s, "_")
 	event, once, _ := strings.Cut(rest, "_")
-	after, err := strconv.ParseInt(event, 10, 64)
-	if !found || err != nil || after < 0 {
-		return answerID{run: runPrefix + s}
+	after, _ := strconv.ParseInt(event, 10, 64)
+	if id := (answerID{run: runPrefix + run, after: after, once: once}); id.String() == s && after >= 0 {
+		return id
 	}
-	return answerID{run: runPrefix + run, after: after, once: once}
+	return answerID{run: runPrefix + s}
+}
+
+// has reports whether the run may have given the answer: an answer begins where the run waited.
+func (v *runView) has(id answerID) bool {
+	return id.after == 0 || slices.ContainsFunc(v.waitPoints, func(r waitPoint) bool { return r.event == id.after })
 }
 
 // newOnce returns a text that makes the id of one answer different from all others.
@@ -79,11 +85,7 @@ func (v *runView) noteWait(e *event.Event) {
 		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // its process stopped
 			return
 		}
-		n := len(s.Messages)
-		for n > s.Start && s.Messages[n-1].Role == lathe.RoleTool {
-			n--
-		}
-		v.waitPoints = append(v.waitPoints, waitPoint{event: e.ID, messages: n, reason: d.Reason, pending: d.Pending,
+		v.waitPoints = append(v.waitPoints, waitPoint{event: e.ID, messages: v.beforeResults(), reason: d.Reason, pending: d.Pending,
 			res: event.Result{Usage: s.Usage, Cost: s.Cost, Trace: slices.Clone(s.Trace), ToolCalls: s.Planned}})
 	case *event.ToolCallResult:
 		if last >= 0 && d.Client {
@@ -120,6 +122,15 @@ func (v *runView) span(id answerID) *answerSpan {
 	return sp
 }
 
+// beforeResults returns the number of messages of the run without the results that they end with.
+func (v *runView) beforeResults() int {
+	n := len(v.state.Messages)
+	for n > v.state.Start && v.state.Messages[n-1].Role == lathe.RoleTool {
+		n--
+	}
+	return n
+}
+
 // afterResults returns the index after the results that begin at i.
 func (v *runView) afterResults(i int) int {
 	for i < len(v.state.Messages) && v.state.Messages[i].Role == lathe.RoleTool {
@@ -147,24 +158,33 @@ func (sp *answerSpan) open() bool {
 		sp.end == nil && sp.state.Finished != nil && len(sp.state.Open) > 0
 }
 
-// own returns the messages of the answer. The calls of its last turn have the results that the run has, also later ones, except
-// for those of the client's calls if another answer follows.
-func (sp *answerSpan) own() []lathe.Message {
-	messages := sp.state.Messages
-	if sp.end == nil && sp.state.Paused != "" {
-		return sp.addedAfter(sp.start)
+// lastTurn returns the number of messages up to the last turn of the answer, without the results of its calls.
+func (sp *answerSpan) lastTurn() int {
+	if sp.end != nil {
+		return sp.end.messages
 	}
-	if sp.end == nil {
-		return messages[sp.start:]
+	return sp.beforeResults()
+}
+
+// history returns the conversation up to the end of the answer. The calls of its last turn have the results that the run has, also later
+// ones, except for those of the client's calls if another answer follows. Calls that wait have pendingText.
+func (sp *answerSpan) history() []lathe.Message {
+	messages, n := sp.state.Messages, sp.lastTurn()
+	if sp.end == nil && sp.state.Paused == "" {
+		return messages
 	}
-	out := slices.Clip(messages[sp.start:max(sp.start, sp.end.messages)])
-	for _, m := range messages[sp.end.messages:sp.afterResults(sp.end.messages)] {
-		if id := answered(&m); !slices.Contains(sp.end.pending, id) || !sp.client[id] {
+	// next reports whether the answer that follows begins with the result of the call.
+	next := func(id string) bool {
+		return sp.end != nil && sp.client[id] && slices.Contains(sp.end.pending, id)
+	}
+	out := slices.Clip(messages[:n])
+	for _, m := range messages[n:sp.afterResults(n)] {
+		if !next(answered(&m)) {
 			out = append(out, m)
 		}
 	}
 	for i := range sp.state.Open {
-		if o := &sp.state.Open[i]; !sp.client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
+		if o := &sp.state.Open[i]; sp.end == nil || !sp.client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
 			out = append(out, pendingResult(&o.ToolCall))
 		}
 	}
@@ -172,6 +192,14 @@ func (sp *answerSpan) own() []lathe.Message {
 		return sorted
 	}
 	return out
+}
+
+// own returns the messages of the answer: none if the run waited twice in one turn, and the answer is what it did between.
+func (sp *answerSpan) own() []lathe.Message {
+	if sp.start > sp.lastTurn() {
+		return nil
+	}
+	return sp.history()[sp.start:]
 }
 
 // result returns what the answer came to.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -200,5 +202,88 @@ func TestToolResultsUnderTheIDsOfTheClient(t *testing.T) {
 				t.Errorf("%d %s", got, body)
 			}
 		})
+	}
+}
+
+// The id of a response has one spelling, and an event in it is one at which the run waited.
+func TestOneSpellingOfAResponse(t *testing.T) {
+	t.Parallel()
+	f, _ := asking(t, store.NewMemory(nil))
+	one, text := f.respond(false, `"input":"hi",`+weatherItem)
+	if one == nil {
+		t.Fatal(text)
+	}
+	two, text := f.respond(false, waysToContinue["previous_response_id"](t, one, "")+","+weatherItem)
+	if two == nil {
+		t.Fatal(text)
+	}
+	run, event, found := strings.Cut(strings.TrimPrefix(two.ID, "resp_"), "_")
+	if !found || "resp_"+run != one.ID {
+		t.Fatalf("the ids are %s and %s", one.ID, two.ID)
+	}
+	for _, id := range []string{run, run + "_" + event} {
+		if resp, body := f.do("GET", "/v1/responses/resp_"+id, ""); resp.StatusCode != 200 {
+			t.Errorf("%s: %d %s", id, resp.StatusCode, body)
+		}
+	}
+	for _, id := range []string{run + "_", run + "_0", run + "_1", run + "_+" + event, run + "_0" + event, run + "_-1", run + "_" + event + "_", run + "_x", strings.ToLower(run), "run_" + run} {
+		if resp, body := f.do("GET", "/v1/responses/resp_"+id, ""); resp.StatusCode != 404 {
+			t.Errorf("%s: %d %s", id, resp.StatusCode, body)
+		}
+	}
+}
+
+// A run may wait twice in one turn, for two results that come one by one. Each answer can be read and continued.
+func TestResponsesBetweenTwoWaitsOfOneTurn(t *testing.T) {
+	t.Parallel()
+	model := &fake{turn: func(_ int, req *lathe.Request) lathe.Message {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == lathe.RoleTool {
+			return says(lathe.Text{Text: "Done."})
+		} else if last.Text() == "and?" {
+			return says(lathe.Text{Text: "More."})
+		}
+		return says(calls("s1", "calculator", `{"expression":"6 * 7"}`), calls("c1", "weather", `{"city":"Oslo"}`), calls("c2", "weather", `{"city":"Rome"}`))
+	}}
+	f := serve(t, &setting{model: model, approvals: approval.NewQueue(nil), policy: policy.Effects{ReadOnly: lathe.Ask}})
+	output := func(r *response, i int) string {
+		return fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"rain %d"}`, r.Output[len(r.Output)-2+i].CallID, i)
+	}
+	one, text := f.respond(false, `"input":"hi",`+weatherItem)
+	if one == nil || len(one.Output) < 2 || one.Output[len(one.Output)-2].CallID == "" {
+		t.Fatal(text)
+	}
+	two, text := f.respond(false, fmt.Sprintf(`"previous_response_id":%q,"input":[%s],`, one.ID, output(one, 0))+weatherItem)
+	if two == nil {
+		t.Fatal(text)
+	}
+	three, text := f.respond(false, fmt.Sprintf(`"previous_response_id":%q,"input":[%s],`, two.ID, output(one, 1))+weatherItem)
+	if three == nil || !strings.Contains(three.text(), "This waits for an approval") {
+		t.Fatal(text)
+	}
+	f.approveOnly(regexp.MustCompile(`run_[0-9A-Z]+`).FindString(three.text()))
+	for i, r := range []*response{one, two, three} {
+		resp, body := f.do("GET", "/v1/responses/"+r.ID, "")
+		if got := strings.Count(body, "Done."); resp.StatusCode != 200 || got > 0 != (i == 2) {
+			t.Errorf("response %d: %d %s", i, resp.StatusCode, body)
+		}
+	}
+	for i, input := range []string{
+		fmt.Sprintf(`"previous_response_id":%q,"input":[%s,%s,{"role":"user","content":"and?"}]`, one.ID, output(one, 0), strings.Replace(output(one, 1), "rain", "sun", 1)),
+		fmt.Sprintf(`"previous_response_id":%q,"input":[%s,{"role":"user","content":"and?"}]`, two.ID, strings.Replace(output(one, 1), "rain", "sun", 1)),
+		fmt.Sprintf(`"previous_response_id":%q,"input":"and?"`, three.ID),
+	} {
+		next, body := f.respond(false, input+","+weatherItem)
+		if next == nil || next.text() != "More." {
+			t.Errorf("after response %d: %s", i, body)
+			continue
+		}
+		all := model.all()
+		if got := fmt.Sprint(all[len(all)-1].Messages); i < 2 && strings.Contains(got, "rain 1") {
+			t.Errorf("after response %d the model got the result of the later response: %s", i, got)
+		}
+		want := "user \"hi\"\nassistant calculator:s1 weather:c1 weather:c2\ntool =s1\ntool =c1\ntool =c2\n"
+		if got := transcript(all[len(all)-1].Messages); !strings.HasPrefix(got, want) || strings.Count(got, "=c1") != 1 {
+			t.Errorf("after response %d the model was sent\n%s", i, got)
+		}
 	}
 }

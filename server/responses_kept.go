@@ -87,7 +87,7 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 		return nil, none
 	case p != nil:
 		return nil, p
-	case v.state.Run.Labels[labelResponse] == "" || v.state.LastID < answer.after:
+	case v.state.Run.Labels[labelResponse] == "" || !v.has(answer):
 		return nil, none
 	}
 	return v.span(answer), nil
@@ -184,12 +184,13 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if p != nil {
 		return nil, p
 	}
-	e := &earlierResponse{messages: slices.Concat(sp.state.Messages[:sp.start], sp.own()), open: sp.open()}
+	e := &earlierResponse{messages: sp.history(), open: sp.open()}
 	if sp.waits() { // the answer names the calls that wait for an approval
 		e.runID = sp.id.run
 	} else {
-		e.messages = withoutSynthetic(loop.KeptHistory(e.messages, sp.state.Retention))
+		e.messages = loop.KeptHistory(e.messages, sp.state.Retention)
 	}
+	e.messages = withoutSynthetic(e.messages)
 	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
 		e.messages = e.messages[1:]

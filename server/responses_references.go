@@ -51,7 +51,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 		return nil, p
 	}
 	var out []lathe.Message
-	done := map[string]bool{}
+	done, taken := map[string]bool{}, map[string]int{} // by answer; by run: the number of messages of its conversation
 	given := a.req.Messages
 	for len(given) > 0 {
 		m := &given[0]
@@ -89,7 +89,12 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if sp.waits() && answers > 0 && answers == len(given) {
 				return &storedTurns{runID: sp.id.run}, nil
 			}
+			// Two ids may name the same messages of a run, if no request brought what it waited for.
+			sp.start = max(sp.start, taken[sp.id.run])
 			own := withoutSynthetic(sp.own())
+			if taken[sp.id.run] = sp.afterResults(sp.lastTurn()); len(own) == 0 {
+				continue
+			}
 			if !sp.waits() {
 				own = loop.KeptHistory(own, sp.state.Retention)
 			}

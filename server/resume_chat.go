@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -48,7 +47,11 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 	}
 	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(ctx, answerID{run: t.runID, after: cmp.Or(v.waitBefore(a.base), v.state.LastID)}, &m.Settings, &m.Limits)
+	id := answerID{run: t.runID, after: v.waitBefore(a.base)}
+	if id.after == 0 { // its process stopped
+		id.once = newOnce()
+	}
+	a.begin(ctx, id, &m.Settings, &m.Limits)
 	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }

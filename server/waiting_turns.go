@@ -93,11 +93,8 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 
 // added returns the messages that the run has added to the conversation, each call with an answer: one that waits
 // is answered with pendingText.
-func (v *runView) added() []lathe.Message { return v.addedAfter(v.state.Start) }
-
-// addedAfter is added without the first n messages of the run.
-func (v *runView) addedAfter(n int) []lathe.Message {
-	own := v.state.Messages[n:]
+func (v *runView) added() []lathe.Message {
+	own := v.state.Messages[v.state.Start:]
 	if len(v.state.Open) == 0 {
 		return withoutSynthetic(own)
 	}
