@@ -92,13 +92,11 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, mayNotDecide()
 		}
 		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
-			if results, p = h.resultsFor(ctx, a, v); p != nil {
-				return false, p
+			if results, p = h.turns.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
+				p = h.inputs().keepResults(ctx, a.caller, id, results)
 			}
-			for call, out := range results {
-				if p := h.inputs().keepResult(ctx, a.caller, id, call, out); p != nil && p.Code != "already_answered" {
-					return false, p
-				}
+			if p != nil && p.Code != "already_answered" {
+				return false, p
 			}
 		}
 		if v.decidedOn(call) { // the request is repeated

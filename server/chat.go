@@ -253,13 +253,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 	}
 	a.sum, a.after, a.lost = j.sum, j.last, j.lost
-	if j.lost > 0 {
-		h.opts.Log.Warn("turns of this server are not in the conversation that the model gets: they are not stored any more, or the client has changed older messages",
-			"request_id", c.requestID, "turns", j.lost)
-		if h.opts.Metrics != nil {
-			h.opts.Metrics.AddLostTurns(j.lost)
-		}
-	}
+	h.turns.countLost(c, j.lost)
 	if j.waits != nil {
 		done, p := h.resumeRun(ctx, a, m, j.waits)
 		if p != nil || done {

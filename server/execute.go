@@ -40,7 +40,7 @@ type job struct {
 
 // sinks returns the sinks of the run, which the caller asks for.
 func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
-	j.objects = co.newObjectNote(c, c.key.Name)
+	j.objects = newObjectNote(co, c, c.key.Name)
 	more = j.objects.with(more...)
 	if j.note != nil {
 		more = append(more, j.note)

@@ -85,6 +85,18 @@ func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *splic
 	return j
 }
 
+// countLost reports turns that the conversation of a request does not have.
+func (ht *hiddenTurns) countLost(c *caller, turns int) {
+	if turns == 0 {
+		return
+	}
+	ht.opts.Log.Warn("turns of this server are not in the conversation that the model gets: they are not stored any more, or the client has changed older messages",
+		"request_id", c.requestID, "turns", turns)
+	if ht.opts.Metrics != nil {
+		ht.opts.Metrics.AddLostTurns(turns)
+	}
+}
+
 // anyUnknown reports whether the store was not asked for one of the keys.
 func (ht *hiddenTurns) anyUnknown(keys []turnKey) bool {
 	now := ht.opts.Now()

@@ -52,7 +52,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held[row.RunID] = append(r.held[row.RunID], resumed{s, r.core.newObjectNote(&caller{setup: s, key: anyone}, row.Principal)})
+	r.held[row.RunID] = append(r.held[row.RunID], resumed{s, newObjectNote(r.core, &caller{setup: s, key: anyone}, row.Principal)})
 	work.hold(s)
 	return m.Loop, nil
 }

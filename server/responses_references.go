@@ -80,26 +80,17 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			}
 			sp, p := h.settledResponse(ctx, a, responsePrefix+answer)
 			if p != nil {
-				if p.Code == codeNoResponse {
-					p = &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: a.protocol.conversation,
-						Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it."}
-				}
-				return nil, p
+				return nil, p.ofItem(a.protocol.conversation, item)
 			}
 			if sp.waits() && answers > 0 && answers == len(given) {
 				return &storedTurns{runID: sp.id.run}, nil
 			}
-			// Two ids may name the same messages of a run, if no request brought what it waited for.
-			sp.start = max(sp.start, taken[sp.id.run])
-			own := withoutSynthetic(sp.own())
-			if taken[sp.id.run] = sp.afterResults(sp.lastTurn()); len(own) == 0 {
-				continue
-			}
-			if !sp.waits() {
-				own = loop.KeptHistory(own, sp.state.Retention)
-			}
-			if p := a.caller.held.load(own); p != nil {
+			own, p := sp.take(a.caller, taken)
+			if p != nil {
 				return nil, p
+			}
+			if len(own) == 0 {
+				continue
 			}
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
@@ -116,17 +107,42 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			out, given, answers = joined, given[answers:], 0
 		}
 		rest = ids.originals([]lathe.Message{rest}, out[before:])[0]
-		calls := callsOf(out[before:])
-		rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool { // a call that the request has beside references to the rest
-			call, is := p.(lathe.ToolCall)
-			return is && calls[call.ID].Name == call.Name
-		})
+		rest.Parts = withoutCalls(rest.Parts, callsOf(out[before:])) // the request may have a call beside references to the rest
 		if len(rest.Parts) > 0 {
 			out = append(out, rest)
 		}
 	}
 	a.req.Messages, a.referred = out, true
 	return nil, nil
+}
+
+// ofItem returns the problem of an item that the request refers to, for one of its response.
+func (p *problem) ofItem(param, item string) *problem {
+	if p.Code != codeNoResponse {
+		return p
+	}
+	return &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: param,
+		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it."}
+}
+
+// take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
+// each run: two ids may name the same ones, if no request brought what the run waited for.
+func (sp *answerSpan) take(c *caller, taken map[string]int) ([]lathe.Message, *problem) {
+	sp.start = max(sp.start, taken[sp.id.run])
+	taken[sp.id.run] = sp.afterResults(sp.lastTurn())
+	own := withoutSynthetic(sp.own())
+	if !sp.waits() {
+		own = loop.KeptHistory(own, sp.state.Retention)
+	}
+	return own, c.held.load(own)
+}
+
+// withoutCalls returns the parts without the calls that are among others, under the same name.
+func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.Part {
+	return slices.DeleteFunc(parts, func(p lathe.Part) bool {
+		call, is := p.(lathe.ToolCall)
+		return is && others[call.ID].Name == call.Name
+	})
 }
 
 // continuesResponse reports whether the messages of the request include those of stored responses.

@@ -32,7 +32,7 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		a.unlock()
 		return false, p
 	}
-	answers, p := h.resultsFor(ctx, a, v)
+	answers, p := h.turns.resultsFor(ctx, c, a.req.Messages, v)
 	if p != nil {
 		a.unlock()
 		return false, p
@@ -88,14 +88,13 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 	}
 }
 
-// resultsFor returns the results of open calls of the client that the request ends with.
-func (h *chatHandler) resultsFor(ctx context.Context, a *chat, v *runView) (map[string]lathe.Output, *problem) {
-	given := a.req.Messages
+// resultsFor returns the results of open calls of the client that the messages of its request end with.
+func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runView) (map[string]lathe.Output, *problem) {
 	first := len(given)
 	for first > 0 && given[first-1].Role == lathe.RoleTool {
 		first--
 	}
-	ids, p := h.turns.callIDsIn(ctx, a.caller, given[first:])
+	ids, p := ht.callIDsIn(ctx, c, given[first:])
 	if p != nil {
 		return nil, p
 	}

@@ -79,7 +79,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 		return
 	}
 	began, setup := newFirst(), h.hold(c)
-	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: h.newObjectNote(c, c.key.Name).with(began, setup)})
+	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: newObjectNote(h.core, c, c.key.Name).with(began, setup)})
 	if err != nil {
 		setup.free()
 		c.fail(w, h.runFailed(c, err))

@@ -41,7 +41,7 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers
 		return p
 	}
 	setup := ex.hold(c)
-	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, ex.newObjectNote(c, v.state.Run.Principal).with(setup)...); err != nil {
+	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, newObjectNote(ex.core, c, v.state.Run.Principal).with(setup)...); err != nil {
 		setup.free()
 		return ex.runFailed(c, err)
 	}
@@ -419,10 +419,8 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, a
 	if v.state.Paused == "" && v.stepped() == nil && h.shared == nil && !h.executes(id) {
 		return 0, ownedElsewhere()
 	}
-	for call, out := range answers {
-		if p := h.keepResult(ctx, c, id, call, out); p != nil {
-			return 0, p
-		}
+	if p := h.keepResults(ctx, c, id, answers); p != nil {
+		return 0, p
 	}
 	missing := len(answers)
 	return h.apply(ctx, c, v, false, func(d event.Data) bool {
@@ -433,6 +431,16 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, a
 		}
 		return missing == 0
 	})
+}
+
+// keepResults stores results. It stores all that it can, and that a call has another result is the problem only if there is no other one.
+func (h *inputHandler) keepResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (bad *problem) {
+	for call, out := range answers {
+		if p := h.keepResult(ctx, c, id, call, out); p != nil && (bad == nil || bad.Code == "already_answered") {
+			bad = p
+		}
+	}
+	return bad
 }
 
 // keepResult stores one result. The first one of a call wins; the same one may be given again.

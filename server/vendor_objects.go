@@ -133,7 +133,7 @@ func (h *handedObjects) put(ctx context.Context, principal, id, runID string) er
 }
 
 // newObjectNote returns the note for a run of a key that the caller begins or resumes; nil: it needs none.
-func (co *core) newObjectNote(c *caller, principal string) *objectNote {
+func newObjectNote(co *core, c *caller, principal string) *objectNote {
 	if c.setup == nil || !c.setup.needsKey() || principal == c.key.Name && !limitsObjects(c) {
 		return nil
 	}
