@@ -64,7 +64,7 @@ type ToolSpec struct {
 	// Aliases are names under which the client knows its tool, if they differ from Name. A call by one of them, or by a spelling of it
 	// that fits no other tool of the client, is a call of the tool. They are not sent.
 	Aliases []string `json:",omitempty"`
-	// Barred is set for a client's tool that its tool choice leaves out: its definition is sent, since prompt caches depend on the
+	// Barred is set for a tool that the tool choice of a client leaves out: its definition is sent, since prompt caches depend on the
 	// definitions, and a call to it is answered `unknown_tool`.
 	Barred bool `json:",omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].

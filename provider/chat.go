@@ -70,6 +70,14 @@ type learned struct {
 	countsNot atomic.Bool
 }
 
+// withheld returns the features that the server has refused. It must not be changed.
+func (l *learned) withheld() []string {
+	if refused := l.refused.Load(); refused != nil {
+		return *refused
+	}
+	return nil
+}
+
 // sealed gives away a header with keys in it. It is a function for the reason that secret.Secret
 // holds one: what is printed by reflection does not show it.
 type sealed func() http.Header
@@ -173,14 +181,16 @@ func (c *Chat) Describe() lathe.ModelInfo {
 // returns the same error. In older messages, and in all if [Options].DropContent is set, such content is no error: its places are dropped,
 // at most 32.
 func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
-	if err := checkContent(c, msgs); err != nil {
+	row := takes(c, c.model, c.withheld())
+	if err := checkContent(c, &row, msgs); err != nil {
 		return nil, err
 	}
-	return c.fit.Dropped(msgs), nil
+	return c.fit.Dropped(roles(c, &row, msgs)), nil
 }
 
-func checkContent(c *Chat, msgs []lathe.Message) error {
-	if bad := c.fit.Check(msgs); bad != nil {
+// checkContent is the check of CheckContent for a model with the given row.
+func checkContent(c *Chat, takes *destination.Row, msgs []lathe.Message) error {
+	if bad := c.fit.Check(roles(c, takes, msgs)); bad != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -124,7 +125,8 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	}
 	v.without = nil
 	if req.Relay == nil || req.Relay.Request == nil {
-		if err := checkContent(v.c, req.Messages); err != nil {
+		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
+		if err := checkContent(v.c, &row, req.Messages); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}

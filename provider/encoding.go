@@ -25,9 +25,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	opts := &v.encode
 	*opts = v.c.encode
 	opts.Stream = !asksWhole(r)
-	if refused := v.c.refused.Load(); refused != nil {
-		opts.Without = *refused
-	}
+	opts.Without = v.c.withheld()
 	if len(v.without) > 0 {
 		opts.Without = append(slices.Clone(opts.Without), v.without...)
 	}
@@ -60,6 +58,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 		r.Messages = v.adapt(r.Messages, 0)
 		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
+		v.placed(v.droppedHead)
 		v.droppedHead = append(changed, v.droppedHead...)
 		clear(v.form.changed)
 	}
@@ -104,11 +103,20 @@ func (v *conversation) grow(r *lathe.Request) {
 		}
 		p.msgs = slices.Grow(p.msgs, room)
 	}
+	before := len(v.dropped)
 	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
+	v.placed(v.dropped[before:])
 	clear(f.changed)
 	v.sent = append(v.sent, r.Messages[n:]...)
 	if len(p.tail) == 0 {
 		p.tail = c.AppendTail(nil)
+	}
+}
+
+// placed replaces the paths of messages that are encoded by those of the request's own messages.
+func (v *conversation) placed(paths []string) {
+	for i := range paths {
+		paths[i] = v.form.fit.Place(paths[i])
 	}
 }
 
@@ -117,12 +125,13 @@ func (v *conversation) grow(r *lathe.Request) {
 // call.
 func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
 	v.form.changed = v.form.changed[:0]
+	messages, v.dropped = v.form.fit.Roles(messages, n, v.dropped, v.c.fit.Sends)
 	for i := range messages {
 		var m lathe.Message
 		m, v.dropped = v.c.fit.Message(&messages[i], n+i, v.dropped)
 		v.form.changed = append(v.form.changed, m)
 	}
-	out, dropped := v.form.fit.Apply(v.form.changed, n, v.dropped)
+	out, dropped := v.form.fit.Join(v.form.changed, n, v.dropped)
 	v.dropped = dropped
 	for i := range out {
 		if out[i] = v.form.unique.Apply(out[i]); v.form.short {

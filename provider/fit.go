@@ -21,6 +21,13 @@ func takes(c *Chat, model string, refused []string) destination.Row {
 	return withRefused(row, refused)
 }
 
+// roles returns the messages with the roles under which they are sent, on which depends what content they may have.
+func roles(c *Chat, takes *destination.Row, messages []lathe.Message) []lathe.Message {
+	v := takes.NewConversation()
+	out, _ := v.Roles(messages, 0, nil, c.fit.Sends)
+	return out
+}
+
 // refusals are the errors by which servers refuse what they do not take, by words of their messages. Those about roles are of chat templates (Mistral's,
 // Llama 2's, Gemma's, Qwen's) and of servers with their rules.
 var refusals = []struct {
@@ -79,6 +86,7 @@ func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOp
 		return false
 	}
 	messages := roles.NewConversation()
-	out, _ := messages.Apply(r.Messages, 0, nil)
+	out, _ := messages.Roles(r.Messages, 0, nil, nil)
+	out, _ = messages.Join(out, 0, nil)
 	return len(out) > 0 && &out[0] != &r.Messages[0]
 }

@@ -171,7 +171,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 		return nil, p
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld},
-		unlock: func() {}, socket: socket, warm: warm,
+		unlock: func() {}, socket: socket, warm: warm, places: places{parsed: req.Messages},
 		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p
@@ -240,7 +240,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		return p
 	}
 	if bad := checkAnswers(req.Messages); bad != nil {
-		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, req.Messages))
+		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages))
 	}
 	j, p := h.restore(ctx, a, relayed)
 	if p != nil {

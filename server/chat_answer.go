@@ -34,7 +34,7 @@ type chat struct {
 	shows     bool      // the response contains calls of this server
 	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
 	feed      callFeed  // of a streamed response
-	places    *places   // nil until place is called
+	places    places    // found once place is called
 	progress            // of the answer
 	before    replayed  // messages of the run that this one continues, to write first
 	last      int64     // ID of the last event that was written

@@ -100,7 +100,7 @@ func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring 
 	if p := h.checkSize(ctx, c, req.Messages); p != nil {
 		return nil, nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req, ignored: withheld}, unlock: func() {},
+	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req, ignored: withheld}, unlock: func() {}, places: places{parsed: req.Messages},
 		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	options, p := parseOptions(a.asked())
 	if p != nil {
@@ -148,7 +148,7 @@ func (h *chatHandler) restoreWhole(ctx context.Context, a *chat) *problem {
 		return a.protocol.reword(p)
 	}
 	if bad := checkAnswers(a.req.Messages); bad != nil {
-		return bad.problem(lathe.WireResponses, placesOf(lathe.WireResponses, a.req.Body, a.req.Messages))
+		return bad.problem(lathe.WireResponses, placesOf(lathe.WireResponses, a.req.Body, a.places.parsed, a.req.Messages))
 	}
 	j, p := h.restore(ctx, a, false)
 	if p != nil {

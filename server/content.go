@@ -25,8 +25,8 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 
 // place returns the place in the client's request for a path in the messages of the run.
 func (a *chat) place(path string) string {
-	if a.places == nil {
-		a.places = newPlaces(a.protocol.Wire(), a.req.Body, a.in.Messages)
+	if a.places.found == nil {
+		a.places.find(a.protocol.Wire(), a.req.Body, a.in.Messages)
 	}
 	return a.places.of(path)
 }

@@ -125,6 +125,10 @@ func TestContentWithoutAFormIsRefusedByItsPlace(t *testing.T) {
 			"contents[2].parts[0]", "video/mp4"},
 		"audio, Gemini to Messages": {"gemini", lathe.WireMessages, `{"contents":[{"role":"user","parts":[{"text":"a"},{"inline_data":{"mime_type":"audio/wav","data":"AAAA"}}]}]}`,
 			"contents[0].parts[1]", "audio/wav"},
+		"audio in a later system message, chat to Messages": {"chat", lathe.WireMessages, chatHead + `[{"role":"user","content":"a"},{"role":"system","content":[{"type":"text","text":"s"},` + audio + `]}]}`,
+			"messages[1].content[1]", "audio/mpeg"},
+		"image in the first system message, chat to Messages": {"chat", lathe.WireMessages, chatHead + `[{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://a.example/i.png"}}]},{"role":"user","content":"a"}]}`,
+			"messages[0].content[0]", "image"},
 		"unknown item, Responses to chat": {"responses", lathe.WireOpenAIChat, respHead + `[{"role":"user","content":"one"},{"type":"x_unknown"},{"role":"user","content":"two"}]}`,
 			"input[1]", "x_unknown"},
 		"unknown item, Responses to Messages": {"responses", lathe.WireMessages, respHead + `[{"role":"user","content":"one"},{"type":"x_unknown"},{"role":"user","content":"two"}]}`,
@@ -143,6 +147,73 @@ func TestContentWithoutAFormIsRefusedByItsPlace(t *testing.T) {
 				t.Errorf("the model's server got %s", *up.sent.Load())
 			}
 		})
+	}
+}
+
+// A system message that is sent as a message of the user may have what such a message has.
+func TestLaterSystemMessagesMayHaveImages(t *testing.T) {
+	t.Parallel()
+	for client, body := range map[string]string{
+		"chat":      chatHead + `[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"ROLE","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`,
+		"responses": respHead + `[{"role":"user","content":"a"},{"role":"ROLE","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]}`,
+	} {
+		for _, role := range []string{"system", "developer"} {
+			for _, w := range []lathe.Wire{lathe.WireMessages, lathe.WireGemini} {
+				f, up := modelOn(t, w, provider.Options{})
+				a := wireClients[client].send(t.Context(), f, false, strings.Replace(body, "ROLE", role, 1))
+				if sent := up.sentMessages(t); a.status != http.StatusOK || !strings.Contains(sent, "AAAA") || !strings.Contains(sent, `\u003csystem\u003e\nlook`) && !strings.Contains(sent, `<system>\nlook`) {
+					t.Errorf("%s, %s to %s: status %d, sent %s\n%s", client, role, w, a.status, sent, a.body)
+				}
+			}
+		}
+	}
+}
+
+// What is left out of messages that are sent as one has the place that the client gave it, also if the server puts messages in front.
+func TestPlacesOfJoinedMessages(t *testing.T) {
+	t.Parallel()
+	const marked = `{"role":"user","content":[{"type":"text","text":"b","cache_control":{"type":"ephemeral"}},{"type":"image","source":{"type":"url","url":"https://a.example/i.png"}}]}`
+	for name, tt := range map[string]struct {
+		client, body string
+		dropped      []string
+	}{
+		"two messages of the user": {"responses", respHead + `[{"role":"user","content":"a"},{"role":"user","content":[{"type":"input_text","text":"b","x_mark":1},{"type":"input_image","image_url":"data:image/png;base64,AAAA","x_mark":1}]}],"lathe":{"show":"hidden"}}`,
+			[]string{"input[1].content[0].x_mark", "input[1].content[1].raw"}},
+		"a system message between them": {"messages", msgHead + `[{"role":"user","content":"a"},{"role":"system","content":"s"},` + marked + `]}`, []string{"messages[1].role", "messages[2].content[0].cache_control"}},
+	} {
+		m := &modelServer{stream: okStreams[lathe.WireOpenAIChat]}
+		model, err := provider.New(lathe.WireOpenAIChat, "m", &provider.Options{BaseURL: "http://up.invalid", Transport: m, Server: "vllm", Entry: "entry"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools = nil }})
+		a := wireClients[tt.client].send(t.Context(), f, false, tt.body)
+		for _, path := range tt.dropped {
+			if !strings.Contains(a.body, `"`+path+`"`) {
+				t.Errorf("%s: status %d, %s is not listed:\n%s\nsent %s", name, a.status, path, a.body, m.sentMessages(t))
+			}
+		}
+	}
+}
+
+// A continued response has the messages of the earlier one in front: the places are those of the client's own request.
+func TestPlacesBehindEarlierMessages(t *testing.T) {
+	t.Parallel()
+	f, _ := modelOn(t, lathe.WireMessages, provider.Options{})
+	c := wireClients["responses"]
+	const image = `{"role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}`
+	first := c.send(t.Context(), f, false, `{"model":"sim/demo","input":[`+image+`]}`)
+	var answer struct{ ID string }
+	if err := json.Unmarshal([]byte(first.body), &answer); err != nil || answer.ID == "" {
+		t.Fatalf("%v: %s", err, first.body)
+	}
+	a := c.send(t.Context(), f, false, `{"model":"sim/demo","previous_response_id":"`+answer.ID+`","input":[{"role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_audio","input_audio":{"data":"AAAA","format":"mp3"}}]}]}`)
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, `"input[0].content[1]"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	a = c.send(t.Context(), f, false, `{"model":"sim/demo","previous_response_id":"`+answer.ID+`","input":[{"role":"user","content":[{"type":"input_text","text":"look","x_mark":1}]}]}`)
+	if a.status != http.StatusOK || !strings.Contains(a.body, `"input[0].content[0].x_mark"`) {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 

@@ -124,7 +124,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 		counted.Messages = append(counted.Messages, message)
 	}
 	for _, t := range req.Hosted {
-		if t.Type != "mcp" {
+		if t.Type != "mcp" && !t.Item {
 			counted.HostedTools = append(counted.HostedTools, t.JSON)
 		}
 	}
@@ -193,6 +193,9 @@ func (h *chatHandler) read(c *caller, pr *protocol, r *http.Request, body []byte
 			bad = &wire.APIError{Status: http.StatusBadRequest, Message: "The request could not be read."}
 		}
 		return nil, nil, misread(bad)
+	}
+	if p := checkItemServers(req); p != nil {
+		return nil, nil, p
 	}
 	if pr.complete != nil {
 		if p := pr.complete(r, req); p != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
@@ -27,9 +28,12 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 			if p := a.acceptServer(t.JSON, relayed); p != nil {
 				return p
 			}
-		case relayed:
+		case relayed, same && t.Item: // the model's server gets it as it is
+		case same && t.Barred:
+			a.in.HostedTools = append(a.in.HostedTools, barredTool(t.JSON))
 		case same:
 			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
+		case t.Barred: // it could not be called anyway
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
 		default:
@@ -37,6 +41,12 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 		}
 	}
 	return nil
+}
+
+// barredTool returns a hosted tool as one that the model may not call.
+func barredTool(tool []byte) json.RawMessage {
+	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.BarredMember },
+		func(dst []byte) []byte { return append(wire.AppendKey(dst, wire.BarredMember), "true"...) })
 }
 
 // acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
@@ -52,6 +62,14 @@ func (a *chat) acceptServer(raw []byte, relayed bool) *problem {
 		return nil
 	}
 	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this server's configuration.")
+}
+
+// checkItemServers refuses tools of type mcp in items of the input: a model's server would connect to the servers that they name.
+func checkItemServers(req *wire.ClientRequest) *problem {
+	if slices.ContainsFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item && t.Type == "mcp" }) {
+		return badRequest("input", "An item of the input must not have a tool of type mcp. Declare an MCP server of this server's configuration in tools.")
+	}
+	return nil
 }
 
 // maxBetas limits the values of anthropic-beta in a request.
@@ -155,14 +173,23 @@ func (n *newerHeaders) note(log *slog.Logger, name, value string) {
 		"header", name, "value", value)
 }
 
-// restrictTools removes the tools of this server that the request does not allow from the run.
+// restrictTools bars the tools of this server that the request does not allow from the run. Their definitions are sent, since prompt caches
+// depend on them.
 func (a *chat) restrictTools() {
-	if a.req.Allowed == nil {
+	if a.req.Allowed == nil || a.plan.relayed {
 		return
 	}
 	allow := a.in.Allow
 	if allow == nil {
 		allow = a.caller.toolNames()
 	}
-	a.in.Allow = slices.DeleteFunc(append([]string{}, allow...), func(name string) bool { return !slices.Contains(a.req.Allowed, name) })
+	a.in.Allow = []string{}
+	a.in.ClientTools = slices.Clip(a.in.ClientTools)
+	for _, name := range allow {
+		if slices.Contains(a.req.Allowed, name) {
+			a.in.Allow = append(a.in.Allow, name)
+		} else if spec := a.caller.ownTool(name); spec != nil {
+			a.in.ClientTools = append(a.in.ClientTools, &lathe.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Barred: true})
+		}
+	}
 }

@@ -1,11 +1,11 @@
 package server
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -32,22 +32,26 @@ const pageWire = lathe.Wire("page")
 
 // A placed is a part of the client's request.
 type placed struct {
-	at  string
-	raw []byte
-	id  string // of a call, or of the call that a result answers
+	at string
+	id string // of a call, or of the call that a result answers
 }
 
 // places finds the places in a client's request of parts of the conversation of a run.
 type places struct {
-	client [partClasses][]placed
-	run    [partClasses][][2]int
-	found  map[[2]int]string
-	parts  []lathe.Message
+	parsed []lathe.Message   // those that were read from the request, before the server added, removed or changed any
+	found  map[[2]int]string // nil: find was not called
 }
 
-// newPlaces returns the places of the messages of a run in the body of the request that they came from.
-func newPlaces(w lathe.Wire, body []byte, messages []lathe.Message) *places {
-	p := &places{found: map[[2]int]string{}, parts: messages}
+// A placeFinder finds the places of one conversation.
+type placeFinder struct {
+	places
+	client [partClasses][]placed
+}
+
+// find finds the places of the messages of a run that began with a request of wire w.
+func (ps *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
+	ps.found = map[[2]int]string{}
+	p := &placeFinder{places: *ps}
 	switch w {
 	case lathe.WireMessages:
 		p.walkContent(get(body, "system"), "system", userText)
@@ -65,22 +69,18 @@ func newPlaces(w lathe.Wire, body []byte, messages []lathe.Message) *places {
 	default:
 		p.walkTurns(get(body, "messages"), "messages", "content")
 	}
-	for i := range messages {
-		for j, part := range messages[i].Parts {
-			if class, ok := classOf(messages[i].Role, part); ok {
-				p.run[class] = append(p.run[class], [2]int{i, j})
-			}
-		}
-	}
-	for class := range partClasses {
-		p.match(class)
-	}
-	return p
+	p.match(messages)
 }
 
-// placesOf returns the method of of newPlaces, which is called only if a place is asked for.
-func placesOf(w lathe.Wire, body []byte, messages []lathe.Message) func(path string) string {
-	return func(path string) string { return newPlaces(w, body, messages).of(path) }
+// placesOf returns the method of of the places of messages. They are found when the first one is asked for.
+func placesOf(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
+	p := places{parsed: parsed}
+	return func(path string) string {
+		if p.found == nil {
+			p.find(w, body, messages)
+		}
+		return p.of(path)
+	}
 }
 
 // classOf returns the class of a part; ok is false for an empty text.
@@ -106,57 +106,128 @@ func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
 	return 0, false
 }
 
-// match finds the places of the parts of a class. If the server added or removed parts of the class, those alone are found that the
-// run has as the client sent them.
-func (p *places) match(class partClass) {
-	client, run := p.client[class], p.run[class]
-	if class == toolCall || class == toolResult {
-		p.matchIDs(client, run)
+// match finds the places of the messages of the run. A message is one of the parsed ones if it has their parts, as nothing changes parts in
+// place. Messages between two of these are the parsed ones between them with other parts, if there are as many. The server added the
+// others.
+func (p *placeFinder) match(messages []lathe.Message) {
+	of := p.ofParsed()
+	index := make(map[*lathe.Part]int, len(p.parsed))
+	for k := range p.parsed {
+		if parts := p.parsed[k].Parts; len(parts) > 0 {
+			index[&parts[0]] = k
+		}
 	}
-	if len(client) == len(run) {
-		for n, at := range run {
-			if p.found[at] == "" {
-				p.found[at] = client[n].at
+	first, next := 0, 0 // of the messages since the last one that was found
+	for i := 0; i <= len(messages); i++ {
+		k := len(p.parsed)
+		if i < len(messages) {
+			parts, known := messages[i].Parts, false
+			if len(parts) > 0 {
+				k, known = index[&parts[0]]
+			}
+			if !known || k < next {
+				continue
 			}
 		}
+		if i-first == k-next {
+			for ; first < i; first, next = first+1, next+1 {
+				p.place(&messages[first], first, next, of)
+			}
+		}
+		if i < len(messages) {
+			p.place(&messages[i], i, k, of)
+		}
+		first, next = i+1, k+1
+	}
+	p.matchIDs(messages)
+}
+
+// place gives the parts of message i of the run the places of those of parsed message k, if it has as many.
+func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
+	if m.Role != p.parsed[k].Role || len(m.Parts) != len(p.parsed[k].Parts) {
 		return
 	}
-	for _, at := range run {
-		o, ok := p.parts[at[0]].Parts[at[1]].(lathe.Opaque)
-		for n := 0; ok && n < len(client); n++ {
-			if string(client[n].raw) == string(o.JSON) {
-				p.found[at], client = client[n].at, client[n+1:]
-				break
-			}
+	for j := range m.Parts {
+		if at := of[[2]int{k, j}]; at != "" {
+			p.found[[2]int{i, j}] = at
 		}
 	}
 }
 
-// matchIDs finds the places of calls or results by their ids: results may have another order than in the request.
-func (p *places) matchIDs(client []placed, run [][2]int) {
-	byID := map[string][]string{}
-	for _, c := range client {
-		if c.id != "" {
-			byID[c.id] = append(byID[c.id], c.at)
+// ofParsed returns the places of the parts of the parsed messages. Parts of one class have the same order there and in the request, but for
+// calls and results, which are told by their ids. Where the walk counts other parts than the codec, it finds no place.
+func (p *placeFinder) ofParsed() map[[2]int]string {
+	var counts, next [partClasses]int
+	each := func(do func(class partClass, k, j int)) {
+		for k := range p.parsed {
+			for j, part := range p.parsed[k].Parts {
+				if class, ok := classOf(p.parsed[k].Role, part); ok {
+					do(class, k, j)
+				}
+			}
 		}
 	}
-	for _, at := range run {
-		id := ""
-		switch part := p.parts[at[0]].Parts[at[1]].(type) {
-		case lathe.ToolCall:
-			id = part.ID
-		case lathe.ToolResult:
-			id = part.CallID
-		default: // is of another class
+	each(func(class partClass, _, _ int) { counts[class]++ })
+	of, ids := map[[2]int]string{}, p.byID()
+	each(func(class partClass, k, j int) {
+		n := next[class]
+		next[class]++
+		if at := ids.take(class, p.parsed[k].Parts[j]); at != "" {
+			of[[2]int{k, j}] = at
+		} else if list := p.client[class]; len(list) == counts[class] {
+			of[[2]int{k, j}] = list[n].at
 		}
-		if same := byID[id]; len(same) > 0 {
-			p.found[at], byID[id] = same[0], same[1:]
+	})
+	return of
+}
+
+// placeIDs are the places of calls and results in the client's request by their ids.
+type placeIDs [2]map[string][]string
+
+func (p *placeFinder) byID() (ids placeIDs) {
+	for n, class := range [...]partClass{toolCall, toolResult} {
+		ids[n] = map[string][]string{}
+		for _, c := range p.client[class] {
+			if c.id != "" {
+				ids[n][c.id] = append(ids[n][c.id], c.at)
+			}
+		}
+	}
+	return ids
+}
+
+// take returns the first place of a call or result that was not taken; "": there is none.
+func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
+	id := ""
+	switch part := part.(type) {
+	case lathe.ToolCall:
+		id = part.ID
+	case lathe.ToolResult:
+		id = part.CallID
+	default:
+		return ""
+	}
+	if list := ids[class-toolCall][id]; len(list) > 0 {
+		at, ids[class-toolCall][id] = list[0], list[1:]
+	}
+	return at
+}
+
+// matchIDs finds the places of further calls and results by their ids.
+func (p *placeFinder) matchIDs(messages []lathe.Message) {
+	ids := p.byID()
+	for i := range messages {
+		for j, part := range messages[i].Parts {
+			class, _ := classOf(messages[i].Role, part)
+			if at := ids.take(class, part); at != "" && p.found[[2]int{i, j}] == "" {
+				p.found[[2]int{i, j}] = at
+			}
 		}
 	}
 }
 
 // walkTurns reads a list of messages whose content is the member content.
-func (p *places) walkTurns(list []byte, at, content string) {
+func (p *placeFinder) walkTurns(list []byte, at, content string) {
 	i := 0
 	for el := range elements(list) {
 		at := wire.Element(at, i)
@@ -187,7 +258,7 @@ func (p *places) walkTurns(list []byte, at, content string) {
 }
 
 // walkContent reads content: a string, or a list of parts, blocks or items.
-func (p *places) walkContent(v []byte, at string, base partClass) {
+func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 	if wire.Kind(v) == '"' {
 		if len(v) > len(`""`) {
 			p.add(base, at, v)
@@ -202,7 +273,7 @@ func (p *places) walkContent(v []byte, at string, base partClass) {
 }
 
 // walkPart reads a part, a block or an item. base is the class of its text.
-func (p *places) walkPart(el []byte, at string, base partClass) {
+func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 	has := func(names ...string) bool {
 		for _, name := range names {
 			if get(el, name) != nil {
@@ -225,6 +296,7 @@ func (p *places) walkPart(el []byte, at string, base partClass) {
 			p.add(thought, at, el)
 		}
 		p.add(toolCall, at, el)
+	case typ == "reasoning" && rawText(el, "encrypted_content") == "" && !hasText(get(el, "summary")) && !hasText(get(el, "content")): // it has no content
 	case typ == "thinking", typ == "redacted_thinking", typ == "reasoning", string(get(el, "thought")) == "true":
 		p.add(thought, at, el)
 	case typ == "text", typ == "input_text", typ == "output_text", typ == "refusal", typ == "" && has("text"):
@@ -239,7 +311,7 @@ func (p *places) walkPart(el []byte, at string, base partClass) {
 	}
 }
 
-func (p *places) add(class partClass, at string, raw []byte) {
+func (p *placeFinder) add(class partClass, at string, raw []byte) {
 	id := ""
 	for _, inner := range [...]string{"", "functionCall", "function_call", "functionResponse", "function_response"} {
 		obj := raw
@@ -252,17 +324,17 @@ func (p *places) add(class partClass, at string, raw []byte) {
 			}
 		}
 	}
-	p.client[class] = append(p.client[class], placed{at, raw, id})
+	p.client[class] = append(p.client[class], placed{at, id})
 }
 
 // of returns the place in the client's request for a path in the messages of the run, such as "messages[2].parts[0].cache_control". A
 // path whose place is not known is returned as it is.
 func (p *places) of(path string) string {
-	i, rest, ok := cutIndex(path, "messages[")
+	i, rest, ok := text.CutIndex(path, "messages")
 	if !ok {
 		return path
 	}
-	j, end, isPart := cutIndex(rest, ".parts[")
+	j, end, isPart := text.CutIndex(rest, ".parts")
 	at, found := p.found[[2]int{i, j}]
 	switch {
 	case found && isPart:
@@ -276,14 +348,14 @@ func (p *places) of(path string) string {
 	return path
 }
 
-// cutIndex cuts the prefix, a number and a bracket from a path.
-func cutIndex(path, prefix string) (n int, rest string, ok bool) {
-	digits, rest, ok := strings.Cut(strings.TrimPrefix(path, prefix), "]")
-	if !ok || !strings.HasPrefix(path, prefix) {
-		return 0, path, false
+// hasText reports whether one of the parts has a text.
+func hasText(parts []byte) bool {
+	for el := range elements(parts) {
+		if rawText(el, "text") != "" {
+			return true
+		}
 	}
-	n, err := strconv.Atoi(digits)
-	return n, rest, err == nil
+	return false
 }
 
 func get(obj []byte, name string) []byte {

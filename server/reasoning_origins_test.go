@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -45,5 +46,27 @@ func TestReasoningStaysWithinARun(t *testing.T) {
 	f.complete(ask("sim/demo", "x", ""))
 	if sent := f.seen.all(); len(sent) != 2 || !strings.Contains(sent[1], `"reasoning_content":"need a tool"`) {
 		t.Errorf("the second turn is sent %s", sent)
+	}
+}
+
+// The same holds for clients of other wires, whose messages have no such member.
+func TestReasoningOfOtherWiresGoesBackInItsMember(t *testing.T) {
+	t.Parallel()
+	for client, again := range map[string]string{
+		"responses": respHead + `[{"role":"user","content":"x"},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Answer."}]},{"role":"user","content":"y"}]}`,
+		"messages":  msgHead + `[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"Answer."}]},{"role":"user","content":"y"}]}`,
+	} {
+		f := serve(t, &setting{instead: turns([]string{`{"role":"assistant","reasoning":"hm"}`, deltaText("Answer.")}), opts: func(o *server.Options) { o.Setup.Tools = nil }})
+		c := wireClients[client]
+		c.ask(f, false, nil, lathe.User("x"))
+		a := c.send(t.Context(), f, false, again)
+		sent := f.seen.all()
+		if last := sent[len(sent)-1]; a.status != 200 || !strings.Contains(last, `"reasoning":"hm"`) {
+			t.Errorf("%s: %d, its own entry is sent %s", client, a.status, last)
+		}
+		c.send(t.Context(), f, false, strings.ReplaceAll(strings.Replace(again, "sim/demo", "sim/other", 1), `"y"`, `"z"`))
+		if sent := f.seen.all(); strings.Contains(sent[len(sent)-1], `"hm"`) {
+			t.Errorf("%s: another entry is sent %s", client, sent[len(sent)-1])
+		}
 	}
 }

@@ -161,12 +161,12 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	if bad != nil {
 		return nil, bad
 	}
-	p := &plan{}
+	p, place := &plan{}, placesOf(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
-		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1, // the label of an Idempotency-Key
-		place: placesOf(lathe.WireOpenAIChat, body, req.Messages)}, p)
+		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, place: place,
+		reserved: 1}, p) // the label of an Idempotency-Key
 	if unpaired := checkAnswers(req.Messages); bad == nil && unpaired != nil {
-		bad = unpaired.problem(lathe.WireOpenAIChat, placesOf(lathe.WireOpenAIChat, body, req.Messages))
+		bad = unpaired.problem(lathe.WireOpenAIChat, place)
 	}
 	p.in.Park = true
 	return p, bad

@@ -51,6 +51,48 @@ func TestAllowedToolsKeepTheDefinitions(t *testing.T) {
 	}
 }
 
+// The definitions of the server's own tools and of the vendor's stay as well. A call to one that the set leaves out is not made.
+func TestAllowedToolsKeepTheDefinitionsOfTheServer(t *testing.T) {
+	t.Parallel()
+	const body = respHead + `"x","lathe":{"show":"items"},"tools":[{"type":"web_search"},{"type":"function","name":"f","parameters":{"type":"object","properties":{}}}]`
+	for _, choice := range []string{"", `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`} {
+		for _, w := range []lathe.Wire{lathe.WireResponses, lathe.WireOpenAIChat} {
+			up := &modelServer{stream: okStreams[w]}
+			f := serve(t, &setting{model: up.model(t, w)})
+			a := wireClients["responses"].send(t.Context(), f, false, body+choice+`}`)
+			if a.status != http.StatusOK {
+				t.Fatalf("%s: %s", w, a.body)
+			}
+			sent := *up.sent.Load()
+			tools := sent[strings.Index(sent, `"tools":[`):]
+			for _, name := range []string{`"calculator"`, `"f"`} {
+				if !strings.Contains(tools, name) {
+					t.Errorf("%s %s: there is no definition of %s in %s", w, choice, name, tools)
+				}
+			}
+			if w == lathe.WireOpenAIChat {
+				continue
+			}
+			if !strings.Contains(tools, `{"type":"web_search"}`) || strings.Contains(sent, "barred") {
+				t.Errorf("%s: the vendor's tool is not sent as it is: %s", choice, sent)
+			}
+			if want := `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`; choice != "" && !strings.Contains(sent, want) {
+				t.Errorf("there is no %s in %s", want, sent)
+			}
+		}
+	}
+	m := &scriptedServer{answers: []string{callStream("calculator", `{"expression":"1+1"}`), okStreams[lathe.WireOpenAIChat]}}
+	model, err := provider.New(lathe.WireOpenAIChat, "m", &provider.Options{BaseURL: "http://up.invalid", Transport: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := serve(t, &setting{model: model})
+	a := wireClients["responses"].send(t.Context(), f, false, body+`,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}}`)
+	if a.status != http.StatusOK || len(m.sent) != 2 || !strings.Contains(m.sent[1], "unknown_tool") {
+		t.Errorf("status %d: %s\nthe model's server got %q", a.status, a.body, m.sent)
+	}
+}
+
 // A call to a tool that the set leaves out is answered by the server and not handed over.
 func TestToolsThatAreNotAllowedAreNotHandedOver(t *testing.T) {
 	t.Parallel()

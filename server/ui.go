@@ -169,7 +169,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
 	if bad := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
-		place: placesOf(pageWire, c.body, req.Messages)}, p); bad != nil {
+		place: placesOf(pageWire, c.body, req.Messages, req.Messages)}, p); bad != nil {
 		return bad
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.

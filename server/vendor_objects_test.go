@@ -246,13 +246,62 @@ func TestVendorToolsNeedARight(t *testing.T) {
 	}
 }
 
-// A relayed request has no servers of its client's choice for the vendor to connect to.
-func TestRelayedRequestsNameNoServers(t *testing.T) {
+// A request has no servers of its client's choice for the vendor to connect to, neither in its tools nor in items of its input, and
+// whatever the entry point. A key without the right for them has them removed, as other tools of the vendor.
+func TestRequestsNameNoServers(t *testing.T) {
 	t.Parallel()
-	f, m := upstream(t, "responses", []server.Key{key("none")}, nil)
-	a := wireClients["responses"].send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"input":"x","tools":[{"type":"mcp","server_label":"s","server_url":"https://example.com"}]}`)
-	if a.status != 400 || m.sent.Load() != nil {
+	const mcp = `{"type":"mcp","server_label":"s","server_url":"https://example.com"}`
+	none := key("none")
+	none.VendorTools = []string{}
+	items := map[string]string{
+		"additional tools":    `{"type":"additional_tools","role":"developer","tools":[` + mcp + `]}`,
+		"a search of clients": `{"type":"tool_search_call","call_id":"c","execution":"client","arguments":{}},{"type":"tool_search_output","call_id":"c","execution":"client","tools":[` + mcp + `]}`,
+		"a search of vendors": `{"type":"tool_search_output","call_id":null,"execution":"server","tools":[` + mcp + `]}`,
+		"another item":        `{"type":"x_item","tools":[` + mcp + `]}`,
+	}
+	c := wireClients["responses"]
+	for _, more := range []string{"", `,"lathe":{"show":"items"}`, `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`} {
+		const tools = `,"tools":[{"type":"function","name":"f"}`
+		f, m := upstream(t, "responses", []server.Key{key("unset"), none}, nil)
+		a := c.send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"input":"x"`+tools+`,`+mcp+`]`+more+`}`, c.with("unset")...)
+		if a.status != 400 || m.sent.Load() != nil {
+			t.Errorf("tools%s: %d %s", more, a.status, a.body)
+		}
+		for name, item := range items {
+			body := `{"model":"sim/demo","stream":true,"store":false,"input":[` + item + `,{"role":"user","content":"x"}]` + tools + `]` + more + `}`
+			if a := c.send(t.Context(), f, true, body, c.with("unset")...); a.status != 400 || m.sent.Load() != nil {
+				t.Errorf("%s%s: %d %s", name, more, a.status, a.body)
+			}
+			a := c.send(t.Context(), f, true, body, c.with("none")...)
+			sent := m.sent.Swap(nil)
+			if a.status != 200 || sent == nil || strings.Contains(*sent, "example.com") || !slices.Contains(a.header.Values("X-Lathe-Ignored"), "tools.mcp") {
+				t.Errorf("%s%s, without the right: %d %s\n%v", name, more, a.status, a.body, sent)
+			}
+		}
+	}
+	f, m := upstream(t, "responses", []server.Key{key("unset")}, nil)
+	for _, path := range []string{"/v1/responses/input_tokens", "/v1/responses/compact"} {
+		resp, body := f.do("POST", path, `{"model":"sim/demo","input":[`+items["a search of vendors"]+`,{"role":"user","content":"x"}]}`, c.with("unset")...)
+		if resp.StatusCode != 400 || m.sent.Load() != nil {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
+
+// A tool of the vendor in an item of the input is in the request once: where the client put it.
+func TestVendorToolsOfItemsAreSentOnce(t *testing.T) {
+	t.Parallel()
+	c := wireClients["responses"]
+	f, m := upstream(t, "responses", nil, nil)
+	a := c.send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"lathe":{"show":"items"},"tools":[{"type":"code_interpreter","container":{"type":"auto"}}],`+
+		`"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}]},{"role":"user","content":"x"}],"tool_choice":{"type":"web_search"}}`)
+	if a.status != 400 || !strings.Contains(a.body, "choice of this type") { // the internal form has no such choice
 		t.Errorf("%d %s", a.status, a.body)
+	}
+	a = c.send(t.Context(), f, true, `{"model":"sim/demo","stream":true,"store":false,"lathe":{"show":"items"},"tools":[{"type":"code_interpreter","container":{"type":"auto"}}],`+
+		`"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}]},{"role":"user","content":"x"}]}`)
+	if sent := *m.sent.Load(); a.status != 200 || strings.Count(sent, "web_search") != 1 || !strings.Contains(sent, "code_interpreter") {
+		t.Errorf("%d %s\nsent %s", a.status, a.body, sent)
 	}
 }
 

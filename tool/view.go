@@ -49,7 +49,7 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	if len(opts.ClientTools) > 0 {
 		v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
 		for _, spec := range opts.ClientTools {
-			if spec != nil && v.has(spec.Name) == nil {
+			if spec != nil && (v.has(spec.Name) == nil || spec.Barred && !v.may(spec.Name)) {
 				v.client[spec.Name] = spec
 			}
 		}
@@ -132,22 +132,24 @@ func (v *view) judged() []*lathe.ToolSpec {
 	v.withheld = v.withheld[:0]
 	verdicts, judged := v.verdicts()
 	for i, e := range v.registry.sorted {
-		if e.spec.Hidden || !v.may(e.spec.Name) || !e.spec.For(v.run.Principal, v.run.Profile) {
+		may := v.may(e.spec.Name)
+		if e.spec.Hidden || !may && v.client[e.spec.Name] == nil || !e.spec.For(v.run.Principal, v.run.Profile) {
 			continue
 		}
-		if judged && !v.tooDeep(e) {
-			if held := verdicts[i]; held != nil {
-				v.withheld = append(v.withheld, *held)
-			} else {
-				specs = append(specs, e.spec)
-			}
-			continue
+		held := event.WithheldTool{}
+		if !judged || v.tooDeep(e) {
+			held = v.withhold(e)
+		} else if verdicts[i] != nil {
+			held = *verdicts[i]
 		}
-		if held := v.withhold(e); held.Reason != "" {
+		switch {
+		case may && held.Reason == "":
+			specs = append(specs, e.spec)
+		case may:
 			v.withheld = append(v.withheld, held)
-			continue
+		case held.Reason != "": // a barred tool is not shown either
+			delete(v.client, e.spec.Name)
 		}
-		specs = append(specs, e.spec)
 	}
 	return specs
 }

@@ -9,15 +9,25 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Conversation applies a row to the messages of a conversation, in their order. What becomes of a message depends on it and on the
-// messages before it, so that the sent form of a conversation keeps its beginning when the conversation grows. The one exception is
-// [Conversation.Joins]. The zero value changes nothing.
+// A Conversation applies a row to the messages of a conversation, in their order: first [Conversation.Roles], then, once the content of
+// the messages is known, [Conversation.Join]. What becomes of a message depends on it and on the messages before it, so that the sent
+// form of a conversation keeps its beginning when the conversation grows. The one exception is [Conversation.Joins]. The zero value
+// changes nothing.
 type Conversation struct {
 	row   Row
-	talks bool       // a message after the leading system messages was sent
+	talks bool       // Roles has seen a message after the leading system messages
 	last  lathe.Role // of the last message that counts in the order of turns
+	moved []moved
+}
+
+// moved is a part that became part of an earlier message: part from[1] of message from[0] is part to[1] of message to[0], or its blob
+// to[2] if that is not negative.
+type moved struct {
+	to   [3]int
+	from [2]int
 }
 
 // NewConversation returns a Conversation without messages.
@@ -26,49 +36,119 @@ func (r *Row) NewConversation() Conversation { return Conversation{row: *r} }
 // order reports whether messages of one role must not follow each other.
 func (c *Conversation) order() bool { return c.row.System == one || c.row.Turns == alternate }
 
-// Joins reports whether m, as the next message, becomes part of one that an earlier call of Apply returned. The caller then applies
+// Joins reports whether m, as the next message, becomes part of one that an earlier call of Join returned. The caller then applies
 // the row again, to the conversation from its beginning.
 func (c *Conversation) Joins(m *lathe.Message) bool {
 	if !c.order() || c.last != lathe.RoleUser {
 		return false
 	}
-	return m.Role == lathe.RoleUser || isSystem(m) && c.row.movesSystem()
+	return m.Role == lathe.RoleUser || isSystem(m) && c.row.MovesSystem()
 }
 
 // Follows reports whether the conversation is of row r.
 func (c *Conversation) Follows(r *Row) bool { return c.row == *r }
 
-// movesSystem reports whether system messages after the first ones are sent as text of the user.
-func (r *Row) movesSystem() bool { return r.System == Leading || r.System == one }
-
-// Apply returns the messages as the destination takes them. at is the index of the first one in the conversation. The result has as
-// many messages: one that became part of an earlier one has no role and is not sent. The paths of what is not sent as it was are
-// appended to changed. msgs is not changed.
-func (c *Conversation) Apply(msgs []lathe.Message, at int, changed []string) ([]lathe.Message, []string) {
-	if !c.order() && !c.row.movesSystem() && c.row.Developer != no && c.row.Documents != asText {
-		return msgs, changed
+// Place returns the path of a part as it was given for the path of the same part in the result of Join, such as
+// "messages[1].parts[0]" for "messages[0].parts[2]". Other paths are returned as they are.
+func (c *Conversation) Place(path string) string {
+	if len(c.moved) == 0 {
+		return path
 	}
-	p := pass{Conversation: c, out: msgs, at: at, changed: changed, head: -1, prev: -1}
-	lead, last := 0, -1 // last is the last of the first system messages; messages without a role are not sent
-	if !c.talks {
-		for lead < len(msgs) && (msgs[lead].Role == "" || isSystem(&msgs[lead])) {
-			if msgs[lead].Role != "" {
-				last = lead
-			}
-			lead++
+	to := [3]int{2: -1}
+	message, rest, ok := text.CutIndex(path, "messages")
+	part, rest, isPart := text.CutIndex(rest, ".parts")
+	if !ok || !isPart {
+		return path
+	}
+	to[0], to[1] = message, part
+	blob, inner, isBlob := text.CutIndex(rest, ".blobs")
+	for _, m := range c.moved {
+		switch {
+		case m.to == to:
+			return partPath(m.from[0], m.from[1]) + rest
+		case isBlob && m.to == [3]int{message, part, blob}:
+			return partPath(m.from[0], m.from[1]) + inner
 		}
 	}
-	// Templates want a turn of the user, and strict ones want it first: the last of the system messages is sent as one.
-	if c.row.System == one && last >= 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
-		lead = last
+	return path
+}
+
+func partPath(message, part int) string {
+	return "messages[" + strconv.Itoa(message) + "].parts[" + strconv.Itoa(part) + "]"
+}
+
+// MovesSystem reports whether system messages after the first ones are sent as text of the user.
+func (r *Row) MovesSystem() bool { return r.System == Leading || r.System == one }
+
+// Roles returns the messages with the roles under which the destination takes them. at is the index of the first one in the
+// conversation. The paths of what changes are appended to changed. msgs is not changed. An answer that sends denies is as if it were
+// not there; nil: all are sent.
+func (c *Conversation) Roles(msgs []lathe.Message, at int, changed []string, sends func(*lathe.Message) bool) ([]lathe.Message, []string) {
+	if !c.row.MovesSystem() && c.row.Developer != no {
+		return msgs, changed
 	}
-	for i := range msgs {
-		p.add(i, msgs[i], i < lead)
+	p := pass{out: msgs, at: at, changed: changed}
+	lead := c.leading(msgs, sends)
+	for i, m := range msgs {
+		if m.Role == lathe.RoleDeveloper && c.row.Developer == no {
+			m.Role = lathe.RoleSystem
+		}
+		if !isSystem(&m) {
+			c.talks = c.talks || !unsent(&m, sends)
+		} else if c.row.MovesSystem() && (i >= lead || c.row.System == one && hasBlob(&m)) {
+			m, c.talks = asUser(m), true
+			lead = 0
+		}
+		if m.Role != msgs[i].Role {
+			p.set(i, m)
+			p.note(i, "role")
+		}
 	}
 	return p.out, p.changed
 }
 
-// A pass is one call of Apply.
+// unsent reports whether m is an answer that is not sent.
+func unsent(m *lathe.Message, sends func(*lathe.Message) bool) bool {
+	return m.Role == lathe.RoleAssistant && sends != nil && !sends(m)
+}
+
+// leading returns the index before which system messages stay system messages: no other message precedes them.
+func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) bool) int {
+	lead, last := 0, -1 // last is the last system message
+	for !c.talks && lead < len(msgs) && (isSystem(&msgs[lead]) || unsent(&msgs[lead], sends)) {
+		if isSystem(&msgs[lead]) {
+			last = lead
+		}
+		lead++
+	}
+	// Templates want a turn of the user, and strict ones want it first: the last of the system messages is sent as one.
+	if c.row.System == one && last >= 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
+		return last
+	}
+	return lead
+}
+
+// Join returns the messages as the destination takes them, given those that Roles returned. at is the index of the first one in the
+// conversation. The result has as many messages: one that became part of an earlier one has no role and is not sent. The paths of what
+// is not sent as it was are appended to changed. msgs is not changed.
+func (c *Conversation) Join(msgs []lathe.Message, at int, changed []string) ([]lathe.Message, []string) {
+	if !c.order() && c.row.Documents != asText {
+		return msgs, changed
+	}
+	p := pass{Conversation: c, out: msgs, at: at, changed: changed, head: -1, prev: -1}
+	for i, m := range msgs {
+		switch {
+		case m.Role == "": // it is not sent
+		case c.row.System == one && isSystem(&m): // before all others
+			p.lead(i, m)
+		default:
+			p.follow(i, m)
+		}
+	}
+	return p.out, p.changed
+}
+
+// A pass is one call of Roles or Join.
 type pass struct {
 	*Conversation
 	out     []lathe.Message
@@ -86,40 +166,16 @@ func (p *pass) set(i int, m lathe.Message) {
 	p.out[i] = m
 }
 
+// note appends the path of a member of message i, once.
 func (p *pass) note(i int, member string) {
-	if len(p.changed) < maxChanged {
-		p.changed = append(p.changed, "messages["+strconv.Itoa(p.at+i)+"]."+member)
+	path := "messages[" + strconv.Itoa(p.at+i) + "]." + member
+	if len(p.changed) < maxChanged && !slices.Contains(p.changed, path) {
+		p.changed = append(p.changed, path)
 	}
 }
 
-// add applies the row to message i; leads says that only system messages are before it.
-func (p *pass) add(i int, m lathe.Message, leads bool) {
-	if m.Role == "" { // it is not sent
-		return
-	}
-	given := m.Role
-	if given == lathe.RoleDeveloper && p.row.Developer == no {
-		m.Role = lathe.RoleSystem
-		p.set(i, m)
-	}
-	first := leads && !p.talks && (p.row.System != one || !hasBlob(&m)) // a system message that stays one
-	if isSystem(&m) && !first && p.row.movesSystem() {
-		m = asUser(m)
-		p.set(i, m)
-	}
-	if m.Role != given {
-		p.note(i, "role")
-	}
-	if first {
-		p.lead(i, m)
-	} else {
-		p.follow(i, m, m.Role != given)
-	}
-}
-
-// follow adds message i after the leading system messages; noted says that its role was noted as changed.
-func (p *pass) follow(i int, m lathe.Message, noted bool) {
-	p.talks = true
+// follow adds message i after the leading system messages.
+func (p *pass) follow(i int, m lathe.Message) {
 	if p.row.Documents == asText {
 		if with, ok := withDocuments(m); ok {
 			m = with
@@ -128,7 +184,7 @@ func (p *pass) follow(i int, m lathe.Message, noted bool) {
 	}
 	if m.Role == lathe.RoleUser && p.order() && p.last == lathe.RoleUser && p.prev >= 0 {
 		if to := p.out[p.prev].Role; to == lathe.RoleUser || to == lathe.RoleTool {
-			if to == lathe.RoleTool && !noted {
+			if to == lathe.RoleTool {
 				p.note(i, "role")
 			}
 			p.join(p.prev, i, m)
@@ -143,7 +199,7 @@ func (p *pass) follow(i int, m lathe.Message, noted bool) {
 
 // lead adds system message i, before which only system messages are.
 func (p *pass) lead(i int, m lathe.Message) {
-	if p.row.System == one && p.head >= 0 {
+	if p.head >= 0 {
 		p.join(p.head, i, m)
 		return
 	}
@@ -156,66 +212,99 @@ func (p *pass) join(to, i int, m lathe.Message) {
 	if m.Name != "" && m.Name != into.Name {
 		p.note(i, "name")
 	}
-	for _, x := range m.Extra {
-		p.note(i, x.Name)
-	}
-	parts := m.Parts
-	if wireOf(m.Wire) != wireOf(into.Wire) {
-		parts = plain(parts)
-	}
-	if into.Role == lathe.RoleTool {
-		into = withText(into, parts)
-	} else {
-		into.Parts = slices.Clone(into.Parts)
-		for j, part := range parts {
-			if t, ok := part.(lathe.Text); ok && j == 0 && len(into.Parts) > 0 {
-				t.Text = "\n\n" + t.Text
-				last := len(into.Parts) - 1
-				if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
-					before.Text += t.Text // some templates read the first part alone
-					into.Parts[last] = before
-					continue
-				}
-				part = t
+	p.noteMembers(i, "", m.Extra)
+	into.Parts = slices.Clone(into.Parts)
+	plain, apart := wireOf(m.Wire) != wireOf(into.Wire), true // apart: a blank line is missing
+	for j, part := range m.Parts {
+		if plain || into.Role == lathe.RoleTool {
+			var ok bool
+			if part, ok = p.plain(i, j, part, plain); !ok {
+				continue
 			}
-			into.Parts = append(into.Parts, part)
 		}
+		t, isText := part.(lathe.Text)
+		switch {
+		case isText && t.Text == "" && len(t.Extra) == 0:
+			continue
+		case into.Role == lathe.RoleTool:
+			p.intoResult(&into, to, i, j, part)
+			continue
+		case isText && apart && len(into.Parts) > 0:
+			t.Text = "\n\n" + t.Text
+			last := len(into.Parts) - 1
+			if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
+				before.Text += t.Text // some templates read the first part alone
+				into.Parts[last], apart = before, false
+				continue
+			}
+			part = t
+		}
+		apart = false
+		p.moved = append(p.moved, moved{[3]int{p.at + to, len(into.Parts), -1}, [2]int{p.at + i, j}})
+		into.Parts = append(into.Parts, part)
 	}
 	p.set(to, into)
 	p.set(i, lathe.Message{})
 }
 
-// withText returns a result with parts of the user after its content, where the order of turns has no place for them.
-func withText(m lathe.Message, parts []lathe.Part) lathe.Message {
-	m.Parts = slices.Clone(m.Parts)
-	for i := range m.Parts {
-		r, ok := m.Parts[i].(lathe.ToolResult)
-		if !ok {
-			continue
-		}
-		for _, part := range parts {
-			switch part := part.(type) {
-			case lathe.Text:
-				r.Content += "\n\n" + part.Text
-			case lathe.Blob:
-				r.Blobs = append(slices.Clip(r.Blobs), part)
-			default: // messages of the user have no others that a result can have
+// plain returns part j of message i without what a result cannot have and, if alien is set, without what only its own wire knows. It
+// notes what it leaves out; ok is false if that is all.
+func (p *pass) plain(i, j int, part lathe.Part, alien bool) (_ lathe.Part, ok bool) {
+	at := "parts[" + strconv.Itoa(j) + "]"
+	switch part := part.(type) {
+	case lathe.Text:
+		p.noteMembers(i, at+".", part.Extra)
+		part.Extra = nil
+		return part, true
+	case lathe.Blob:
+		if alien && len(part.Raw) > 0 {
+			if part.Raw = nil; part.URL == "" && len(part.Data) == 0 {
+				break
 			}
+			p.note(i, at+".raw")
 		}
-		m.Parts[i] = r
-		return m
+		return part, true
+	case lathe.Refusal:
+		return lathe.Text{Text: part.Text}, true
+	case lathe.Opaque, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // has no form there
 	}
-	return m
+	p.note(i, at)
+	return nil, false
+}
+
+func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
+	for _, x := range members {
+		p.note(i, at+x.Name)
+	}
+}
+
+// intoResult adds part j of message i after the content of the result in message to, where the order of turns has no place for it.
+func (p *pass) intoResult(into *lathe.Message, to, i, j int, part lathe.Part) {
+	k := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
+	if k < 0 {
+		return
+	}
+	r, _ := into.Parts[k].(lathe.ToolResult)
+	switch part := part.(type) {
+	case lathe.Text:
+		r.Content += "\n\n" + part.Text
+	case lathe.Blob:
+		p.moved = append(p.moved, moved{[3]int{p.at + to, k, len(r.Blobs)}, [2]int{p.at + i, j}})
+		r.Blobs = append(slices.Clip(r.Blobs), part)
+	default: // plain returns no others
+	}
+	into.Parts[k] = r
 }
 
 // asUser returns a system message as text of the user.
 func asUser(m lathe.Message) lathe.Message {
 	m.Role = lathe.RoleUser
 	m.Parts = slices.Clone(m.Parts)
+	before := ""
 	for i, part := range m.Parts {
 		if t, ok := part.(lathe.Text); ok && strings.TrimSpace(t.Text) != "" {
-			t.Text = "<system>\n" + t.Text + "\n</system>"
-			m.Parts[i] = t
+			t.Text = before + "<system>\n" + t.Text + "\n</system>"
+			m.Parts[i], before = t, "\n\n" // some wires have one text of all parts
 		}
 	}
 	return m
@@ -346,25 +435,6 @@ func blocks(part lathe.Opaque) (text string, ok bool) {
 func member(object []byte, name string) string {
 	v, _ := rawjson.Get(object, name)
 	return rawjson.Text(v)
-}
-
-// plain returns parts without what only their own wire knows.
-func plain(parts []lathe.Part) []lathe.Part {
-	var out []lathe.Part
-	for _, part := range parts {
-		switch p := part.(type) {
-		case lathe.Text:
-			p.Extra = nil
-			out = append(out, p)
-		case lathe.Blob:
-			p.Raw = nil
-			out = append(out, p)
-		case lathe.Opaque:
-		default:
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // wireOf returns the wire of a message.

@@ -50,6 +50,11 @@ func show(msgs []lathe.Message) string {
 	return strings.ReplaceAll(strings.Join(out, " | "), "\n", "/")
 }
 
+func apply(c *Conversation, msgs []lathe.Message, at int, changed []string) ([]lathe.Message, []string) {
+	msgs, changed = c.Roles(msgs, at, changed, nil)
+	return c.Join(msgs, at, changed)
+}
+
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	image := lathe.Blob{MediaType: "image/png", Data: []byte{1}}
@@ -72,7 +77,7 @@ func TestConversation(t *testing.T) {
 		"developer with an image":   {template, []lathe.Message{system("a"), {Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: "b"}, image}}, user("c")}, "system:a | user:<system>/b/</system>//c[image/png]", "messages[1].role"},
 		"after a result":            {template, []lathe.Message{user("a"), calls("1"), result("1", "r"), user("b")}, "user:a | assistant:call | tool:r | user:b", ""},
 		"after a result, in turns": {StrictRoles, []lathe.Message{user("a"), calls("1"), result("1", "q"), result("2", "r"), user("b"), system("c"), assistant("d"), user("e")},
-			"user:a | assistant:call | tool:q | tool:r//b//<system>/c/</system> | assistant:d | user:e", "messages[4].role messages[5].role"},
+			"user:a | assistant:call | tool:q | tool:r//b//<system>/c/</system> | assistant:d | user:e", "messages[5].role messages[4].role"},
 		"names": {template, []lathe.Message{user("a"), {Role: lathe.RoleUser, Name: "n", Extra: []lathe.Member{{Name: "x"}}, Parts: []lathe.Part{lathe.Text{Text: "b"}}}}, "user:a//b", "messages[1].name messages[1].x"},
 		"documents": {Row{Documents: asText}, []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{text, image, lathe.Text{Text: "q"}}}, calls("1"), {Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Content: "r", Blobs: []lathe.Blob{image, text}}}}},
 			`user:<document title="a \"b\"">/1,2/</document>/q[image/png] | assistant:call | tool:r//<document title="a \"b\"">/1,2/</document>/`, ""},
@@ -81,12 +86,46 @@ func TestConversation(t *testing.T) {
 	} {
 		given := slices.Clone(c.in)
 		conversation := c.row.NewConversation()
-		got, changed := conversation.Apply(c.in, 0, nil)
+		got, changed := apply(&conversation, c.in, 0, nil)
 		if s := show(got); s != c.want || strings.Join(changed, " ") != c.changed || len(got) != len(c.in) {
 			t.Errorf("%s:\n%s\nwant\n%s\nchanged %q", name, s, c.want, changed)
 		}
 		if !reflect.DeepEqual(given, c.in) {
 			t.Errorf("%s: the given messages were changed", name)
+		}
+	}
+}
+
+// What joining leaves out is listed, and the place of each part that was moved is that of the part as it was given.
+func TestJoinedParts(t *testing.T) {
+	t.Parallel()
+	cache := []lathe.Member{{Name: "cache_control", Value: []byte("{}")}}
+	image := lathe.Blob{MediaType: "image/png", Data: []byte{1}}
+	for name, c := range map[string]struct {
+		row     Row
+		in      []lathe.Message
+		want    string
+		changed string
+		places  map[string]string // by what they are after joining
+	}{
+		"parts that only their wire knows": {OneSystem, []lathe.Message{user("a"), {Role: lathe.RoleUser, Wire: messages, Parts: []lathe.Part{lathe.Opaque{JSON: []byte("{}")}, lathe.Text{Text: "b", Extra: cache},
+			lathe.Blob{MediaType: "image/png", Data: []byte{1}, Raw: []byte("{}")}, lathe.Blob{Raw: []byte("{}")}, lathe.Text{Text: "c"}}}}, "user:a//bc[image/png]", "messages[1].parts[0] messages[1].parts[1].cache_control messages[1].parts[2].raw messages[1].parts[3]",
+			map[string]string{"messages[0].parts[0].x": "messages[0].parts[0].x", "messages[0].parts[1].detail": "messages[1].parts[2].detail", "messages[0].parts[2]": "messages[1].parts[4]", "messages[0].role": "messages[0].role", "tools[0]": "tools[0]"}},
+		"parts of one wire": {OneSystem, []lathe.Message{user("a"), {Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: "b", Extra: cache}}}, {Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{}, image, lathe.Opaque{JSON: []byte("{}")}}}}, "user:a//b[image/png]", "",
+			map[string]string{"messages[0].parts[1].cache_control": "messages[1].parts[0].cache_control", "messages[0].parts[2]": "messages[2].parts[1]", "messages[0].parts[3]": "messages[2].parts[2]"}},
+		"in a result": {StrictRoles, []lathe.Message{user("a"), calls("1"), {Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Content: "r", Blobs: []lathe.Blob{image}}}},
+			{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Opaque{JSON: []byte("{}")}, lathe.Text{Text: "b", Extra: cache}, image}}}, "user:a | assistant:call | tool:r//b", "messages[3].role messages[3].parts[0] messages[3].parts[1].cache_control",
+			map[string]string{"messages[2].parts[0].blobs[1].raw": "messages[3].parts[2].raw", "messages[2].parts[0].blobs[0]": "messages[2].parts[0].blobs[0]"}},
+	} {
+		conversation := c.row.NewConversation()
+		got, changed := apply(&conversation, c.in, 0, nil)
+		if s := show(got); s != c.want || strings.Join(changed, " ") != c.changed {
+			t.Errorf("%s:\n%s\nwant\n%s\nchanged %q", name, s, c.want, changed)
+		}
+		for path, want := range c.places {
+			if at := conversation.Place(path); at != want {
+				t.Errorf("%s: the place of %s is %s, want %s", name, path, at, want)
+			}
 		}
 	}
 }
@@ -104,7 +143,7 @@ func TestConversationGrows(t *testing.T) {
 		msgs = append(msgs, user("z"))
 		for _, row := range []Row{template, StrictRoles, {System: Leading}, {Developer: no}} {
 			whole := row.NewConversation()
-			want, wantChanged := whole.Apply(msgs, 0, nil)
+			want, wantChanged := apply(&whole, msgs, 0, nil)
 			lead := slices.IndexFunc(msgs, func(m lathe.Message) bool { return !isSystem(&m) })
 			var sent []lathe.Message
 			var changed []string
@@ -116,7 +155,7 @@ func TestConversationGrows(t *testing.T) {
 				}
 				before := sentOnly(sent)
 				var out []lathe.Message
-				out, changed = grown.Apply(msgs[at:end], at, changed)
+				out, changed = apply(&grown, msgs[at:end], at, changed)
 				sent = append(sent, out...)
 				at = end
 				for i, m := range before {
@@ -125,6 +164,8 @@ func TestConversationGrows(t *testing.T) {
 					}
 				}
 			}
+			slices.Sort(changed)
+			slices.Sort(wantChanged)
 			if !reflect.DeepEqual(sent, want) || !slices.Equal(changed, wantChanged) {
 				t.Fatalf("%+v: %s\ngrown %s\nwhole %s\nchanged %q and %q", row, show(msgs), show(sent), show(want), changed, wantChanged)
 			}

@@ -173,6 +173,13 @@ func TestFitSchema(t *testing.T) {
 			`{"type":"object","description":"d","properties":{"a":{},"c":{},"b":{}},"required":["c"]}`, ".anyOf"},
 		{`{"allOf":[{"properties":{"a":{}},"required":["a"]}],"required":["z"]}`, `{"type":"object","properties":{"a":{}},"required":["a"]}`, `{"type":"object","properties":{"a":{}},"required":["a"]}`, ".allOf"},
 		{`{"type":["object","null"],"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`, ".type"},
+		{`{"$ref":"#/$defs/X","$defs":{"X":{"type":"object","properties":{"a":{}},"required":["a"]}}}`, `{"$defs":{"X":{"type":"object","properties":{"a":{}},"required":["a"]}},"type":"object","properties":{"a":{}},"required":["a"]}`,
+			`{"$defs":{"X":{"type":"object","properties":{"a":{}},"required":["a"]}},"type":"object","properties":{"a":{}},"required":["a"]}`, ""},
+		{`{"$ref":"#/definitions/Y","properties":{"a":{}},"definitions":{"Y":{"properties":{"b":{}}}}}`, `{"type":"object","$ref":"#/definitions/Y","definitions":{"Y":{"properties":{"b":{}}}},"properties":{"a":{}}}`,
+			`{"type":"object","$ref":"#/definitions/Y","definitions":{"Y":{"properties":{"b":{}}}},"properties":{"a":{}}}`, ""},
+		{`{"oneOf":[{"$ref":"#/$defs/A"},{"allOf":[{"properties":{"b":{}},"required":["b"]},{"properties":{"a":{}},"required":["a"]}]}],"$defs":{"A":{"properties":{"a":{}},"required":["a"]}}}`,
+			`{"type":"object","$defs":{"A":{"properties":{"a":{}},"required":["a"]}},"properties":{"a":{},"b":{}},"required":["a"]}`, `{"type":"object","$defs":{"A":{"properties":{"a":{}},"required":["a"]}},"properties":{"a":{},"b":{}},"required":["a"]}`, ".oneOf"},
+		{`{"type":"object","properties":null}`, `{"type":"object","properties":null}`, `{"type":"object","properties":{}}`, ""},
 		{`true`, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`, " "},
 	} {
 		for rule, want := range map[string]string{object: c.object, openAI: c.openai, free: c.in} {

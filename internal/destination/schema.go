@@ -2,6 +2,7 @@ package destination
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -20,9 +21,10 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	if schema[0] != '{' {
 		return []byte(`{"type":"object","properties":{}}`), []string{""}
 	}
-	schema, changes = plainRoot(schema, r.Schema == openAI)
+	schema, changes = plainRoot(inlined(schema, schema), r.Schema == openAI)
 	if r.Schema == openAI {
-		if _, ok := rawjson.Get(schema, "properties"); !ok {
+		if v, ok := rawjson.Get(schema, "properties"); !ok || v[0] != '{' {
+			schema = rawjson.Without(schema, "properties")
 			schema = append(slices.Clip(schema[:len(schema)-1]), `,"properties":{}}`...)
 		}
 		schema = appendSpelled(make([]byte, 0, len(schema)+16), schema, rawjson.DefaultMaxDepth)
@@ -51,13 +53,8 @@ func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
 	if typed && !object {
 		changes = append(changes, ".type")
 	}
-	m := merged{names: map[string]bool{}, needed: map[string]bool{}}
-	m.add(schema)
-	m.require(names(schema))
-	for _, key := range unions {
-		list, _ := rawjson.Get(schema, key)
-		m.addBranches(list, key == "allOf")
-	}
+	m := merged{root: schema, names: map[string]bool{}, needed: map[string]bool{}}
+	m.require(m.add(schema, maxUnions))
 	out := []byte(`{"type":"object"`)
 	for key, v := range rawjson.Members(schema) {
 		if !slices.Contains(left, rawjson.Text(key)) {
@@ -78,15 +75,29 @@ func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
 	return append(out, '}'), changes
 }
 
+// Limits of what is merged into the root of a schema: unions within each other, and schemas in all.
+const (
+	maxUnions   = 4
+	maxBranches = 1024
+)
+
 // merged are the properties of several schemas. Of properties with one name the first counts.
 type merged struct {
+	root       []byte // that references are of
+	branches   int    // schemas so far
 	properties []byte
 	names      map[string]bool
 	required   []string
 	needed     map[string]bool // required
 }
 
-func (m *merged) add(schema []byte) {
+// add adds the properties of a schema and of the branches of its unions, which are within each other up to a depth. It returns the names
+// of the properties that the schema requires.
+func (m *merged) add(schema []byte, depth int) (required []string) {
+	if m.branches++; m.branches > maxBranches {
+		return nil
+	}
+	schema = inlined(m.root, schema)
 	properties, _ := rawjson.Get(schema, "properties")
 	for key, v := range rawjson.Members(properties) {
 		name := rawjson.Text(key)
@@ -99,16 +110,25 @@ func (m *merged) add(schema []byte) {
 		}
 		m.properties = append(append(append(m.properties, key...), ':'), v...)
 	}
+	list, _ := rawjson.Get(schema, "required")
+	for el := range rawjson.Elements(list) {
+		required = append(required, rawjson.Text(el))
+	}
+	for _, key := range unions {
+		if list, _ := rawjson.Get(schema, key); depth > 0 {
+			required = append(required, m.addBranches(list, key == "allOf", depth-1)...)
+		}
+	}
+	return required
 }
 
-// addBranches adds the schemas of a union. Required are the names that all of them require, or, if all hold, those that any does.
-func (m *merged) addBranches(list []byte, all bool) {
+// addBranches adds the schemas of a union. It returns the names that all of them require, or, if all hold, those that any does.
+func (m *merged) addBranches(list []byte, all bool, depth int) (required []string) {
 	branches, counts, last := 0, map[string]int{}, []string(nil)
 	for branch := range rawjson.Elements(list) {
 		branches++
-		m.add(branch)
-		if last = names(branch); all {
-			m.require(last)
+		if last = m.add(branch, depth); all {
+			required = append(required, last...)
 		}
 		for _, name := range last {
 			if counts[name] == branches-1 { // all branches before have it, and this one does not have it twice
@@ -117,11 +137,59 @@ func (m *merged) addBranches(list []byte, all bool) {
 		}
 	}
 	for _, name := range last {
-		if counts[name] == branches {
-			m.require([]string{name})
+		if !all && counts[name] == branches {
+			required = append(required, name)
 		}
 	}
+	return required
 }
+
+// maxReferences bounds the references that lead from one schema to the next.
+const maxReferences = 8
+
+// inlined returns a schema whose root is a reference to a definition of root with the members of the definition in place of the
+// reference. If both have a member, other than a description or definitions, the schema stays as it is.
+func inlined(root, schema []byte) []byte {
+	for range maxReferences {
+		ref, _ := rawjson.Get(schema, "$ref")
+		list, name, ok := strings.Cut(strings.TrimPrefix(rawjson.Text(ref), "#/"), "/")
+		if !ok || list != "$defs" && list != "definitions" || strings.ContainsAny(name, "/~%") {
+			return schema
+		}
+		definitions, _ := rawjson.Get(root, list)
+		target, _ := rawjson.Get(definitions, name)
+		if len(target) == 0 || target[0] != '{' {
+			return schema
+		}
+		out := []byte{'{'}
+		put := func(key, v []byte) {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, key...), ':'), v...)
+		}
+		for key, v := range rawjson.Members(schema) {
+			if !rawjson.EqualKey(key, "$ref") {
+				put(key, v)
+			}
+		}
+		for key, v := range rawjson.Members(target) {
+			name := rawjson.Text(key)
+			had, both := rawjson.Get(schema, name)
+			switch {
+			case name == "$ref" || !both:
+				put(key, v)
+			case string(had) != string(v) && !slices.Contains(notes, name):
+				return schema
+			}
+		}
+		schema = append(out, '}')
+	}
+	return schema
+}
+
+// notes are members whose value in a reference counts, and not that of what it refers to.
+var notes = []string{"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions"}
 
 func (m *merged) require(list []string) {
 	for _, name := range list {
@@ -130,15 +198,6 @@ func (m *merged) require(list []string) {
 			m.required = append(m.required, name)
 		}
 	}
-}
-
-// names returns the names that a schema requires.
-func names(schema []byte) (list []string) {
-	required, _ := rawjson.Get(schema, "required")
-	for el := range rawjson.Elements(required) {
-		list = append(list, rawjson.Text(el))
-	}
-	return list
 }
 
 // appendSpelled appends a schema with items in each array and {} in place of true, which OpenAI asks for. Where a value is data and not a
@@ -161,6 +220,12 @@ func appendSpelled(dst, schema []byte, depth int) []byte {
 		switch string(key) {
 		case `"properties"`, `"$defs"`, `"definitions"`, `"patternProperties"`, `"dependentSchemas"`, `"anyOf"`, `"oneOf"`, `"allOf"`, `"prefixItems"`:
 			dst = appendEach(dst, v, each)
+		case `"additionalProperties"`, `"additionalItems"`, `"unevaluatedProperties"`, `"unevaluatedItems"`, `"contains"`, `"propertyNames"`, `"not"`, `"if"`, `"then"`, `"else"`:
+			if v[0] == '{' { // true stays
+				dst = appendSpelled(dst, v, depth-1)
+			} else {
+				dst = append(dst, v...)
+			}
 		case `"items"`:
 			items = true
 			if v[0] == '[' { // of draft 7

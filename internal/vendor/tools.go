@@ -21,11 +21,12 @@ var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // ToolName returns the name of the tool of a type: the type without its version, such as web_search for web_search_20250305.
 func ToolName(typ string) string {
-	name := typ[:version().FindStringIndex(typ)[0]]
-	if name == "mcp_toolset" {
+	switch name := typ[:version().FindStringIndex(typ)[0]]; name {
+	case "mcp_toolset", "mcp_toolset_reference", "mcp_tool_reference":
 		return "mcp"
+	default:
+		return name
 	}
-	return name
 }
 
 // AllowsTool reports whether a list has the tool of a type, by the type or by its name. The wires write names with and without underscores.
@@ -56,6 +57,7 @@ func Withhold(body []byte, list []string) Withheld {
 	if len(top) == 0 || top[0] != '{' {
 		return out
 	}
+	w.array(get(top, "tools"), true) // the names of removed tools are known before blocks that refer to them
 	left := true
 	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) ([]byte, []byte, bool) {
 		switch {
@@ -63,16 +65,18 @@ func Withhold(body []byte, list []string) Withheld {
 			w.remove(name)
 			return nil, v, false
 		case name == "tools" && v[0] == '[':
+			w.within = false
 			kept, changed := w.array(v, true)
 			left = kept[rawjson.SkipSpace(kept, 1)] != ']'
 			return nil, kept, !changed || left
 		case data[string(appendFolded(nil, []byte(name)))] && v[0] == '{':
 			return nil, v, true
 		}
+		w.within = true
 		kept, _ := w.value(v)
 		return nil, kept, true
 	}, nil)
-	if len(w.removed) == 0 {
+	if w.within = false; len(w.removed) == 0 {
 		return out
 	}
 	out.Body, out.Tools, out.Forced = edited, w.removed, w.forced(top, left)
@@ -90,6 +94,7 @@ type withholder struct {
 	removed []string
 	seen    map[string]bool   // the same
 	names   map[string]string // the types of removed tools by their names
+	within  bool              // what is read is not the member tools of the request
 }
 
 func (w *withholder) remove(typ string) {
@@ -100,9 +105,9 @@ func (w *withholder) remove(typ string) {
 }
 
 // needs reports whether a type is that of a tool that needs a right which the list does not give. The server itself reads tools of type
-// mcp: they name servers of its configuration.
+// mcp in the member tools: they name servers of its configuration.
 func (w *withholder) needs(typ string) bool {
-	return typ != "mcp" && !others[string(appendFolded(nil, []byte(ToolName(typ))))] && !AllowsTool(w.list, typ)
+	return (typ != "mcp" || w.within) && !others[string(appendFolded(nil, []byte(ToolName(typ))))] && !AllowsTool(w.list, typ)
 }
 
 // declares reports whether an object declares a tool to remove.
@@ -111,11 +116,19 @@ func (w *withholder) declares(tool []byte) bool {
 		return false
 	}
 	typ := text(tool, "type")
+	switch typ {
+	case "tool_definition": // of a tool that the client adds
+		return w.declares(get(tool, "definition"))
+	case "tool_reference": // to a tool that the request declares
+		return w.names[text(tool, "name")] != ""
+	}
 	if !w.needs(typ) || typ == "shell" && text(get(tool, "environment"), "type") == "local" { // the client executes the commands
 		return false
 	}
 	w.remove(typ)
-	w.names[text(tool, "name")] = typ
+	if name := text(tool, "name"); name != "" {
+		w.names[name] = typ
+	}
 	return true
 }
 
@@ -150,7 +163,7 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 
 // array removes elements: with tools those that are tools to remove, else the blocks that add one.
 func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
-	if v[0] != '[' {
+	if len(v) == 0 || v[0] != '[' {
 		return v, false
 	}
 	out = []byte{'['}
@@ -160,7 +173,7 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 		if tools {
 			kept, one, drop = w.tool(el)
 		} else if kept, one = w.value(el); el[0] == '{' {
-			drop = w.declares(get(el, "tool")) // a block tool_addition
+			drop = w.declares(get(el, "tool")) // a block tool_addition or tool_removal
 		}
 		if changed = changed || one || drop; drop {
 			continue
@@ -182,7 +195,11 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 		return el, false, false
 	}
 	if text(el, "type") != "" {
-		return el, false, w.declares(el)
+		if w.declares(el) {
+			return el, false, true
+		}
+		kept, changed = w.value(el) // a namespace has tools
+		return kept, changed, false
 	}
 	if text(el, "name") != "" { // a tool of the client
 		return el, false, false
@@ -207,8 +224,8 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 func (w *withholder) forced(body []byte, left bool) string {
 	choice := get(body, "tool_choice")
 	typ, mode := text(choice, "type"), text(choice, "mode")
-	if name := w.names[text(choice, "name")]; name != "" && text(choice, "name") != "" {
-		return name
+	if forced := w.names[text(choice, "name")]; forced != "" {
+		return forced
 	}
 	if w.seen[typ] {
 		return typ

@@ -133,7 +133,7 @@ func TestObjectsOfAnswers(t *testing.T) {
 func TestNamesOfTools(t *testing.T) {
 	t.Parallel()
 	for typ, want := range map[string]string{"web_search_20250305": "web_search", "web_search_preview_2025_03_11": "web_search", "web_search_preview": "web_search",
-		"code_execution_20260521": "code_execution", "googleSearch": "googleSearch", "mcp_toolset": "mcp", "web_search": "web_search"} {
+		"code_execution_20260521": "code_execution", "googleSearch": "googleSearch", "mcp_toolset": "mcp", "mcp_tool_reference": "mcp", "web_search": "web_search"} {
 		if got := ToolName(typ); got != want {
 			t.Errorf("%s: got %s, want %s", typ, got, want)
 		}
@@ -158,8 +158,18 @@ func TestToolsAreWithheld(t *testing.T) {
 		{`{"input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]}`, `{"input":[{"type":"additional_tools","tools":[]}]}`, "web_search", ""},
 		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"web_search_20250305","name":"web_search"}},{"type":"text","text":"x"}]}]}`,
 			`{"messages":[{"role":"system","content":[{"type":"text","text":"x"}]}]}`, "web_search_20250305", ""},
+		{`{"input":[{"type":"tool_search_output","execution":"server","tools":[{"type":"mcp","server_label":"s","server_url":"https://example.com"},{"type":"function","name":"f"}]}],"tools":[{"type":"mcp","server_label":"own"}]}`,
+			`{"input":[{"type":"tool_search_output","execution":"server","tools":[{"type":"function","name":"f"}]}],"tools":[{"type":"mcp","server_label":"own"}]}`, "mcp", ""},
+		{`{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[{"type":"mcp"}]}]}]}`, `{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[]}]}]}`, "mcp", ""},
+		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"mcp_toolset_reference","mcp_server_name":"s"}},{"type":"tool_addition","tool":{"type":"mcp_tool_reference","server_name":"s","name":"t"}},{"type":"text","text":"x"}]}]}`,
+			`{"messages":[{"role":"system","content":[{"type":"text","text":"x"}]}]}`, "mcp_toolset_reference mcp_tool_reference", ""},
+		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"f","input_schema":{}}}},{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}]}]}`, "", "", ""},
+		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20250305","name":"w"}}},{"type":"tool_removal","tool":{"type":"tool_reference","name":"w"}},{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}}]}]}`,
+			`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}}]}]}`, "web_search_20250305", ""},
+		{`{"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"w"}},{"type":"text","text":"x"}]}],"tools":[{"type":"web_search_20250305","name":"w","defer_loading":true}]}`,
+			`{"messages":[{"role":"system","content":[{"type":"text","text":"x"}]}]}`, "web_search_20250305", ""},
 		{`{"web_search_options":{},"model":"m"}`, `{"model":"m"}`, "web_search_options", ""},
-		{`{"mcp_servers":[{"url":"x"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}`, `{}`, "mcp_servers mcp_toolset", ""},
+		{`{"mcp_servers":[{"url":"x"}],"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}`, `{}`, "mcp_toolset mcp_servers", ""},
 		{`{"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"web_search"}}`, "-", "web_search", "web_search"},
 		{`{"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f"}],"tool_choice":{"type":"tool","name":"web_search"}}`, "-", "web_search_20250305", "web_search_20250305"},
 		{`{"tools":[{"type":"web_search"}],"tool_choice":"required"}`, "-", "web_search", "web_search"},

@@ -34,14 +34,34 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 		for el := range rawjson.Elements(m.Value) {
 			switch page, ok := readPage(el, len(text)); {
 			case Kind(el) != '{':
-			case from == to && before == 0:
-				list = append(list, rawjson.AppendCompact(nil, el))
+			case from == to:
+				list = append(list, shifted(rawjson.AppendCompact(nil, el), before))
 			case ok:
 				list = append(list, page.append(nil, to, text, before))
 			}
 		}
 	}
 	return list
+}
+
+// shifted returns a citation whose text has that many characters before it.
+func shifted(el []byte, before int) []byte {
+	if before == 0 {
+		return el
+	}
+	return rawjson.AppendEdited(nil, el, func(name string, v []byte) (key, to []byte, keep bool) {
+		switch name {
+		case "url_citation":
+			if Kind(v) == '{' {
+				return nil, shifted(v, before), true
+			}
+		case "start_index", "end_index":
+			if n, err := strconv.Atoi(string(v)); err == nil {
+				return nil, strconv.AppendInt(nil, int64(n+before), 10), true
+			}
+		}
+		return nil, v, true
+	}, nil)
 }
 
 // A page is a web page that is the source of a text.

@@ -139,6 +139,12 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 	return out, dropped
 }
 
+// Sends reports whether anything of m is sent.
+func (f *Fit) Sends(m *lathe.Message) bool {
+	out, _ := f.Message(m, 0, nil)
+	return out.Role != ""
+}
+
 func appendPath(dropped []string, at, part int) []string {
 	if len(dropped) == MaxDropped {
 		return dropped

@@ -103,8 +103,8 @@ func (d *Definitions) Append(dst []byte, shared *Shared, tools []*lathe.ToolSpec
 	return dst, dropped
 }
 
-// keeps reports whether the definition of a tool is kept: it is one of the server's own.
-func keeps(t *lathe.ToolSpec) bool { return t.Owner == lathe.OwnerServer && t.Wire == "" }
+// keeps reports whether the definition of a tool is kept: it is one of the server's own. Barred ones are copies for one request.
+func keeps(t *lathe.ToolSpec) bool { return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Barred }
 
 // appendEach is Append without a list: it looks for the text of each tool.
 func (d *Definitions) appendEach(dst []byte, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {

@@ -85,7 +85,14 @@ type HostedTool struct {
 	JSON json.RawMessage
 	// Forced is set if the tool choice names the tool, or requires a call and there is no other tool.
 	Forced bool
+	// Barred is set if the tool choice leaves the tool out. Its definition stays where it is, since prompt caches depend on it.
+	Barred bool
+	// Item is set if the definition is in an item of the input, where a server of the same wire gets it.
+	Item bool
 }
+
+// BarredMember is the member of a hosted tool in [lathe.Request] that the model may not call in this answer. Codecs do not send it.
+const BarredMember = "lathe_barred"
 
 // A ToolName is the client's name of a tool.
 type ToolName struct {

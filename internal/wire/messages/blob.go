@@ -14,11 +14,14 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	case lathe.Blob:
 		return m.Role != lathe.RoleAssistant && !isSystem(m) && sendsBlob(m.Wire, &p)
 	case lathe.Opaque:
-		return m.Wire == lathe.WireMessages && len(p.JSON) > 0
+		return m.Wire == lathe.WireMessages && len(p.JSON) > 0 && (isSystem(m) || !changesTools(text(p.JSON, "type")))
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
 }
+
+// changesTools reports whether a block of that type changes the tools within the conversation. Only messages of the system have such.
+func changesTools(typ string) bool { return typ == "tool_addition" || typ == "tool_removal" }
 
 // sendsBlob reports whether the wire has a block for a blob of a message of the wire from.
 func sendsBlob(from lathe.Wire, b *lathe.Blob) bool {

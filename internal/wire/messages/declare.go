@@ -51,10 +51,13 @@ func (e *encoder) tools(dst []byte) []byte {
 	if mode := e.req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(tools) != nil {
 		e.drop(wire.AllowedPath)
 	}
-	if slices.ContainsFunc(tools, fromBlock) {
+	if !e.opts.Takes.MovesSystem() && slices.ContainsFunc(tools, fromBlock) {
 		tools = slices.DeleteFunc(slices.Clone(tools), fromBlock)
 	}
 	if len(tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
+		if len(e.req.Tools) > 0 { // all are in blocks of the conversation
+			dst = e.choice(dst)
+		}
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
@@ -85,7 +88,8 @@ func (e *encoder) tools(dst []byte) []byte {
 	return e.choice(dst)
 }
 
-// fromBlock reports whether the definition of a tool is in a block of the conversation, which the server gets as it is.
+// fromBlock reports whether the definition of a tool is in a block of a system message of the conversation. A server that takes such
+// messages gets it there.
 func fromBlock(t *lathe.ToolSpec) bool {
 	return t.Wire == lathe.WireMessages && t.Origin == wire.OriginInput
 }

@@ -330,3 +330,15 @@ func TestAppendRelayedChangesLittle(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, body)
 	}
 }
+
+// The tool choice and the setting of parallel calls are sent also if all tools are defined in blocks of the conversation.
+func TestChoiceWithToolsOfBlocks(t *testing.T) {
+	t.Parallel()
+	no := false
+	req := &lathe.Request{Model: "m", Tools: []*lathe.ToolSpec{{Name: "f", Wire: lathe.WireMessages, Origin: wire.OriginInput}}, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired},
+		ParallelToolCalls: &no, Messages: []lathe.Message{lathe.User("x")}}
+	body, _ := Codec{}.AppendRequest(nil, req, nil)
+	if want := `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`; !strings.Contains(string(body), want) || strings.Contains(string(body), `"tools"`) {
+		t.Errorf("there is no %s in %s", want, body)
+	}
+}

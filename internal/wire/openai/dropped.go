@@ -158,8 +158,12 @@ func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) b
 		return opts.ReasoningField != ""
 	}
 	// The member of another wire has no meaning here, but the server may refuse calls without any reasoning.
-	return !foreign(m.Wire) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
+	return !foreign(m.Wire) || ownField(r.Field) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
 }
+
+// ownField reports whether the reasoning of a message of another wire is in a member of this one. The caller has then found out that
+// the entry wrote it, and in which member.
+func ownField(field string) bool { return field == reasoningFields[0] || field == reasoningFields[1] }
 
 // ofOther reports whether a message is known to be of another model than the one that is asked.
 func ofOther(m *lathe.Message, opts *EncodeOptions) bool {

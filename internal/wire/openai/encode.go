@@ -258,7 +258,7 @@ func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer b
 	}
 	if opts.ReasoningField != ReasoningSame {
 		field = opts.ReasoningField
-	} else if found && foreign(m.Wire) {
+	} else if found && foreign(m.Wire) && !ownField(field) {
 		field = defaultReasoningField // that of its wire has no meaning here
 	}
 	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {

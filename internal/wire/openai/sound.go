@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 )
@@ -158,7 +159,10 @@ func (w *ChunkWriter) PassEnd(finish, usage bool) {
 // Pass records a delta that the caller has sent to the client itself, so that AppendDelta continues after it.
 func (w *ChunkWriter) Pass(d lathe.Delta) {
 	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaRefusal:
+	case lathe.DeltaText, lathe.DeltaCommentary:
+		w.started = true
+		w.length += utf8.RuneCountInString(d.Text)
+	case lathe.DeltaReasoning, lathe.DeltaRefusal:
 		w.started = true
 	default:
 		w.passed = w.AppendDelta(w.passed[:0], d)

@@ -164,7 +164,7 @@ func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
 // cite appends a frame with the sources of the text that ends.
 func (w *ChunkWriter) cite(dst []byte, d *lathe.Delta) []byte {
 	t, _ := d.Part.(lathe.Text)
-	list := wire.Citations(d, lathe.WireOpenAIChat, w.length-utf8.RuneCountInString(t.Text))
+	list := wire.Citations(d, lathe.WireOpenAIChat, max(0, w.length-utf8.RuneCountInString(t.Text)))
 	if len(list) == 0 {
 		return dst
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // parseChoice parses the tool choice, which the caller compares with the tools. If it is a set of allowed tools, parseChoice
-// bars the client's other tools in Request, and removes them from Hosted.
+// bars the client's other tools in Request and in Hosted.
 func (r *reader) parseChoice(v []byte) *wire.APIError {
 	const at = "tool_choice"
 	switch wire.Kind(v) {
@@ -64,7 +64,7 @@ func (r *reader) setMode(mode, at string) *wire.APIError {
 	case lathe.ChoiceAuto, lathe.ChoiceNone:
 	case lathe.ChoiceRequired:
 		for i := range r.Hosted {
-			r.Hosted[i].Forced = len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0
+			r.Hosted[i].Forced = !r.Hosted[i].Barred && (len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0)
 		}
 	default:
 		return wire.BadRequest(at, "Must be auto, none, required or an object that names a tool.")
@@ -135,13 +135,12 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 			r.Allowed = append(r.Allowed, name)
 		}
 	}
-	var hosted []wire.HostedTool
-	for i, h := range r.Hosted {
-		if allowed[i] {
-			hosted = append(hosted, h)
+	hosted := 0 // that are allowed
+	for i := range r.Hosted {
+		if r.Hosted[i].Barred = !allowed[i]; allowed[i] {
+			hosted++
 		}
 	}
-	r.Hosted = hosted
 	for _, t := range r.tools {
 		t.Barred = !names[t.Name]
 	}
@@ -153,7 +152,7 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 	if err != nil {
 		return err
 	}
-	if m == lathe.ChoiceRequired && len(r.Allowed) == 1 && len(r.Hosted) == 0 {
+	if m == lathe.ChoiceRequired && len(r.Allowed) == 1 && hosted == 0 {
 		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.Allowed[0]}
 		return nil
 	}

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -46,7 +45,7 @@ func (r *reader) parseClientItem(v []byte, o wire.Object, typ string) (done bool
 	res := lathe.ToolResult{CallID: id, Name: kind.tool}
 	if call == "tool_search_call" {
 		n := len(r.tools)
-		if err := r.addTools(o.Get("tools"), ".tools"); err != nil {
+		if err := r.addTools(o.Get("tools"), ".tools", true); err != nil {
 			return true, err
 		}
 		res.Content = "Loaded tools:"
@@ -80,9 +79,10 @@ func (r *reader) readClientOutput(res *lathe.ToolResult, item, output []byte) *w
 }
 
 // addTools adds the tools that an item of the input gives the model, below at. They are available in the whole request. A tool that the
-// request has already is not added again.
-func (r *reader) addTools(v []byte, at string) *wire.APIError {
-	if v == nil {
+// request has already is not added again. Of an item that is not known, such as the output of a search that the vendor executed, only
+// the vendor's tools are added: the functions are no tools of the client.
+func (r *reader) addTools(v []byte, at string, known bool) *wire.APIError {
+	if v == nil || !known && wire.Kind(v) != '[' {
 		return nil
 	}
 	if err := wire.NeedArray(v, at); err != nil {
@@ -91,17 +91,24 @@ func (r *reader) addTools(v []byte, at string) *wire.APIError {
 	n, i := len(r.tools), 0
 	r.loading = true
 	for el := range rawjson.Elements(v) {
-		if err := r.parseTool(el, wire.Element(at, i), ""); err != nil {
-			return err
+		if known || !isFunction(text(el, "type")) {
+			if err := r.parseTool(el, wire.Element(at, i), ""); err != nil {
+				return err
+			}
 		}
 		i++
 	}
 	r.loading = false
 	for _, t := range r.tools[n:] {
-		t.Origin, t.Barred = wire.OriginInput, r.Allowed != nil && !slices.Contains(r.Allowed, t.Name)
+		t.Origin = wire.OriginInput
 	}
 	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], r.tools[n:]...)
 	return nil
+}
+
+// isFunction reports whether a tool of that type is one of the client.
+func isFunction(typ string) bool {
+	return typ == "" || typ == "function" || typ == typeCustom || typ == "namespace"
 }
 
 // sentAsItem returns the item that a call or a result was read from, if a server of this wire gets it as it came: with the same call_id.

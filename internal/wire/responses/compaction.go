@@ -32,7 +32,8 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 		}
 	}
 	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
-	req.Tools, req.Hosted, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, nil, lathe.ToolChoice{}, nil
+	req.Tools, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, lathe.ToolChoice{}, nil
+	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return !t.Item }) // the input is sent
 	req.Sampling.MaxTokens, req.Sampling.ResponseFormat = nil, nil
 	return req, nil
 }

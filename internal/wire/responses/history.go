@@ -2,6 +2,7 @@ package responses
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,7 +209,7 @@ func (e *encoder) tools(dst []byte) []byte {
 	if len(tools)+len(req.HostedTools) > 0 {
 		dst = appendDefinitions(dst, e, tools)
 	}
-	if allowed := wire.Allowed(req.Tools); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
+	if allowed := allowedNames(req); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
 		dst = e.allowed(wire.AppendKey(dst, "tool_choice"), req.ToolChoice.Mode, allowed)
 	} else if req.ToolChoice.Mode != "" {
 		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
@@ -231,9 +232,28 @@ func appendDefinitions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
 		if len(tools)+i > 0 { // the definitions may be shared: then they are not in dst
 			dst = append(dst, ',')
 		}
+		if barred(t) {
+			t = rawjson.Without(t, wire.BarredMember)
+		}
 		dst = append(dst, t...)
 	}
 	return append(dst, ']')
+}
+
+// barred reports whether the model may not call a hosted tool.
+func barred(hosted []byte) bool { return get(hosted, wire.BarredMember) != nil }
+
+// allowedNames returns the names of the tools that the model may call, if some are barred, also hosted ones; else nil.
+func allowedNames(req *lathe.Request) []string {
+	names := wire.Allowed(req.Tools)
+	if names != nil || !slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return barred(t) }) {
+		return names
+	}
+	names = []string{}
+	for _, t := range req.Tools {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 // fromItem reports whether the definition of a tool is in an item of the input, which the server gets as it is.
@@ -265,6 +285,9 @@ func (e *encoder) allowed(dst []byte, mode string, names []string) []byte {
 		dst = e.chosen(appendComma(dst), name)
 	}
 	for _, t := range e.req.HostedTools {
+		if barred(t) {
+			continue
+		}
 		dst = wire.AppendText(append(appendComma(dst), '{'), "type", text(t, "type"))
 		if label := text(t, "server_label"); label != "" {
 			dst = wire.AppendText(dst, "server_label", label)

@@ -137,10 +137,6 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 		return r.parseCall(o, typ == "custom_tool_call")
 	case "function_call_output", "custom_tool_call_output":
 		return r.parseResult(o)
-	case "additional_tools":
-		if err := r.addTools(o.Get("tools"), ".tools"); err != nil {
-			return err
-		}
 	case "item_reference":
 		r.references = true
 		if _, err := wire.ParseString(o.Get("id"), ".id"); err != nil {
@@ -150,6 +146,9 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 		r.Approvals = nil
 	}
 	if done, err := r.parseClientItem(v, o, typ); done || err != nil {
+		return err
+	}
+	if err := r.addTools(o.Get("tools"), ".tools", typ == "additional_tools"); err != nil {
 		return err
 	}
 	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})

@@ -24,6 +24,7 @@ type outItem struct {
 	content   []byte   // of those, with the commas between them
 	cited     []byte   // annotations of the open part, with commas between them
 	citations int      // their number
+	chars     int      // characters of the open text
 	encoded   []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
 	head      []byte   // of a call: the item up to its arguments
 	data      string   // opaque data of reasoning
@@ -151,11 +152,7 @@ func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
 		return dst
 	}
 	t, _ := d.Part.(lathe.Text)
-	before := 0
-	if d.Name != string(lathe.WireResponses) && len(t.Extra) > 0 {
-		before = utf8.RuneCountInString(it.text()) - utf8.RuneCountInString(t.Text)
-	}
-	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, before)) {
+	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
 		dst = w.ofPart(dst, "response.output_text.annotation.added", it, "content_index")
 		dst = appendInt(dst, "annotation_index", int64(it.citations))
 		dst = end(append(wire.AppendKey(dst, "annotation"), el...))
@@ -193,6 +190,7 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 
 // sayText appends a piece of the open text of a message.
 func (w *writer) sayText(dst []byte, it *outItem, text string) []byte {
+	it.chars += utf8.RuneCountInString(text)
 	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
 }
 
@@ -308,7 +306,7 @@ func (it *outItem) endPart(part []byte) {
 		it.content = append(append(it.content, ','), part...)
 	}
 	it.parts++
-	it.part, it.encoded, it.cited, it.citations = partOther, it.encoded[:0], it.cited[:0], 0
+	it.part, it.encoded, it.cited, it.citations, it.chars = partOther, it.encoded[:0], it.cited[:0], 0, 0
 }
 
 // appendPart appends the open part with its text.

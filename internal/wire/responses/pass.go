@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -152,7 +153,8 @@ func (w *writer) passEvent(e *ev, data []byte) {
 	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta",
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		if it := w.passed(e); it != nil && wire.Kind(e.delta) == '"' {
-			it.encoded = appendCharacters(it.encoded, rawjson.Text(e.delta))
+			text := rawjson.Text(e.delta)
+			it.encoded, it.chars = appendCharacters(it.encoded, text), it.chars+utf8.RuneCountInString(text)
 		}
 	}
 }

@@ -88,14 +88,14 @@ func (r *reader) parse(body []byte) *wire.APIError {
 	}
 	settings = append(settings, '}')
 	input := r.get(body, "input")
-	// The tools are parsed first, since the names of calls in the input are mapped by them.
+	// The tools are parsed first, since the names of calls in the input are mapped by them, and the choice last, since items have tools.
 	if err := r.parseTools(get(settings, "tools")); err != nil {
 		return err
 	}
-	if err := r.parseChoice(get(settings, "tool_choice")); err != nil {
+	if err := r.parseInput(get(settings, "instructions"), input); err != nil {
 		return err
 	}
-	if err := r.parseInput(get(settings, "instructions"), input); err != nil {
+	if err := r.parseChoice(get(settings, "tool_choice")); err != nil {
 		return err
 	}
 	for key, v := range rawjson.Members(settings) {

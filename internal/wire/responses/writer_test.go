@@ -302,3 +302,33 @@ func TestWriterNumbersEvents(t *testing.T) {
 		t.Errorf("%d pieces", pieces)
 	}
 }
+
+// The places of annotations count from the beginning of the text that the client gets, which may have the texts of earlier turns.
+func TestAnnotationsOfALaterTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wire       lathe.Wire
+		annotation string
+		want       string
+	}{
+		"Responses":             {lathe.WireResponses, `{"type":"url_citation","start_index":1,"end_index":3,"url":"u","title":"t","x":{"start_index":1}}`, `{"type":"url_citation","start_index":7,"end_index":9,"url":"u","title":"t","x":{"start_index":1}}`},
+		"a file of a container": {lathe.WireResponses, `{"type":"container_file_citation","start_index":0,"end_index":1,"file_id":"f","container_id":"c"}`, `{"type":"container_file_citation","start_index":6,"end_index":7,"file_id":"f","container_id":"c"}`},
+		"chat":                  {lathe.WireOpenAIChat, `{"type":"url_citation","url_citation":{"start_index":1,"end_index":3,"url":"u","title":"t"}}`, `{"type":"url_citation","start_index":7,"end_index":9,"url":"u","title":"t"}`},
+	} {
+		head := testHead(t, `{"model":"m","input":"x"}`)
+		for _, whole := range []bool{false, true} {
+			h := *head
+			h.Whole = whole
+			w := Codec{}.NewWriter(&h)
+			var dst []byte
+			for _, d := range []lathe.Delta{{Kind: lathe.DeltaText, Text: "früh"}, {Kind: lathe.DeltaText, Text: "\n\n"}, {Kind: lathe.DeltaText, Text: "spä"}, {Kind: lathe.DeltaText, Text: "t"},
+				{Kind: lathe.DeltaTextEnd, Name: string(c.wire), Part: lathe.Text{Text: "spät", Extra: []lathe.Member{{Name: "annotations", Value: []byte("[" + c.annotation + "]")}}}}} {
+				dst = w.AppendDelta(dst, d)
+			}
+			dst = w.AppendFinish(dst, &lathe.Finish{Reason: lathe.FinishStop}, nil)
+			if !strings.Contains(string(dst), `"annotations":[`+c.want+`]`) {
+				t.Errorf("%s, whole %t: there is no %s in\n%s", name, whole, c.want, dst)
+			}
+		}
+	}
+}
