@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
 // encodeRequest encodes req into v.request. If req continues the conversation of the last request and the codec is [growing], only
@@ -43,6 +44,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	opts.Takes = takes(v.c, r.Model, opts.Without)
 	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	v.form.relayed = relayed
+	if v.c.wire.Wire() == lathe.WireMessages && !relayed {
+		v.betas = append(slices.Clip(v.betas), messages.Betas(r, &opts.Takes, opts.Without)...)
+	}
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
