@@ -185,7 +185,7 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if sp.waits() { // the answer names the calls that wait for an approval
 		e.runID = sp.id.run
 	} else {
-		e.messages = withoutSynthetic(loop.KeptHistory(e.messages, sp.state.Retention))
+		e.messages = loop.KeptHistory(e.messages, sp.state.Retention)
 	}
 	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {

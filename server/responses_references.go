@@ -85,7 +85,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if sp.waits() && answers > 0 && answers == len(given) {
 				return &storedTurns{runID: sp.id.run}, nil
 			}
-			own := withoutSynthetic(sp.own())
+			own := sp.own()
 			if !sp.waits() {
 				own = loop.KeptHistory(own, sp.state.Retention)
 			}

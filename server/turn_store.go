@@ -60,7 +60,6 @@ func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) {
 
 // putLinked is put for turns that can be found by l, too.
 func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) {
-	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
 	t := &storedTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l}
 	for i := range own {
 		t.bytes += own[i].Size()
