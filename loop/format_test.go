@@ -175,3 +175,17 @@ func TestFormattedRunsGoOnFromEachEvent(t *testing.T) {
 		}
 	}
 }
+
+// A last turn without calls on Messages keeps the definitions of the tools, to which thinking in the history is bound, and allows no call.
+func TestTheLastTurnKeepsTheToolsOfMessages(t *testing.T) {
+	t.Parallel()
+	for wire, want := range map[lathe.Wire]int{lathe.WireMessages: 1, lathe.WireOpenAIChat: 0} {
+		m := &script{info: lathe.ModelInfo{Wire: wire}, turns: []turn{ask(call("a", "echo", `{}`)), textTurn(""), ask(call("b", "echo", `{}`))}}
+		res, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
+		checkRun(t, res, events)
+		last := m.requests()[2]
+		if len(last.tools) != want || want > 0 && last.choice.Mode != lathe.ChoiceNone || res.ToolCalls != 1 || res.Reason != lathe.ReasonAnswered {
+			t.Errorf("%s: tools %q, choice %+v, %d calls, %s", wire, last.tools, last.choice, res.ToolCalls, res.Reason)
+		}
+	}
+}

@@ -130,6 +130,45 @@ func TestBoundThinkingAfterAChange(t *testing.T) {
 	}
 }
 
+// The run behind the sentence of a waiting run comes back as it was, after the approval and in another process. If the conversation has gone
+// on before, the result of the call has changed what stands before later thinking, which is then left out.
+func TestBoundThinkingAndWaitingRuns(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"approved at once": false, "approved later": true} {
+		for how, stream := range bothWays {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				s := newBoundServer()
+				h := open(t, func(set *setting) { set.model = s.model(t, "keep") })
+				history := said("user", "What is 7 + 35?")
+				next := func(question string) reply {
+					got := h.complete(stream, history)
+					history += "," + said("assistant", got.text) + "," + said("user", question)
+					return got
+				}
+				next("write 5")
+				got := next("What is 1 + 1?")
+				if got.reason != "awaiting_approval" {
+					t.Fatalf("%+v", got)
+				}
+				if waits {
+					next("What is 2 + 2?")
+				}
+				h.answerOnly("approve")
+				h.rest(got.runID)
+				for range 2 {
+					if got := next("What is 3 + 3?"); got.reason != "answered" {
+						t.Errorf("%+v", got)
+					}
+				}
+				if (len(s.refused) > 0) != waits {
+					t.Errorf("refused %q", s.refused)
+				}
+			})
+		}
+	}
+}
+
 // With drop_block, requests with thinking ask the server to drop blocks that it cannot accept, and it does.
 func TestServersDropBoundThinking(t *testing.T) {
 	t.Parallel()

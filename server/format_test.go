@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,7 @@ type formatServer struct {
 	mu      sync.Mutex
 	n       int
 	sent    []string // what each request had
+	bodies  []string
 }
 
 func (s *formatServer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,7 +52,7 @@ func (s *formatServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if format {
 		has = append(has, "format")
 	}
-	s.sent = append(s.sent, strings.Join(has, "+"))
+	s.sent, s.bodies = append(s.sent, strings.Join(has, "+")), append(s.bodies, string(body))
 	ran := strings.Contains(strings.ReplaceAll(string(body), `\`, ""), `"result":42`)
 	m := lathe.Message{Role: lathe.RoleAssistant}
 	f := &lathe.Finish{Reason: lathe.FinishStop}
@@ -76,9 +78,9 @@ func (s *formatServer) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestStructuredAnswersWithTools(t *testing.T) {
 	t.Parallel()
 	destinations := []struct {
-		wire               lathe.Wire
-		kind, model, diale string
-		both               bool
+		wire                   lathe.Wire
+		kind, model, dialectct string
+		both                   bool
 	}{
 		{lathe.WireOpenAIChat, "openai", "m", "", true},
 		{lathe.WireOpenAIChat, "vllm", "m", "", false},
@@ -101,17 +103,17 @@ func TestStructuredAnswersWithTools(t *testing.T) {
 			"right second": {[]string{`{"sum":"42"}`, `{"sum":42}`}, 1, lathe.ReasonAnswered, `{"sum":42}`},
 			"never right":  {[]string{`{"sum":"42"}`}, 1, lathe.ReasonInvalidAnswer, `{"sum":"42"}`},
 		} {
-			t.Run(fmt.Sprint(d.wire, d.kind, d.model, d.diale, name), func(t *testing.T) {
+			t.Run(fmt.Sprint(d.wire, d.kind, d.model, d.dialect, name), func(t *testing.T) {
 				t.Parallel()
 				onWires(t, func(t *testing.T, client *wireClient, stream bool) {
-					s := &formatServer{wire: d.wire, both: d.both, dialect: d.diale != "", answers: c.answers}
+					s := &formatServer{wire: d.wire, both: d.both, dialect: d.dialect != "", answers: c.answers}
 					chat, err := provider.New(d.wire, d.model, &provider.Options{BaseURL: "http://models.example", Server: d.kind, Transport: s})
 					if err != nil {
 						t.Fatal(err)
 					}
 					model := lathe.Model(chat)
-					if d.diale != "" {
-						if model, err = provider.WithDialect(chat, d.diale, nil); err != nil {
+					if d.dialect != "" {
+						if model, err = provider.WithDialect(chat, d.dialect, nil); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -148,6 +150,22 @@ func TestStructuredAnswersWithTools(t *testing.T) {
 					}
 					if !slices.Equal(s.sent, want) {
 						t.Errorf("the server got %q, want %q", s.sent, want)
+					}
+					if d.wire != lathe.WireOpenAIChat || d.dialect != "" { // a dialect has the tools in the system text
+						return
+					}
+					// The next request goes on from what the last one sent, the loop's own requests included.
+					var before, after struct{ Messages []json.RawMessage }
+					readJSON(t, s.bodies[len(s.bodies)-1], &before)
+					if b := client.ask(f, stream, nil, lathe.User("What is 7 + 35?"), client.back(a.message), lathe.User("Thanks.")); b.err != nil {
+						t.Fatalf("%v: %s", b.err, b.body)
+					}
+					readJSON(t, s.bodies[len(s.bodies)-1], &after)
+					for i, m := range before.Messages {
+						if i >= len(after.Messages) || string(after.Messages[i]) != string(m) {
+							t.Errorf("message %d was %s, and then the request is %s", i, m, s.bodies[len(s.bodies)-1])
+							break
+						}
 					}
 				})
 			})
