@@ -44,8 +44,8 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	opts.Takes = takes(v.c, r.Model, opts.Without)
 	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	v.form.relayed = relayed
-	if v.c.wire.Wire() == lathe.WireMessages && !relayed {
-		v.betas = append(slices.Clip(v.betas), messages.Betas(r, &opts.Takes, opts.Without)...)
+	if !relayed {
+		v.betas = betas(v.c, r, opts)
 	}
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {
@@ -159,6 +159,14 @@ const (
 	betaHeader    = "Anthropic-Beta"
 	versionHeader = "Anthropic-Version"
 )
+
+// betas returns the betas of a request that is encoded with opts.
+func betas(c *Chat, r *lathe.Request, opts *wire.EncodeOptions) []string {
+	if c.wire.Wire() != lathe.WireMessages {
+		return r.Betas
+	}
+	return append(slices.Clip(r.Betas), messages.Betas(r, &opts.Takes, opts.Without)...)
+}
 
 // withAPI returns h with the betas and the version of a request to Anthropic's API. h is not changed. Requests on other wires have
 // neither.

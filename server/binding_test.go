@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // A boundServer is a model server of Messages whose model binds thinking to all that stands before it, with what it has received and
@@ -128,6 +131,36 @@ func TestBoundThinkingAfterAChange(t *testing.T) {
 		history = append(history, lathe.User("What is 1 + 1?"), c.back(a.message))
 		walk(t, c, f, false, history, "Thanks.")
 	}
+}
+
+// With keep, a search does not change the list of tools: what it finds stands behind its result, in this request and in later ones.
+func TestBoundThinkingAndSearch(t *testing.T) {
+	t.Parallel()
+	var tools []lathe.Tool
+	for i := range 20 {
+		tools = append(tools, tool.Func(fmt.Sprintf("shelf_%02d", i), fmt.Sprintf("Returns what is on shelf %d.", i),
+			func(context.Context, struct{}) (string, error) { return "nothing", nil }, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
+	}
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		s, kept := newBoundServer(), store.NewMemory(nil)
+		open := func() *fixture {
+			return serve(t, &setting{model: s.model(t, "keep"), store: kept, tools: tools, search: tool.Search{Mode: tool.SearchOn}})
+		}
+		f := open()
+		history := walk(t, c, f, stream, nil, "What is 7 + 35?")
+		history = walk(t, c, f, stream, history, "Use the tool search {\"names\":[\"shelf_07\",\"shelf_03\"]}")
+		f.stop()
+		f = open()
+		history = walk(t, c, f, stream, history, "What is 1 + 1?")
+		walk(t, c, f, stream, history, "What is 2 + 1?")
+		if len(s.refused) > 0 {
+			t.Errorf("refused: %s", s.refused[0])
+		}
+		last := len(s.bodies) - 1
+		if n := strings.Count(s.bodies[last], `"tool_addition"`); n == 0 || !strings.Contains(s.betas[last], "inline-tools-2026-09-15") {
+			t.Errorf("%d definitions, betas %q, in %s", n, s.betas[last], s.bodies[last])
+		}
+	})
 }
 
 // The run behind the sentence of a waiting run comes back as it was, after the approval and in another process. If the conversation has gone

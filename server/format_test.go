@@ -78,9 +78,9 @@ func (s *formatServer) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestStructuredAnswersWithTools(t *testing.T) {
 	t.Parallel()
 	destinations := []struct {
-		wire                   lathe.Wire
-		kind, model, dialectct string
-		both                   bool
+		wire                 lathe.Wire
+		kind, model, dialect string
+		both                 bool
 	}{
 		{lathe.WireOpenAIChat, "openai", "m", "", true},
 		{lathe.WireOpenAIChat, "vllm", "m", "", false},
