@@ -101,6 +101,8 @@ type Settings struct {
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
 	// Send that request without tools.
 	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
+	// Times that an answer is asked for again, with the error, because it does not match the JSON Schema of the request; `0`: never.
+	MaxAnswerRepairs int `key:"max_answer_repairs" default:"1" range:"0..10" zero:"-1"` // negative: never
 	// Times a turn is repeated without tools when the server says that it cannot do tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
 	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
@@ -197,6 +199,7 @@ const (
 	ReasonBudgetExceeded      Reason = "budget_exceeded"
 	ReasonBudgetExhausted     Reason = "budget_exhausted" // of a key or its group, and not the limits of the run
 	ReasonNoToolCalls         Reason = "no_tool_calls"
+	ReasonInvalidAnswer       Reason = "invalid_answer" // it does not match the JSON Schema that was asked for
 	ReasonToolError           Reason = "tool_error"
 	ReasonUnknownTool         Reason = "unknown_tool"
 	ReasonContentFilter       Reason = "content_filter"

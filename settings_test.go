@@ -168,7 +168,7 @@ func TestReasonStatus(t *testing.T) {
 		"max_iterations": "limited", "max_total_tool_calls": "limited", "tool_loop": "limited",
 		"run_timeout": "limited", "budget_exceeded": "limited", "budget_exhausted": "failed", "length": "limited",
 		"cancelled":     "cancelled",
-		"no_tool_calls": "failed", "tool_error": "failed", "unknown_tool": "failed", "content_filter": "failed",
+		"no_tool_calls": "failed", "invalid_answer": "failed", "tool_error": "failed", "unknown_tool": "failed", "content_filter": "failed",
 		"upstream_error": "failed", "guest_fault": "failed", "interrupted": "failed", "internal": "failed",
 	}
 	got := map[string]string{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,16 @@ func NewModel(cfg *config.Config, entry *config.Model, opts *ModelOptions) (lath
 	return Decorate(cfg, entry, model)
 }
 
+// accepts returns the rules that an entry sets for its destination.
+func accepts(m *config.Model) map[string]string {
+	if m.ThinkingBinding == "" {
+		return m.Accepts
+	}
+	rules := map[string]string{"thinking_binding": m.ThinkingBinding}
+	maps.Copy(rules, m.Accepts)
+	return rules
+}
+
 // NewProvider returns the model of a configuration entry without its transforms and its dialect. A simulated model is
 // reached over the same wire as every other, by a transport within this process.
 func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
@@ -54,7 +65,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		LoadingTimeout:      m.LoadingTimeout,
 		Retry:               provider.Retry{Attempts: m.MaxAttempts},
 		Server:              cmp.Or(m.Destination, m.Profile),
-		Accepts:             m.Accepts,
+		Accepts:             accepts(m),
 		ReasoningField:      m.ReasoningField,
 		NoUsage:             !m.IncludeUsage,
 		MaxCompletionTokens: m.MaxCompletionTokens,

@@ -89,6 +89,9 @@ type Model struct {
 	Destination string `key:"destination" is:"word"`
 	// Rules of docs/destinations.md that are others for this server, such as `system: one`.
 	Accepts map[string]string `key:"accepts" names:"rule" per:"rule to value"`
+	// What becomes of a block of thinking if what stands before it has changed, for models that bind it to that: `drop_block` asks the
+	// server to drop it, `keep` changes nothing before it. Default: that of docs/destinations.md.
+	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
 	// Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.
 	Presets []string `key:"presets" also:"preset"`
 	// How the model writes tool calls: `native`, `auto` or a dialect by name.

@@ -144,7 +144,7 @@ func TestDefaultsAreTheLibrarys(t *testing.T) {
 	if diff := cmp.Diff(lathe.Limits{}.WithDefaults(), c.Limits()); diff != "" {
 		t.Errorf("limits (-library +config):\n%s", diff)
 	}
-	want := lathe.Settings{ToolUseMode: lathe.ModeRelaxed, FailurePolicy: lathe.FailureFatal, MaxParallel: 1, FixEmptyFinalText: lathe.DefaultFixEmptyFinalText,
+	want := lathe.Settings{ToolUseMode: lathe.ModeRelaxed, FailurePolicy: lathe.FailureFatal, MaxParallel: 1, FixEmptyFinalText: lathe.DefaultFixEmptyFinalText, MaxAnswerRepairs: 1,
 		Executor: lathe.ExecutorReal, OnParseError: lathe.ParseErrorTell, OnLimit: lathe.OnLimitFinish, OversizeOutput: lathe.OversizeError,
 		Repair: lathe.RepairSafe, ResultFormat: lathe.ResultPlain}
 	if diff := cmp.Diff(want, c.Settings()); diff != "" {

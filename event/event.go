@@ -143,6 +143,8 @@ type ModelCallStarted struct {
 	PromptHashV2 string `json:"prompt_hash_v2"`
 	Messages     int    `json:"messages"`
 	Tools        int    `json:"tools"`
+	// Asked is the text of the loop's own request for an answer, which the messages end with; "" if they do not, or an earlier attempt had it.
+	Asked string `json:"-"`
 	// Request is for sinks in the same process, which must not change it. It is not part of the JSON form.
 	Request *ModelRequest `json:"-"`
 }
@@ -410,11 +412,19 @@ func (e *RunStarted) content() any {
 	}{&e.Messages, (*optionalText)(&e.Principal), (*optionalText)(&e.Profile), labels, (*optionalText)(&e.Target), (*optionalRaw)(&e.Input)}
 }
 
-func (e *ModelCallStarted) content() any { return nil }
-func (e *TextDelta) content() any        { return textContent(&e.Text) }
-func (e *ReasoningDelta) content() any   { return textContent(&e.Text) }
-func (e *CommentaryDelta) content() any  { return textContent(&e.Text) }
-func (e *ToolCallDelta) content() any    { return textContent(&e.Text) }
+func (e *ModelCallStarted) content() any {
+	if e.Asked == "" {
+		return nil
+	}
+	return &struct {
+		Asked *optionalText `json:"asked,omitzero"`
+	}{(*optionalText)(&e.Asked)}
+}
+
+func (e *TextDelta) content() any       { return textContent(&e.Text) }
+func (e *ReasoningDelta) content() any  { return textContent(&e.Text) }
+func (e *CommentaryDelta) content() any { return textContent(&e.Text) }
+func (e *ToolCallDelta) content() any   { return textContent(&e.Text) }
 
 func textContent(s *string) any {
 	return &struct {

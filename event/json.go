@@ -136,8 +136,14 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(in.Data, data); err != nil {
 		return fmt.Errorf("lathe: reading %s: %w", in.Type, err)
 	}
-	if a, ok := data.(*ApprovalResolved); ok && in.Content != nil {
-		a.Arguments = json.RawMessage("null") // so that content has a place for it
+	if in.Content != nil { // of which these have a place only if they have any
+		switch d := data.(type) {
+		case *ApprovalResolved:
+			d.Arguments = json.RawMessage("null")
+		case *ModelCallStarted:
+			d.Asked = " "
+		default:
+		}
 	}
 	if c := data.content(); c != nil && in.Content != nil {
 		if err := json.Unmarshal(in.Content, c); err != nil {

@@ -35,6 +35,8 @@ var notInSpans = map[string]string{
 	"args_preview_hash": "the span has the arguments where content is on",
 	"dialect":           "how a call was written is in the store; metrics count what could not be read",
 
+	"ModelCallStarted.content.asked": "the span has the messages where content is on",
+
 	"RunStarted.tool_use_mode":       "a setting of the server: the same for most runs of an entry",
 	"RunStarted.tool_failure_policy": "as tool_use_mode",
 	"RunStarted.tools":               "the definitions are in the span of each model call where content is on",

@@ -49,7 +49,7 @@ func judgeStep(p lathe.Policy, step *lathe.StepInfo) (v lathe.Verdict) {
 // beyond the limit, for an answer from what is known; whether it gives one or not, the reason stays.
 func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
 	if r.settings.OnLimit == lathe.OnLimitFinish && r.admitStep() {
-		r.closing.askForAnswer()
+		r.closing.ask(r.settings.FixEmptyFinalText)
 		if r.call.ask(ctx, false) {
 			r.result.Answer = r.call.answer
 		} else if r.reason == lathe.ReasonCancelled || r.reason == lathe.ReasonInterrupted {

@@ -58,16 +58,17 @@ type Loop struct {
 	model  lathe.Model
 	runner *tool.Runner
 	// sessions and relays are the optional abilities of model.
-	sessions SessionOpener  // nil: the model keeps nothing between turns
-	counter  TokenCounter   // nil: the model counts no tokens
-	content  ContentChecker // nil: the model takes all content
-	relays   lathe.Wire
-	info     lathe.ModelInfo // as events say it
-	name     string          // of the model, as it says it
-	opts     Options
-	ownClock bool      // Options.Now was set
-	runs     sync.Pool // of *run
-	started  atomic.Pointer[startJSON]
+	sessions   SessionOpener  // nil: the model keeps nothing between turns
+	counter    TokenCounter   // nil: the model counts no tokens
+	content    ContentChecker // nil: the model takes all content
+	relays     lathe.Wire
+	info       lathe.ModelInfo // as events say it
+	name       string          // of the model, as it says it
+	opts       Options
+	ownClock   bool      // Options.Now was set
+	runs       sync.Pool // of *run
+	started    atomic.Pointer[startJSON]
+	lastFormat atomic.Pointer[responseFormat] // of the last run that had one
 	// lastStart is the JSON form of the [start] of the last run.
 	lastStart atomic.Pointer[json.RawMessage]
 	// retention is what RunStarted says; nil: nothing.

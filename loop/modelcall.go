@@ -90,6 +90,9 @@ func (c *modelCall) startAttempt(withTools bool) {
 	r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
 	if withTools && len(r.specs) > 0 {
 		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, c.choice(), r.settings.ParallelToolCalls
+	} else if !withTools && r.closing.unanswered() && r.loop.Wire() == lathe.WireMessages {
+		// Thinking in the history is bound to the definitions before it: they stay, and none may be called.
+		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
 	if r.req.Relay = r.in.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
 		relay := *r.in.Relay
@@ -114,7 +117,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	s := &c.events.started
 	*s = event.ModelCallStarted{
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
-		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Request: &c.events.request,
+		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Asked: r.closing.announce(), Request: &c.events.request,
 	}
 	info := &r.loop.info
 	c.events.request = event.ModelRequest{Server: info.Server, Wire: info.Wire, Messages: slices.Clip(r.req.Messages), Tools: r.req.Tools}

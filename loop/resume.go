@@ -152,6 +152,7 @@ func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
 	r.result.Usage, r.result.Cost = s.Usage, s.Cost
 	r.trace = append(r.trace, s.Trace...)
+	r.closing.resume(s.Messages[s.Start:])
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
 	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
@@ -160,6 +161,7 @@ func (r *run) resume(ctx context.Context) {
 		r.result.ToolCalls = s.Planned
 	case s.answered:
 		last := s.Messages[s.tail-1]
+		r.call.message = last
 		r.call.answer, r.call.blank = answerOf(&last)
 		r.call.asked = r.openCalls(s)
 		r.result.ToolCalls = max(s.Planned-len(slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return !c.Planned })), 0)

@@ -38,7 +38,7 @@ const (
 )
 
 // SessionHistory returns the messages that a session keeps of the history of a run that has ended. It drops reasoning, the
-// loop's own messages, and messages that are empty without their reasoning. It cuts commentary and results of tools as opts
+// loop's own messages, answers that these reject, and messages that are empty without their reasoning. It cuts commentary and results of tools as opts
 // say; nil counts as the zero value. Everything else stays as it is and in order, the argument text of calls included.
 //
 // If msgs can be sent to a model, so can the result; calls without an answer stay without one. SessionHistory is
@@ -61,7 +61,7 @@ func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 			m.Parts = o.compact(m.Parts)
 		default:
 		}
-		if m.Synthetic && !slices.ContainsFunc(m.Parts, partOfCall) {
+		if m.Synthetic && !slices.ContainsFunc(m.Parts, partOfCall) || rejected(msgs, i) {
 			continue
 		}
 		kept = append(kept, m)

@@ -181,6 +181,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in.Sampling != nil {
 		r.req.Sampling = *in.Sampling
 	}
+	r.closing.format = l.responseFormat(r.req.Sampling.ResponseFormat)
 	return r
 }
 
@@ -378,7 +379,7 @@ func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
 	}
-	if r.in.Suspend != nil && !r.closing.asked && r.in.Suspend(nil, nil) {
+	if r.in.Suspend != nil && !r.closing.unanswered() && r.in.Suspend(nil, nil) {
 		r.suspended = true
 		return
 	}
@@ -420,18 +421,25 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 	r.reason = lathe.ReasonLength
 }
 
-// answer ends the run with the text of the turn, once more asked for when it is blank.
+// answer ends the run with the text of the turn, unless that is blank, or not in the response format, and can be asked for again.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
 	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.closing.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.closing.asked = true
 		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
-		r.closing.askForAnswer()
+		r.closing.ask(r.settings.FixEmptyFinalText)
+		return
+	}
+	violation := r.closing.violation()
+	if violation != "" && r.closing.askInFormat(violation) {
 		return
 	}
 	r.reason = lathe.ReasonAnswered
 	if r.settings.ToolUseMode == lathe.ModeEnforced {
 		r.enforce()
+	}
+	if violation != "" && r.closing.format.checked && r.reason == lathe.ReasonAnswered {
+		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the schema that the request has"))
 	}
 }
 

@@ -28,8 +28,8 @@ type State struct {
 	// Retention holds the retention settings that the run was started with; nil: none.
 	Retention *event.RunRetention
 
-	// Messages is the history: what the run started from, what the model said, and the answers, in
-	// call order.
+	// Messages is the history: what the run started from, what the model said, the answers, in
+	// call order, and the loop's own requests for an answer.
 	Messages []lathe.Message
 	Start    int // how many of Messages the run started from
 	// Continues is the run whose calls and results this run took over: the last TakenOver of the messages that
@@ -115,9 +115,7 @@ func (s *State) Apply(e *event.Event) error {
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention
 	case *event.ModelCallStarted:
-		s.Attempt, s.answered = d.Attempt, false
-		s.trace(d.Model).Messages = d.Messages
-		s.trace(d.Model).Tools = d.Tools
+		s.modelAsked(d)
 	case *event.ModelCallFinished:
 		s.modelCalled(d)
 	case *event.ToolCallPlanned:
@@ -156,7 +154,7 @@ func (s *State) Apply(e *event.Event) error {
 			o.Begun = o.Begun || o.Planned && !o.Asked && o.Refused == ""
 		}
 	case *event.RunFinished:
-		s.Finished = d
+		s.finished(d)
 	case *event.ToolCallExecuted:
 		s.change(d.ToolCallID, func(o *OpenCall) { o.ran = !d.Cached })
 		if d.ChildUsage != nil {
@@ -195,6 +193,22 @@ func (s *State) check(e *event.Event) error {
 	return nil
 }
 
+func (s *State) modelAsked(d *event.ModelCallStarted) {
+	if d.Asked != "" {
+		s.Messages = append(s.Messages, synthetic(d.Asked))
+	}
+	s.Attempt, s.answered = d.Attempt, false
+	t := s.trace(d.Model)
+	t.Messages, t.Tools = d.Messages, d.Tools
+}
+
+func (s *State) finished(d *event.RunFinished) {
+	s.Finished = d
+	if n := len(s.Messages); n > s.Start && s.Messages[n-1].Synthetic {
+		s.Messages = s.Messages[:n-1] // nothing answers it
+	}
+}
+
 func (s *State) modelCalled(d *event.ModelCallFinished) {
 	s.Usage.Add(d.Usage)
 	if cost := d.Dollars(); cost != nil {
@@ -206,7 +220,7 @@ func (s *State) modelCalled(d *event.ModelCallFinished) {
 	}
 	s.Attempt, s.finish = 0, d.FinishReason
 	t := s.trace(d.Model)
-	t.Model, t.Finish, t.IgnoredToolCalls = d.Model, d.FinishReason, t.IgnoredToolCalls+d.IgnoredToolCalls
+	t.Model, t.Finish, t.Dropped, t.IgnoredToolCalls = d.Model, d.FinishReason, d.Dropped, t.IgnoredToolCalls+d.IgnoredToolCalls
 	t.Usage.Add(d.Usage)
 	s.answered = d.Message != nil && inHistory(d.Message)
 	s.Reasoning = ""

@@ -15,7 +15,7 @@ import (
 var reasonLabels = []lathe.Reason{
 	lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
 	lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
-	lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
+	lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
 	lathe.ReasonUpstreamError, lathe.ReasonBudgetExhausted, lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal,
 }
 

@@ -45,7 +45,7 @@ func newConstrainer(server string) (*constrainer, error) {
 }
 
 // apply returns req with the constraint for calls of the tools, and what the constraint does not say. req is not changed. A request that
-// has the member itself, or a response format, is not constrained.
+// has the member itself is not constrained. req has no response format.
 func (c *constrainer) apply(req *lathe.Request, d *dialect.Dialect, tools []*lathe.ToolSpec, choice lathe.ToolChoice, single bool) (*lathe.Request, []string) {
 	now := c.last.Load()
 	if now == nil || now.dialect != d || now.choice != choice || now.single != single || !slices.Equal(now.tools, tools) {
@@ -55,7 +55,7 @@ func (c *constrainer) apply(req *lathe.Request, d *dialect.Dialect, tools []*lat
 	if len(now.members) == 0 {
 		return req, now.dropped
 	}
-	if len(req.Sampling.ResponseFormat) > 0 || slices.ContainsFunc(now.members, func(m lathe.Member) bool { return wire.Named(req.Overrides, m.Name) }) {
+	if slices.ContainsFunc(now.members, func(m lathe.Member) bool { return wire.Named(req.Overrides, m.Name) }) {
 		return req, []string{constraintPath}
 	}
 	out := *req

@@ -32,7 +32,7 @@ func TestRequestsAreConstrained(t *testing.T) {
 		"no tools":        {"hermes", lathe.Request{}, false, nil},
 		"none":            {"hermes", lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}, false, nil},
 		"own member":      {"hermes", lathe.Request{Tools: tools, Overrides: own}, false, []string{"constraint"}},
-		"response format": {"hermes", lathe.Request{Tools: tools, Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}}, false, []string{"constraint"}},
+		"response format": {"hermes", lathe.Request{Tools: tools, Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}}, true, []string{"sampling.response_format"}},
 		"unknown dialect": {"auto", lathe.Request{Tools: tools}, false, []string{"constraint"}},
 	} {
 		inner := lathetest.NewModel(lathetest.Text("hi"), lathetest.Text("hi"))

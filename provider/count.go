@@ -45,7 +45,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	if err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: errors.New("the model's name cannot stand in an address")}
 	}
-	r.Header = withAPI(c.header(), c.wire.Wire(), own.Betas, own.APIVersion)
+	r.Header = withAPI(c.header(), c.wire.Wire(), betas(c, &own, &opts), own.APIVersion)
 	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
 		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})

@@ -21,7 +21,7 @@ import (
 
 // familyModels are models of each family that a rule names.
 var familyModels = []string{"gpt-4o", "gpt-5-mini", "gpt-6", "o3", "claude-3-5-haiku-20241022", "claude-haiku-4-5", "claude-opus-4-1", "claude-opus-4-5",
-	"claude-opus-4-6", "claude-opus-4-7", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-3-pro", "mistral-small"}
+	"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-5-5", "claude-fable-5-1", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-3-pro", "mistral-small"}
 
 // everyRule is a request to which every rule applies.
 func everyRule(model string) *lathe.Request {

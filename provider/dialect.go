@@ -34,7 +34,7 @@ type DialectOptions struct {
 	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
 	// write calls of the dialect that fit the tools: see [dialect.Dialect.Constrain]. "": none. What it does not say of the schemas is
 	// among Dropped of the [lathe.Finish], below `constraint`; `constraint` alone says that there was none, because the tools have no
-	// grammar, the dialect is auto, or the request has a response format or the member itself.
+	// grammar, the dialect is auto, or the request has the member itself.
 	Constrain string
 	// ConstrainAfter is how many turns in a row must have had a call that could not be read before requests are constrained; 0: all are.
 	// With 1, the model is asked again with the error under the constraint; with 2, once without it before.
@@ -211,9 +211,10 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	} else {
 		req = sent.render(t.writtenIn(d, req.Messages), req, tools)
 	}
-	var dropped []string
+	req, dropped := t.withoutFormat(req, tools)
 	if constrained {
-		req, dropped = t.constrain.apply(req, d, tools, choice, single)
+		constrainedReq, loosened := t.constrain.apply(req, d, tools, choice, single)
+		req, dropped = constrainedReq, append(dropped, loosened...)
 	}
 	return func(yield func(lathe.Delta, error) bool) {
 		r := newReading(t, d, tools, payload, yield)
@@ -228,6 +229,17 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 			}
 		}
 	}
+}
+
+// withoutFormat returns req without its response format if the model may write calls, which a server would not let it do under the format,
+// and what that drops.
+func (t *textModel) withoutFormat(req *lathe.Request, tools []*lathe.ToolSpec) (_ *lathe.Request, dropped []string) {
+	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.opts.RecoverLeakedCalls {
+		return req, nil
+	}
+	bare := *req
+	bare.Sampling.ResponseFormat = nil
+	return &bare, []string{"sampling.response_format"}
 }
 
 // writtenIn returns the dialect that a conversation is rendered in: where the first mark decides,

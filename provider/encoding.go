@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
 // encodeRequest encodes req into v.request. If req continues the conversation of the last request and the codec is [growing], only
@@ -41,6 +42,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	opts.Takes = takes(v.c, r.Model, opts.Without)
 	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	v.form.relayed = relayed
+	if !relayed {
+		v.betas = betas(v.c, r, opts)
+	}
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {
 		v.grow(r)
@@ -164,6 +168,14 @@ const (
 	betaHeader    = "Anthropic-Beta"
 	versionHeader = "Anthropic-Version"
 )
+
+// betas returns the betas of a request that is encoded with opts.
+func betas(c *Chat, r *lathe.Request, opts *wire.EncodeOptions) []string {
+	if c.wire.Wire() != lathe.WireMessages {
+		return r.Betas
+	}
+	return append(slices.Clip(r.Betas), messages.Betas(r, &opts.Takes, opts.Without)...)
+}
 
 // withAPI returns h with the betas and the version of a request to Anthropic's API. h is not changed. Requests on other wires have
 // neither.

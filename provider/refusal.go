@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
@@ -47,6 +48,9 @@ func (v *conversation) recordRefusedFeatures() {
 			now = slices.Clone(*known)
 		}
 		for _, feature := range v.without {
+			if feature == wire.FeatureBound { // the conversation has changed; others have not
+				continue
+			}
 			if !slices.Contains(now, feature) && len(now) < maxRefused {
 				now = append(now, feature)
 			}

@@ -100,7 +100,10 @@ func (c *carriers) before() string {
 		return ""
 	}
 	own := c.state.Messages[c.state.Start:]
-	if len(own) <= c.covered || own[len(own)-1].Role != lathe.RoleTool {
+	if len(own) <= c.covered {
+		return ""
+	}
+	if last := &own[len(own)-1]; last.Role != lathe.RoleTool && !last.Synthetic {
 		return ""
 	}
 	return c.seal(own, c.state.Retention)

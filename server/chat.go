@@ -71,6 +71,9 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 // writeWhole writes an answer in one piece.
 func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
 	a.header(w.Header())
+	if res.Reason == lathe.ReasonInvalidAnswer {
+		w.Header().Set("X-Lathe-Reason", string(res.Reason))
+	}
 	body := a.whole
 	if a.asItCame(res) {
 		a.noteReasoning(res)

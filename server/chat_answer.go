@@ -74,6 +74,9 @@ type progress struct {
 	turnText  string // of an answer that follows a run: the text of that turn
 }
 
+// formatPath is the path of a response format that was left out of the request of a turn.
+const formatPath = "sampling.response_format"
+
 // between stands between the texts of two turns, which the client sees as one message.
 const between = "\n\n"
 
@@ -267,7 +270,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.end(withoutSynthetic(res.History[min(a.base, len(res.History)):]), a.hands, a.job.loop.Retention())
+		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)
@@ -408,6 +411,9 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	}
 	drop := func(paths []string) {
 		for _, path := range paths {
+			if path == formatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
+				continue // the last turn had the format
+			}
 			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
 			}

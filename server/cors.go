@@ -13,7 +13,7 @@ var (
 		"OpenAI-Organization", "OpenAI-Project", "OpenAI-Beta", "X-Api-Key", "X-Goog-Api-Key", "X-Lathe-Protocol", "X-Lathe-New-Run"}
 	allowedPrefixes = []string{"x-stainless-", "x-goog-", "anthropic-", "x-lathe-", "mcp-"}
 	exposedHeaders  = strings.Join([]string{"X-Request-Id", "Request-Id", "X-Should-Retry", "Retry-After", "Location", "Idempotency-Replayed",
-		"Mcp-Session-Id", "X-Lathe-Run-Id", "X-Lathe-Error-Code", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Dropped", "X-Lathe-Lost-Joins",
+		"Mcp-Session-Id", "X-Lathe-Run-Id", "X-Lathe-Error-Code", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Dropped", "X-Lathe-Reason", "X-Lathe-Lost-Joins",
 		"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, ", ")
 )
 

@@ -94,7 +94,6 @@ func TestRequestsFitTheirDestination(t *testing.T) {
 		{"temperature and top_p", lathe.WireMessages, "", "claude-sonnet-4-5", "", "chat/completions", `"messages":[` + turn + `],"temperature":0.7,"top_p":0.9`, `"temperature":0.7`, "top_p", "sampling.top_p"},
 		{"a text document", lathe.WireOpenAIChat, "", "m", "", "messages", `"max_tokens":99,"messages":[{"role":"user","content":[{"type":"document","title":"t","source":{"type":"text","media_type":"text/plain","data":"WORDS"}},{"type":"text","text":"q"}]}]`, `"content":"<document title=\"t\">\nWORDS\n</document>\nq"`, "", ""},
 		{"a document of blocks", lathe.WireOpenAIChat, "", "m", "", "messages", `"max_tokens":99,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"WORDS"}]}},{"type":"text","text":"q"}]}]`, `\nWORDS\n`, "", ""},
-		{"a format beside tools", lathe.WireOpenAIChat, "vllm", "m", `{"type":"object"}`, "chat/completions", `"messages":[` + turn + `],"response_format":{"type":"json_object"}`, `"tools":[`, "response_format", "sampling.response_format"},
 		{"a format in a turn without calls", lathe.WireOpenAIChat, "vllm", "m", "", "messages", `"max_tokens":99,"tool_choice":{"type":"none"},"messages":[` + turn + `],"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`, `"response_format":{`, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type replayed struct {
 
 // appendWhole appends the body of an answer that is not streamed.
 func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
-	own := withoutSynthetic(res.History[min(a.base, len(res.History)):])
+	own := res.History[min(a.base, len(res.History)):]
 	a.before, a.head.Whole = replayed{}, true
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)

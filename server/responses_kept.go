@@ -190,7 +190,6 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	} else {
 		e.messages = loop.KeptHistory(e.messages, sp.state.Retention)
 	}
-	e.messages = withoutSynthetic(e.messages)
 	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
 		e.messages = e.messages[1:]

@@ -130,7 +130,7 @@ func (p *problem) ofItem(param, item string) *problem {
 func (sp *answerSpan) take(c *caller, taken map[string]int) ([]lathe.Message, *problem) {
 	sp.start = max(sp.start, taken[sp.id.run])
 	taken[sp.id.run] = sp.afterResults(sp.lastTurn())
-	own := withoutSynthetic(sp.own())
+	own := sp.own()
 	if !sp.waits() {
 		own = loop.KeptHistory(own, sp.state.Retention)
 	}

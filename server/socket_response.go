@@ -35,7 +35,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 	if a.socket == nil || a.head.Kept {
 		return
 	}
-	r := &earlierResponse{messages: withoutSynthetic(loop.KeptHistory(res.History, a.job.loop.Retention())), open: len(a.handedOver(res)) > 0}
+	r := &earlierResponse{messages: loop.KeptHistory(res.History, a.job.loop.Retention()), open: len(a.handedOver(res)) > 0}
 	r.instructed = a.instructed()
 	if r.instructed && len(r.messages) > 0 && r.messages[0].Role == lathe.RoleSystem {
 		r.messages = r.messages[1:]

@@ -123,8 +123,8 @@ func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 	for len(own) > 0 && own[0].Role == lathe.RoleTool {
 		own = own[1:]
 	}
-	isResult := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
-	return own, slices.ContainsFunc(own, isResult) && checkAnswers(own) == nil
+	isHidden := func(m lathe.Message) bool { return m.Role == lathe.RoleTool || m.Synthetic }
+	return own, slices.ContainsFunc(own, isHidden) && checkAnswers(own) == nil
 }
 
 // hasTools reports whether the caller may have calls of tools of this server made.
@@ -137,7 +137,7 @@ func (c *caller) hasTools() bool {
 // for at most recordGrace, since the next request may reach another process.
 func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 	ht, status := a.handler.turns, res.Reason.Status()
-	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" {
+	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {
 		return
 	}
 	own, ok := behindText(own)

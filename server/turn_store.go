@@ -60,7 +60,6 @@ func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) *storedT
 
 // putLinked is put for turns that can be found by l, too.
 func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) *storedTurns {
-	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
 	t := &storedTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l, bytes: int(sizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
 		return t // it would push out too much of others

@@ -96,7 +96,7 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 func (v *runView) added() []lathe.Message {
 	own := v.state.Messages[v.state.Start:]
 	if len(v.state.Open) == 0 {
-		return withoutSynthetic(own)
+		return slices.Clip(own)
 	}
 	answers := make([]lathe.Message, len(v.state.Open))
 	for i := range v.state.Open {
@@ -104,22 +104,14 @@ func (v *runView) added() []lathe.Message {
 	}
 	whole, ok := appendSpliced(nil, own, answers)
 	if !ok {
-		return withoutSynthetic(own[:0])
+		return nil
 	}
-	return withoutSynthetic(whole)
+	return whole
 }
 
 // pendingResult answers a call that waits.
 func pendingResult(call *lathe.ToolCall) lathe.Message {
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: pendingText, IsError: true}}}
-}
-
-func withoutSynthetic(messages []lathe.Message) []lathe.Message {
-	synthetic := func(m lathe.Message) bool { return m.Synthetic }
-	if !slices.ContainsFunc(messages, synthetic) {
-		return slices.Clip(messages)
-	}
-	return slices.DeleteFunc(slices.Clone(messages), synthetic)
 }
 
 // splice appends to the conversation so far what stands in the place of the message m of the client. starts say where the run

@@ -14,11 +14,12 @@ import (
 
 // An exchange is a request to the simulated server, with the state of its answer.
 type exchange struct {
-	p    *protocol
-	req  *wire.ClientRequest
-	spec spec
-	body []byte
-	n    int64 // counts the requests
+	p      *protocol
+	req    *wire.ClientRequest
+	spec   spec
+	body   []byte
+	header http.Header
+	n      int64 // counts the requests
 	// array asks for one JSON array in place of a stream of events.
 	array bool
 }
@@ -46,7 +47,7 @@ func (s *Sim) read(p *protocol, w http.ResponseWriter, r *http.Request, parse fu
 		p.fail(w, e)
 		return nil
 	}
-	x := &exchange{p: p, req: req, body: body}
+	x := &exchange{p: p, req: req, body: body, header: r.Header}
 	if x.spec, err = s.parse(req.Model); err == nil {
 		err = x.spec.on(p)
 	}
@@ -92,7 +93,10 @@ func (x *exchange) refused() *wire.APIError {
 	if req.Allowed != nil {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t *lathe.ToolSpec) bool { return !slices.Contains(req.Allowed, t.Name) })
 	}
-	return refusedArguments(x.p, req.Messages)
+	if bad := refusedArguments(x.p, req.Messages); bad != nil || !x.binds() {
+		return bad
+	}
+	return refusedBinding(x.body, x.header)
 }
 
 // limited returns the body of a request with the member max_tokens, which a request to count tokens need not have.

@@ -39,8 +39,17 @@ type Fault struct {
 	// strictRoles refuses roles out of order, as Mistral's templates do.
 	strictRoles bool
 	// strictSignatures refuses a history in which the signature of reasoning is not the one that was given.
-	strictSignatures bool
+	// With boundSignatures it also refuses one in which anything before reasoning has changed.
+	strictSignatures signatures
 }
+
+// signatures say which of them a model refuses.
+type signatures int
+
+const (
+	placedSignatures signatures = iota + 1
+	boundSignatures
+)
 
 // On reports whether the fault is for the wire.
 func (f *Fault) On(w lathe.Wire) bool { return f.Wires == nil || slices.Contains(f.Wires, w) }

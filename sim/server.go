@@ -146,6 +146,7 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	if !wait(r.Context(), t.Delay) {
 		return
 	}
+	t.before = x.before()
 	fin := t.finished(p, &req.Request)
 	head := wire.AnswerHead{ID: "sim-" + strconv.FormatInt(x.n, 10), Model: req.Model, Created: s.opts.Now().Unix(), Request: req}
 	if !req.Stream || f.nonStream {
@@ -269,7 +270,7 @@ func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
 	if bad == nil && sp.fault != nil && sp.fault.strictRoles {
 		bad = refusedRoles(p, req.Messages)
 	}
-	if bad == nil && sp.fault != nil && sp.fault.strictSignatures {
+	if bad == nil && sp.fault != nil && sp.fault.strictSignatures > 0 {
 		bad = refusedSignatures(p, req.Model, req.Messages)
 	}
 	if bad != nil {

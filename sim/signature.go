@@ -23,11 +23,15 @@ func sign(model string, t *Turn) string {
 	if len(t.Calls) > 0 {
 		call = orderKey(t.Calls[0].Name, t.Calls[0].Arguments)
 	}
-	return encodeSignature(model, digest(t.Reasoning+t.hidden), digest(call))
+	fields := []string{model, digest(t.Reasoning + t.hidden), digest(call)}
+	if t.before != "" {
+		fields = append(fields, t.before)
+	}
+	return encodeSignature(fields...)
 }
 
-func encodeSignature(model, thoughts, call string) string {
-	text := strings.Join([]string{signatureHead, model, thoughts, call}, "\x00")
+func encodeSignature(fields ...string) string {
+	text := signatureHead + "\x00" + strings.Join(fields, "\x00")
 	return base64.StdEncoding.EncodeToString([]byte(text + "\x00" + digest(text)))
 }
 
@@ -37,7 +41,10 @@ func digest(s string) string {
 }
 
 // A signed has the fields of a signature.
-type signed struct{ model, thoughts, call string }
+type signed struct {
+	model, thoughts, call string
+	before                string // see [before]; "": the signature does not depend on it
+}
 
 // readSignature reads a signature. ok is false if it is none, or was changed.
 func readSignature(data string) (s signed, ok bool) {
@@ -46,10 +53,15 @@ func readSignature(data string) (s signed, ok bool) {
 		return s, false
 	}
 	f := strings.Split(string(raw), "\x00")
-	if len(f) != 5 || encodeSignature(f[1], f[2], f[3]) != data {
+	n := len(f)
+	if n != 5 && n != 6 || encodeSignature(f[1:n-1]...) != data {
 		return s, false
 	}
-	return signed{f[1], f[2], f[3]}, true
+	s = signed{model: f[1], thoughts: f[2], call: f[3]}
+	if n == 6 {
+		s.before = f[4]
+	}
+	return s, true
 }
 
 // ownID returns the id under which a model that refuses unsigned calls makes its n-th call, from 1. Such calls must come back

@@ -222,6 +222,7 @@ type Turn struct {
 	hidden   string // reasoning that is not shown
 	redacted bool   // and is a block of its own type, on the wire of Messages
 	unsigned bool   // reasoning has no signature
+	before   string // what the signature depends on: see [before]
 }
 
 func (t *Turn) finish() lathe.FinishReason {

@@ -48,6 +48,8 @@ func reasonAdvice(r lathe.Reason) string {
 		return ": raise --max-tokens-total or --max-cost"
 	case lathe.ReasonNoToolCalls:
 		return ": the model called no tool, and --tool-use-mode is enforced"
+	case lathe.ReasonInvalidAnswer:
+		return ": the answer does not match the JSON Schema of the request; see --max-answer-repairs"
 	case lathe.ReasonUnknownTool:
 		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
 	case lathe.ReasonLength:

@@ -38,6 +38,9 @@ type Row struct {
 	LeastThinking int `key:"least_thinking"`
 	// Documents says how a text document is sent: file, or text (as text with its title).
 	Documents string `key:"documents" of:"file text"`
+	// ThinkingBinding says what becomes of thinking that the server binds to all that stands before it: keep (nothing before it is
+	// changed by Lathe, and the server refuses what has changed otherwise) or drop_block (the server is asked to drop it).
+	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
 	// Reasoning says which reasoning text is sent back: own (of the entry's own answers) or calls (beside calls also text of an
 	// unknown origin, since the server may refuse calls without it).
 	Reasoning string `key:"reasoning" of:"own calls"`
@@ -60,6 +63,7 @@ const (
 	Leading, Level, Budget, BudgetEffort = "leading", "level", "budget", "budget_effort"
 	Adaptive, Calls, Yes                 = "adaptive", "calls", "yes"
 	MaxCompletionTokens                  = "max_completion_tokens"
+	Keep, DropBlock                      = "keep", "drop_block"
 
 	free, none, one, no            = "any", "none", "one", "no"
 	alternate, object, openAI      = "alternate", "object", "openai"

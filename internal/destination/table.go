@@ -129,6 +129,8 @@ var Rules = []Rule{
 	{Wire: messages, Family: "claude", From: 307, To: 405, Row: Row{Thinking: Budget}, Source: "elizaOS/eliza#16175, envoyproxy/ai-gateway#1988, mozilla-ai/any-llm#1345", Read: "2026-11-28"},
 	{Wire: messages, Family: "claude-opus", From: 405, To: 405, Row: Row{Thinking: BudgetEffort}, Source: "Anthropic's guide to effort", Read: "2026-11-28"},
 	{Wire: messages, Family: "claude", From: 407, Row: Row{Thinking: Adaptive}, Source: "Anthropic's migration guide to Claude Opus 4.7; NousResearch/hermes-agent#11137", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude", From: 505, Row: Row{ThinkingBinding: DropBlock}, Source: "Anthropic's guides to preserved thinking and to prefix checks", Read: "2026-11-28"},
+	{Wire: messages, Family: "claude-fable", From: 501, Row: Row{ThinkingBinding: DropBlock}, Source: "Anthropic's guides to preserved thinking and to prefix checks", Read: "2026-11-28"},
 	{Family: "claude", From: 401, To: 406, Row: Row{Sampling: one}, Source: "aws-samples/bedrock-access-gateway#191, anomalyco/opencode#28930", Read: "2026-11-28"},
 	{Family: "claude", From: 407, Row: Row{Sampling: none}, Source: "Anthropic's migration guide to Claude Opus 4.7; Comfy-Org/ComfyUI#13923", Read: "2026-11-28"},
 	{Wire: gemini, Family: "gemini", From: 100, To: 299, Row: Row{Thinking: Budget, Format: alone}, Source: "Google's guide to thinking; googleapis/python-genai#867", Read: "2026-11-28"},

@@ -55,7 +55,7 @@ func (a *assembler) Names() (id, model string) { return a.id, a.model }
 
 func (a *assembler) fault(kind string) {
 	switch kind {
-	case FaultUnknownEvent, FaultPaused, FaultStopReason, FaultArguments:
+	case FaultUnknownEvent, FaultPaused, FaultStopReason, FaultArguments, FaultDropped:
 	default:
 		a.unsound = true
 	}
@@ -177,6 +177,11 @@ func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 
 func (a *assembler) takeNames(m []byte) {
 	a.id, a.model = text(m, "id"), text(m, "model")
+	for change := range rawjson.Elements(get(m, "input_transformations")) {
+		if text(change, "type") == FaultDropped {
+			a.fault(FaultDropped)
+		}
+	}
 	a.grow(len(a.id) + len(a.model))
 }
 

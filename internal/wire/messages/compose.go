@@ -72,17 +72,20 @@ func (e *encoder) messages(dst []byte) []byte {
 			dst = e.openTurn(appendComma(dst), role, &msgs[i])
 		}
 		empty := len(dst)
-		for first := i; i < len(msgs) && e.wireRole(&msgs[i]) == role; i++ {
+		var added []*lathe.ToolSpec
+		for first := i; i < len(msgs) && e.wireRole(&msgs[i]) == role && len(added) == 0; i++ {
 			if i > first || start < 0 {
 				e.dropMembers(i, msgs[i].Extra)
 			}
-			dst = e.parts(dst, i)
+			dst, added = e.parts(dst, i), e.found[i]
 		}
 		if len(dst) == empty && start >= 0 {
 			dst = dst[:start]
 			continue
 		}
-		dst, last = append(dst, "]}"...), role
+		if dst, last = append(dst, "]}"...), role; len(added) > 0 {
+			dst, last = appendAdditions(dst, e, added), "system"
+		}
 	}
 	if dst[len(dst)-1] == '[' {
 		dst = append(dst, opening...)
@@ -144,7 +147,7 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 	case lathe.Refusal:
 		return e.text(dst, m.Wire, p.Text, nil, at)
 	case lathe.Reasoning:
-		if !e.sendsReasoning(m, &p) {
+		if !e.sendsReasoning(m, &p) || at.msg < e.unbound {
 			e.dropAt(at, "")
 			return dst
 		}

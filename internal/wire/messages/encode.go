@@ -32,7 +32,9 @@ type encoder struct {
 	helper  []byte // the schema of the helper tool; nil: there is none
 	format  []byte // the schema of output_config.format
 	stubs   []string
-	lead    int // messages of the system that the conversation begins with
+	lead    int                       // messages of the system that the conversation begins with
+	found   map[int][]*lathe.ToolSpec // see placeFound
+	unbound int                       // thinking in messages before this one is left out: the server has refused it
 }
 
 // AppendRequest appends the body of a request. The messages are the last member, so that a growing conversation keeps its
@@ -45,6 +47,10 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts, lead: leading(req.Messages)}
+	if e.without(wire.FeatureBound) {
+		e.unbound = lastQuestion(req.Messages)
+	}
+	e.req, e.found = placeFound(req, &opts.Takes)
 	e.planFormat()
 	if len(req.Tools) == 0 && len(req.HostedTools) == 0 && e.without(featureHistory) {
 		e.stubs = usedTools(req.Messages)
@@ -69,6 +75,16 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	}
 	dst = e.messages(dst)
 	return append(dst, '}'), e.dropped
+}
+
+// lastQuestion returns the index of the last message of the user that the loop did not add. Thinking after it was written for the request
+// as it is now: the messages before it have lost theirs already when the server wrote it.
+func lastQuestion(msgs []lathe.Message) int {
+	i := len(msgs) - 1
+	for i > 0 && (msgs[i].Role != lathe.RoleUser || msgs[i].Synthetic) {
+		i--
+	}
+	return i
 }
 
 // drop records the path of a member that the wire cannot express.

@@ -20,6 +20,7 @@ const (
 	featureTopP        = "top_p"
 	featureTopK        = "top_k"
 	featureHistory     = "tool_history"
+	featureBinding     = "thinking_binding"
 )
 
 // unsupported are words in errors about a feature that the server lacks. Errors about one value, such as a signature or a schema,
@@ -33,6 +34,7 @@ var refusals = []struct {
 	feature string
 	words   []string
 }{
+	{featureBinding, []string{"block_binding"}},
 	{featureBudget, []string{"thinking.type.enabled"}},
 	{featureBudget, []string{"budget_tokens"}},
 	{featureAdaptive, []string{"adaptive"}},
@@ -62,6 +64,9 @@ func (Codec) Refused(e *wire.APIError) string {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
+	if strings.Contains(message, "bound to a different conversation") {
+		return wire.FeatureBound
+	}
 	if !slices.ContainsFunc(unsupported, func(words string) bool { return strings.Contains(message, words) }) {
 		return ""
 	}

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -177,6 +178,9 @@ func (e *encoder) thinking(dst []byte) []byte {
 		}
 		if p.display {
 			dst = wire.AppendText(dst, "display", "summarized")
+		}
+		if p.on() && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding) {
+			dst = append(wire.AppendKey(dst, "block_binding"), `{"prefix_mismatch_behavior":"drop_block"}`...)
 		}
 		dst = append(dst, '}')
 	}

@@ -61,7 +61,7 @@ func finishOf(r lathe.Reason) string {
 		return finishFilter
 	case lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded:
 		return finishOther
-	case lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted,
+	case lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted,
 		lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal:
 	}
 	return finishError
@@ -75,6 +75,8 @@ func failureText(r lathe.Reason) string {
 		return "provider_unavailable: the model server failed or cannot be reached"
 	case lathe.ReasonNoToolCalls:
 		return "no_tool_calls: the model answered without using a tool, where one is required"
+	case lathe.ReasonInvalidAnswer:
+		return "invalid_answer: the answer does not match the JSON Schema that was asked for"
 	case lathe.ReasonToolError:
 		return "tool_error: a tool failed, where none may"
 	case lathe.ReasonUnknownTool:

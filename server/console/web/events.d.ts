@@ -223,7 +223,7 @@ export interface RunFinished {
 // Events has the data and the content of each type of events.
 export interface Events {
   RunStarted: { data: RunStarted; content: { messages: Message[]; principal?: string; profile?: string; labels?: Record<string, string>; target?: string; input?: unknown } };
-  ModelCallStarted: { data: ModelCallStarted; content: Record<never, never> };
+  ModelCallStarted: { data: ModelCallStarted; content: { asked?: string } };
   TextDelta: { data: TextDelta; content: { text: string } };
   ReasoningDelta: { data: ReasoningDelta; content: { text: string } };
   CommentaryDelta: { data: CommentaryDelta; content: { text: string } };

@@ -1,0 +1,92 @@
+package messages
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/destination"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// searchTool is the name of the tool by which a model finds the tools of its run (package tool, SearchName). Its result has them as
+// {"tools":[{"name":…},…]}.
+const searchTool = "tool_search"
+
+// The betas of definitions within the conversation, and of thinking that the server drops: see [Betas].
+var (
+	additionBetas = []string{"mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"}
+	bindingBetas  = []string{"thinking-binding-controls-2026-08-01"}
+)
+
+// Betas returns the betas that a request needs beside its own, if the destination binds thinking to what stands before it. without
+// are features that the server has refused.
+func Betas(req *lathe.Request, takes *destination.Row, without []string) []string {
+	switch {
+	case takes.ThinkingBinding == destination.DropBlock && !slices.Contains(without, featureBinding):
+		return bindingBetas
+	case takes.ThinkingBinding == destination.Keep && len(found(req)) > 0:
+		return additionBetas
+	}
+	return nil
+}
+
+// found returns the tools that searches of the conversation have found, by the index of the message after which their definitions
+// stand: the last result of the turn.
+func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
+	var out map[int][]*lathe.ToolSpec
+	seen := map[string]bool{}
+	for i := range req.Messages {
+		for _, p := range req.Messages[i].Parts {
+			r, ok := p.(lathe.ToolResult)
+			if !ok || r.Name != searchTool || r.IsError {
+				continue
+			}
+			tools, _ := rawjson.Get([]byte(r.Content), "tools")
+			for el := range rawjson.Elements(tools) {
+				name := text(el, "name")
+				at := slices.IndexFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
+				if at < 0 || seen[name] {
+					continue
+				}
+				seen[name] = true
+				last := i
+				for last+1 < len(req.Messages) && req.Messages[last+1].Role == lathe.RoleTool {
+					last++
+				}
+				if out == nil {
+					out = map[int][]*lathe.ToolSpec{}
+				}
+				out[last] = append(out[last], req.Tools[at])
+			}
+		}
+	}
+	return out
+}
+
+// placeFound takes the definitions of found tools out of the list, where they would change what stands before thinking that is bound to
+// it.
+func placeFound(req *lathe.Request, takes *destination.Row) (*lathe.Request, map[int][]*lathe.ToolSpec) {
+	if takes.ThinkingBinding != destination.Keep {
+		return req, nil
+	}
+	placed := found(req)
+	own := *req
+	own.Tools = slices.Clone(own.Tools)
+	for _, specs := range placed {
+		own.Tools = slices.DeleteFunc(own.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(specs, t) })
+	}
+	return &own, placed
+}
+
+// appendAdditions appends the turn of the system with the definitions of tools, sorted as they were found.
+func appendAdditions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
+	dst = append(appendComma(dst), `{"role":"system","content":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"type":"tool_addition","tool":{"type":"tool_definition","definition":`...)
+		dst = append(e.tool(dst, t), `}}`...)
+	}
+	return append(dst, "]}"...)
+}
