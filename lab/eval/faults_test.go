@@ -116,7 +116,7 @@ var accepted = map[lathe.Wire]string{
 	lathe.WireResponses: "index-sparse id-repeated no-done event-nameless unknown-item keep-alive-flood calls-interleaved args-one-piece args-at-once args-empty " +
 		"signature-missing reasoning-hidden strict-signatures",
 	lathe.WireMessages: "id-repeated event-nameless unknown-item keep-alive-flood args-one-piece args-at-once args-empty usage-split signature-missing reasoning-hidden " +
-		"reasoning-redacted strict-signatures",
+		"reasoning-redacted strict-signatures bound-thinking",
 	lathe.WireGemini: "unknown-item keep-alive-flood args-partial args-empty usage-late signature-missing reasoning-hidden strict-signatures",
 }
 

@@ -101,7 +101,7 @@ var about = map[string]string{
 	"empty-final": "conduct", "tool-loop": "conduct", "unknown-tool": "conduct",
 	"strict-roles":     "conduct history", // it does two things: it refuses a user message after a result, and leaves answers blank
 	"status-400-tools": "accepted", "status-401": "accepted", "status-404-tools": "accepted", "status-400-context": "accepted",
-	"usage-every-chunk": "usage", "usage-missing": "usage", "strict-signatures": "history",
+	"usage-every-chunk": "usage", "usage-missing": "usage", "bound-thinking": "history", "strict-signatures": "history",
 	"content-filter": "finish", "length": "finish", "pause-turn": "finish", "finish-stop": "finish", "finish-empty": "finish", "finish-end-turn": "finish",
 	"finish-tool-calls": "finish", "finish-twice": "finish",
 	"cut-before-end": "delivery", "cut-mid-argument": "delivery", "cut-mid-text": "delivery", "empty-body": "delivery", "end-missing": "delivery",
