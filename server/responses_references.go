@@ -92,6 +92,8 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if len(own) == 0 {
 				continue
 			}
+			rest = ids.originals([]lathe.Message{rest}, own)[0]
+			rest.Parts = withoutCalls(rest.Parts, callsOf(own))
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}
