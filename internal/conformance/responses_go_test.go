@@ -19,8 +19,12 @@ type responsesClient struct {
 	input  responses.ResponseInputParam
 }
 
-func newResponsesClient(base string, stream bool) *responsesClient {
-	return &responsesClient{client: openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base+"/v1"), option.WithMaxRetries(0)), stream: stream}
+func newResponsesClient(_ context.Context, base, mode string) (wireClient, error) {
+	return &responsesClient{client: newOpenAI(base), stream: mode == "stream"}, nil
+}
+
+func newOpenAI(base string) openai.Client {
+	return openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base+"/v1"), option.WithMaxRetries(0))
 }
 
 func (c *responsesClient) user(text string) {
