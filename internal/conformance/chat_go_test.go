@@ -40,7 +40,7 @@ func (c *chatClient) ask(ctx context.Context, model string, structured bool) (*w
 		completion, err = c.client.Chat.Completions.New(ctx, p)
 	}
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	choice := &completion.Choices[0]
 	a := &wireAnswer{text: choice.Message.Content, finish: choice.FinishReason, usage: completion.Usage.TotalTokens}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
 	"github.com/anthropics/anthropic-sdk-go/toolrunner"
 )
 
@@ -19,10 +20,7 @@ func newMessagesV1(_ context.Context, base, mode string) (wireClient, error) {
 			return anthropic.BetaToolResultBlockParamContentUnion{OfText: &anthropic.BetaTextBlockParam{Text: "rain"}}, nil
 		})
 	send := func(ctx context.Context, params []byte, stream bool) (answer string, added []byte, err error) {
-		var p anthropic.MessageNewParams
-		if err := json.Unmarshal(params, &p); err != nil {
-			return "", nil, err
-		}
+		p := param.Override[anthropic.MessageNewParams](json.RawMessage(params)) // its types do not have every block
 		message := &anthropic.Message{}
 		if stream {
 			s := client.Messages.NewStreaming(ctx, p)
