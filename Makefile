@@ -6,7 +6,7 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test testall race lint fuzz soak gen bench bench-compare conformance agents temporal temporalexample e2e screenshots release image releasetest
+.PHONY: help build check test testall race lint fuzz soak gen bench bench-compare conformance agents latest temporal temporalexample e2e screenshots release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ conformance: ## official clients against `lathe sim serve`
 
 agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes docs/agents.md
 	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents
+
+latest: ## the newest official clients and coding agents (3 GB, up to an hour) instead of the pinned ones; prints a table, fails only if nothing ran
+	cd internal/conformance && go run ./latest $(LATESTFLAGS)
 
 # The server is built once for each version of it, with as few resources as possible, into the cache of the user.
 TEMPORALDEV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lathe/temporaldev/$(shell cat internal/temporaldev/go.sum internal/temporaldev/*.go | cksum | tr -s ' ' -)/temporaldev

@@ -58,7 +58,11 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 		c.fail(w, p)
 		return false
 	}
-	if p := ended(res); p != nil {
+	p = ended(res)
+	if p == nil {
+		p = a.withdrawn(res)
+	}
+	if p != nil {
 		a.job.track.permit(res, p)
 		a.header(w.Header())
 		c.fail(w, p)
@@ -271,7 +275,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	}
 	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
 	in.Park, in.HandOver = h.opts.Index != nil, true
-	asks := in.Park && !relayed && h.opts.Approvals != nil
+	asks := in.Park && !relayed && h.asks(&a.settings)
 	if asks {
 		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
 			after, base := v.since(req.Messages)
@@ -300,8 +304,14 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	return nil
 }
 
+// asks reports whether a run under the settings may ask a person.
+func (h *chatHandler) asks(s *lathe.Settings) bool {
+	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
+}
+
 // restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
-// carriers, calls of this server and compaction items in it. Its size is checked, and its memory reserved.
+// carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
+// checked, and its memory reserved.
 func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.turns.conversationOf(ctx, a, relayed)
@@ -317,6 +327,9 @@ func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spli
 	}
 	if p := h.turns.openCompactions(ctx, a, j); p != nil {
 		return nil, p
+	}
+	if a.compacts() {
+		j.messages, j.waits = append(slices.Clip(j.messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
 	}
 	return j, h.checkSize(ctx, a.caller, j.messages)
 }
@@ -365,6 +378,9 @@ func misread(bad *wire.APIError) *problem {
 // accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
 // is not relayed.
 func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
+	if p := a.acceptCompaction(ctx, m); p != nil {
+		return p
+	}
 	if p := a.sort(m, relayed); p != nil {
 		return p
 	}
@@ -377,6 +393,9 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 		return p
 	}
 	if m.Loop.Wire() != a.protocol.Wire() {
+		if a.req.Updated != nil {
+			a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
+		}
 		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
 		a.in.ClientTools = a.req.Tools
 	}

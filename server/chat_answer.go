@@ -354,6 +354,9 @@ func (a *chat) withdrawn(res *event.Result) *problem {
 	if a.broken || res != nil && !a.relayed && !a.calls.completes(a.handedOver(res)) {
 		return callWithdrawn()
 	}
+	if res != nil && a.compacts() {
+		return checkSummary(res)
+	}
 	return nil
 }
 

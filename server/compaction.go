@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -15,9 +14,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
-// POST /v1/responses/compact shortens a conversation. The model of the request writes a summary in a run without tools, and the
-// answer is a shorter conversation: the last messages of the user, and a compaction item whose encrypted_content is the summary
-// as a sealed text (package seal). In the input of a later request the server replaces the item by the summary, as a message of
+// A compaction shortens a conversation: POST /v1/responses/compact, or a request to POST /v1/responses whose input ends with an item
+// compaction_trigger, for a model whose server does not get that item because it speaks another wire. The run is that of any request,
+// except that it has no tools and that the conversation ends with a message that asks for a summary. The answer is a shorter conversation:
+// a compaction item whose encrypted_content is the summary as a sealed text (package seal), and before it, unless an item asked for the
+// compaction, the last messages of the user. In the input of a later request the server replaces the item by the summary, as a message of
 // the user: its text comes from the conversation, so it must not have the authority of instructions. The item is bound to the
 // key, not to a position, since clients add and remove items around it. A sealed item that cannot be opened is an error, since
 // the model would continue without what it stands for. Compaction items of vendors, which are not sealed here, are passed on.
@@ -48,11 +49,20 @@ type compacted struct {
 // compactionBinding returns what a compaction item of the caller is bound to.
 func (c *caller) compactionBinding() []string { return []string{"compaction", c.key.Name} }
 
-// compacting is the codec of Responses for requests to compact a conversation.
-type compacting struct{ responses.Codec }
+// compacting is the codec of Responses for requests to compact a conversation, and for the answers to them.
+type compacting struct {
+	responses.Codec
+	chat *chat
+	ring *seal.Ring
+	item bool // an item of the input asks for the compaction
+}
 
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	return c.ParseCompaction(body)
+}
+
+func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
+	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c}
 }
 
 var compactedResponses = func() *protocol {
@@ -61,102 +71,67 @@ var compactedResponses = func() *protocol {
 	return &pr
 }()
 
-// compact answers with the conversation of the request, compacted.
-func (h *chatHandler) compact(w http.ResponseWriter, r *http.Request, c *caller) {
-	a, ring, p := h.planCompaction(r, c)
-	if p != nil {
-		c.fail(w, p)
-		return
-	}
-	kept := keptInput(a.req.Messages)
-	res := h.runInline(r.Context(), c, &a.job)
-	if r.Context().Err() != nil {
-		c.code = "client_gone"
-		return
-	}
-	a.header(w.Header())
-	if p = ended(res); p == nil {
-		p = checkSummary(res)
-	}
-	if p != nil {
-		c.fail(w, p)
-		return
-	}
-	content, _ := json.Marshal(&compacted{Summary: res.Answer}) // a string
-	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
-	c.answerRaw(w, responses.AppendCompaction(nil, &responses.Compaction{ID: answerID{run: c.runID}.String(), Created: a.head.Created, Kept: kept,
-		Sealed: ring.Seal(content, c.compactionBinding()...), Usage: res.Usage}))
-	_ = rc.SetWriteDeadline(time.Time{})
+// A compactionWriter writes a compaction in the place of its text, which is the summary.
+type compactionWriter struct {
+	textWriter
+	answer *compacting
 }
 
-// planCompaction reads the request and makes the run of the model that summarizes its conversation. ring seals the summary.
-func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring *seal.Ring, p *problem) {
-	ctx := r.Context()
-	req, withheld, p := h.read(c, compactedResponses, r, c.body)
-	if p != nil {
-		return nil, nil, p
+// AppendCarrier implements [wire.Writer].
+func (*compactionWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
+
+// AppendFinish implements [wire.Writer].
+func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	a := w.answer.chat
+	content, _ := json.Marshal(&compacted{Summary: w.text.String()}) // a string
+	c := &responses.Compaction{ID: a.head.ID, Created: a.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
+	if !w.answer.item {
+		c.Kept = keptInput(a.req.Messages)
+		return responses.AppendCompaction(dst, c)
 	}
-	if p := h.checkSize(ctx, c, req.Messages); p != nil {
-		return nil, nil, p
+	dst = w.Writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: c.Item()}})
+	return w.Writer.AppendFinish(dst, f, extra)
+}
+
+// acceptCompaction makes the plan that of a compaction, if the request asks for one that the model's server does not make itself.
+func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
+	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
+	if !item && a.protocol != compactedResponses {
+		return nil
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req, ignored: withheld}, unlock: func() {}, places: places{parsed: req.Messages},
-		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
-	options, p := parseOptions(a.asked())
-	if p != nil {
-		return nil, nil, p
+	if options, p := parseOptions(a.asked()); p != nil || options.detach {
+		return badRequest(options.param("detach"), "A compaction ends with its request.")
 	}
-	if options.detach {
-		return nil, nil, badRequest(options.param("detach"), "A compaction ends with its request.")
-	}
-	a.session = options.session
-	if p := h.makePlan(ctx, c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, options: options, accept: a.accept}, &a.plan); p != nil {
-		return nil, nil, a.protocol.reword(p)
-	}
-	in := &a.in
-	in.Overrides, in.Allow, in.HandOver = a.passed, []string{}, true
-	a.settings.ToolUseMode, a.settings.ToolChoice = lathe.ModeDisabled, lathe.ToolChoice{}
-	if p := h.restoreWhole(ctx, a); p != nil {
-		return nil, nil, p
-	}
-	if a.dropped, p = a.plan.model.checkContent(in.Messages, a.place); p != nil {
-		return nil, nil, p
-	}
-	in.Run.RunID = h.opts.Engine.NewRunID()
-	a.job = job{loop: a.plan.model.Loop, in: in}
-	if a.session == "" {
-		a.job.due = c.due(nil)
-	}
-	ring, err := h.turns.seals.get(ctx)
+	ring, err := a.handler.turns.seals.get(ctx)
 	if err != nil {
-		return nil, nil, notNow(err)
+		return notNow(err)
 	}
-	return a, ring, nil
+	pr := *responsesAPI
+	pr.Served = compacting{chat: a, ring: ring, item: item}
+	a.protocol = &pr
+	if item {
+		responses.PrepareCompaction(a.req)
+		a.req.Messages = withoutTrigger(a.req.Messages)
+	}
+	a.in.ClientTools, a.in.HostedTools, a.in.Allow = nil, nil, []string{}
+	a.settings.ToolUseMode, a.settings.ToolChoice = lathe.ModeDisabled, lathe.ToolChoice{}
+	return nil
 }
 
-// restoreWhole sets the input of a run that summarizes the conversation of the request.
-func (h *chatHandler) restoreWhole(ctx context.Context, a *chat) *problem {
-	if p := h.turns.recall(ctx, a); p != nil {
-		return p
+// withoutTrigger returns the messages without the item at their end that asks for the compaction.
+func withoutTrigger(messages []lathe.Message) []lathe.Message {
+	last := messages[len(messages)-1]
+	messages = messages[: len(messages)-1 : len(messages)-1]
+	if last.Parts = last.Parts[: len(last.Parts)-1 : len(last.Parts)-1]; len(last.Parts) > 0 {
+		messages = append(messages, last)
 	}
-	a.req.Messages, _ = h.origins.apply(a.caller.key.Name, a.req.Model, a.req.Messages)
-	waits, p := h.continueResponse(ctx, a)
-	if p == nil && waits != nil {
-		p = conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
-	}
-	if p != nil {
-		return a.protocol.reword(p)
-	}
-	if bad := checkAnswers(a.req.Messages); bad != nil {
-		return bad.problem(lathe.WireResponses, placesOf(lathe.WireResponses, a.req.Body, a.places.parsed, a.req.Messages))
-	}
-	j, p := h.restore(ctx, a, false)
-	if p != nil {
-		return p
-	}
-	a.lost = j.lost
-	a.in.Messages = append(slices.Clip(j.messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}})
-	return nil
+	return messages
+}
+
+// compacts reports whether the answer is a compaction.
+func (ms *members) compacts() bool {
+	c, ok := ms.protocol.Served.(compacting)
+	return ok && c.ring != nil
 }
 
 // checkSummary refuses a result that is not a complete summary.

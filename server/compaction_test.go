@@ -3,10 +3,12 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -179,5 +181,110 @@ func TestCompactionKeepsTheLastInput(t *testing.T) {
 	made, text := f.compact(`{"model":"sim/demo","input":[{"role":"user","content":"first"},` + long("second") + "," + long("third") + `,{"role":"developer","content":"rule"},{"role":"user","content":"fourth"}]}`)
 	if made == nil || len(made.Output) != 3 || !strings.Contains(string(made.Output[0]), "third") || !strings.Contains(string(made.Output[1]), "fourth") {
 		t.Fatal(text)
+	}
+}
+
+// An item compaction_trigger at the end of the input has the model write a summary without tools, whatever its wire: the answer is one
+// compaction item, streamed or not, which stands for the conversation in the next request. A model server that speaks Responses gets the
+// item itself.
+func TestCompactionTrigger(t *testing.T) {
+	t.Parallel()
+	const begins = `"reasoning":{"effort":"low"},"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],"text":{"format":{"type":"json_object"}},"input":[` + toolRound
+	const trigger = begins + `,{"type":"compaction_trigger"}]`
+	for _, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireMessages, lathe.WireGemini} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s stream=%t", w, stream), func(t *testing.T) {
+				t.Parallel()
+				f, m := modelOn(t, w, provider.Options{})
+				resp, text := f.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"sim/demo","stream":%t,`, stream)+trigger+"}")
+				sent := *m.sent.Load()
+				if resp.StatusCode != 200 || strings.Count(sent, "Summarize this conversation") != 1 || strings.Contains(sent, "compaction_trigger") ||
+					strings.Contains(sent, `"tools"`) || strings.Contains(sent, "json_object") || !strings.Contains(sent, "rain") {
+					t.Fatalf("%d %s\nthe model server got %s", resp.StatusCode, text, sent)
+				}
+				if stream {
+					order := regexp.MustCompile(`(?s)event: response\.compaction\.compacting\ndata: \{[^\n]*"item_id":"cmp_[^\n]*"output_index":0.*event: response\.output_item\.added.*event: response\.output_item\.done.*event: response\.completed\ndata: `)
+					if !order.MatchString(text) {
+						t.Fatal(text)
+					}
+					text = text[strings.LastIndex(text, `"response":{`)+len(`"response":`):]
+					text = text[:strings.Index(text, "\n")-1]
+				}
+				one := parse[struct {
+					Status string
+					Output []json.RawMessage
+				}](t, text)
+				if one.Status != "completed" || len(one.Output) != 1 || !strings.HasPrefix(string(one.Output[0]), `{"id":"cmp_`) || strings.Contains(string(one.Output[0]), `"ok"`) {
+					t.Fatal(text)
+				}
+				if next, text := f.respond(false, `"input":[`+string(one.Output[0])+`,{"role":"user","content":"And?"}]`); next == nil {
+					t.Fatal(text)
+				}
+				if sent := *m.sent.Load(); !strings.Contains(sent, `which was compacted:\n\nok`) || strings.Contains(sent, "Weather?") {
+					t.Errorf("the model server got %s", sent)
+				}
+			})
+		}
+	}
+	for name, tools := range map[string]bool{"relayed": false, "with a tool of the server": true} {
+		t.Run("responses "+name, func(t *testing.T) {
+			t.Parallel()
+			m := &modelServer{stream: okStreams[lathe.WireResponses]}
+			model, err := provider.New(lathe.WireResponses, "up-model", &provider.Options{Name: "up", BaseURL: "http://up.invalid", Transport: m, Entry: "entry"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := serve(t, &setting{model: model, opts: func(o *server.Options) {
+				if !tools {
+					o.Setup.Tools = nil
+				}
+			}})
+			resp, text := f.do("POST", "/v1/responses", `{"model":"sim/demo","store":false,"stream":true,`+trigger+"}")
+			if sent := *m.sent.Load(); resp.StatusCode != 200 || !strings.Contains(sent, `{"type":"compaction_trigger"}`) || strings.Contains(sent, "Summarize this") {
+				t.Errorf("%d %s\nthe model server got %s", resp.StatusCode, text, sent)
+			}
+		})
+	}
+	f := serve(t, &setting{model: summarizer(func(int) lathe.Message { return says(lathe.Text{Text: " "}) })})
+	if resp, text := f.do("POST", "/v1/responses", `{"model":"sim/demo","stream":true,`+trigger+"}"); resp.StatusCode != 502 || !strings.Contains(text, "compaction_failed") {
+		t.Errorf("a blank summary: %d %s", resp.StatusCode, text)
+	}
+	f, _ = modelOn(t, lathe.WireOpenAIChat, provider.Options{})
+	if resp, text := f.do("POST", "/v1/responses", `{"model":"sim/demo",`+begins+`,{"type":"compaction_trigger"},{"role":"user","content":"x"}]}`); resp.StatusCode != 400 || !strings.Contains(text, "input[5]") {
+		t.Errorf("a trigger that is not the last item: %d %s", resp.StatusCode, text)
+	}
+}
+
+// The settings that an item configuration_update changes hold for models of each wire: the last ones. A model server that speaks
+// Responses gets the items, and the settings of the request.
+func TestConfigurationUpdateIsApplied(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"sim/demo","store":false,"reasoning":{"effort":"low"},"input":[{"role":"user","content":"one"},{"type":"configuration_update","reasoning":{"effort":"medium"}},` +
+		`{"role":"assistant","content":"two"},{"type":"configuration_update","reasoning":{"effort":"high"},"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object","properties":{"kind":{"type":"string"}}}}}},` +
+		`{"role":"user","content":"three"}]}`
+	for w, want := range map[lathe.Wire][]string{
+		lathe.WireOpenAIChat: {`"reasoning_effort":"high"`, `"kind"`},
+		lathe.WireMessages:   {`"effort":"high"`, `"kind"`},
+		lathe.WireGemini:     {`"kind"`},
+		lathe.WireResponses:  {`"effort":"low"`, `{"type":"configuration_update","reasoning":{"effort":"medium"}}`, `{"type":"configuration_update","reasoning":{"effort":"high"}`},
+	} {
+		f, m := modelOn(t, w, provider.Options{})
+		m.stream = strings.ReplaceAll(m.stream, `"ok"`, `"{}"`)
+		resp, text := f.do("POST", "/v1/responses", body)
+		sent := *m.sent.Load()
+		for _, part := range want {
+			if resp.StatusCode != 200 || !strings.Contains(sent, part) || w != lathe.WireResponses && strings.Contains(sent, "configuration_update") {
+				t.Errorf("%s: %d %s\nthe model server got %s, want %s", w, resp.StatusCode, text, sent, part)
+			}
+		}
+		if listed := resp.Header.Get("X-Lathe-Dropped") + resp.Header.Get("X-Lathe-Ignored"); listed != "" {
+			t.Errorf("%s: %s is listed, and was applied", w, listed)
+		}
+	}
+	f, _ := modelOn(t, lathe.WireOpenAIChat, provider.Options{})
+	for item, want := range map[string]string{`{"type":"configuration_update","reasoning":{"effort":5}}`: `"input[0].reasoning.effort"`, `{"type":"configuration_update","reasoning":5}`: `"input[0].reasoning"`} {
+		if resp, text := f.do("POST", "/v1/responses", `{"model":"sim/demo","input":[`+item+`,{"role":"user","content":"x"}]}`); resp.StatusCode != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", item, resp.StatusCode, text)
+		}
 	}
 }

@@ -60,10 +60,10 @@ func (a *chat) durable() bool {
 // passesBytes reports whether the model server's answer may be relayed. It may not if a later request can continue the response
 // by its id: since it is stored or is that of a WebSocket.
 func (a *chat) passesBytes() bool {
-	if a.protocol != responsesAPI {
+	if a.protocol.Wire() != lathe.WireResponses {
 		return true
 	}
-	return a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
+	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
 }
 
 // codeNoResponse is the code of the error for an id that no response has.

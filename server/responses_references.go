@@ -43,7 +43,7 @@ func isReference(p lathe.Part) bool {
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
 func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
-	if a.protocol != responsesAPI || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
+	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}
 	ids, p := h.turns.callIDsIn(ctx, a.caller, a.req.Messages)
@@ -92,6 +92,8 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if len(own) == 0 {
 				continue
 			}
+			rest = ids.originals([]lathe.Message{rest}, own)[0]
+			rest.Parts = withoutCalls(rest.Parts, callsOf(own))
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}

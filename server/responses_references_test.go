@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,12 +24,12 @@ func references(t *testing.T, whole string, without ...string) string {
 }
 
 // References to the items of a response give the model all that its run added, calls of the server included, once; a call of
-// the client may stand beside them, and is not repeated.
+// the client may stand before or after them, and is not repeated.
 func TestItemReferencesAreResolved(t *testing.T) {
 	t.Parallel()
 	const weather = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
-	for _, beside := range []bool{false, true} {
-		t.Run(fmt.Sprintf("beside=%v", beside), func(t *testing.T) {
+	for _, beside := range []string{"no", "after", "before"} {
+		t.Run("call="+beside, func(t *testing.T) {
 			t.Parallel()
 			model := mixed()
 			f := serve(t, &setting{model: model})
@@ -38,9 +39,12 @@ func TestItemReferencesAreResolved(t *testing.T) {
 			}
 			call := one.Output[len(one.Output)-1]
 			input := `{"role":"user","content":"hi"},` + references(t, whole)
-			if beside {
-				input = fmt.Sprintf(`{"role":"user","content":"hi"},%s,{"type":"function_call","call_id":%q,"name":"weather","arguments":%q}`,
-					references(t, whole, "function_call"), call.CallID, call.Arguments)
+			if beside != "no" {
+				items := []string{references(t, whole, "function_call"), fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"weather","arguments":%q}`, call.CallID, call.Arguments)}
+				if beside == "before" {
+					slices.Reverse(items)
+				}
+				input = `{"role":"user","content":"hi"},` + strings.Join(items, ",")
 			}
 			if none, text := f.respond(false, fmt.Sprintf(`"input":[%s,{"role":"user","content":"x"}],%s`, input, weather)); none != nil || !strings.Contains(text, "missing_tool_result") {
 				t.Errorf("without the result of the call: %s", text)

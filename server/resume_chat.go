@@ -18,6 +18,9 @@ import (
 // resumeRun sets the job of a request to resume the run that waits for the results that the conversation ends with. It
 // returns false if the run does not wait for them any more; the request then starts a new run.
 func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *storedTurns) (bool, *problem) {
+	if a.compacts() {
+		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
+	}
 	c := a.caller
 	v, p := h.loadSuspended(ctx, a, t.runID)
 	switch {

@@ -54,7 +54,7 @@ func (g *Server) routes() []route {
 	table := []route{
 		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses/compact", handle: g.chat.compact, body: wholeBody, startsRun: true},
+		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/input_tokens", handle: g.chat.countResponse, body: wholeBody},
 		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: socketPool, outlivesDrain: true, upgrades: true},
 		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.chat.showResponse)},

@@ -30,9 +30,9 @@ func (s *socket) find(id string) *earlierResponse {
 	return s.last
 }
 
-// keepOnSocket keeps the response to a message, unless it is stored.
+// keepOnSocket keeps the response to a message, unless it is stored. After a compaction a conversation begins anew.
 func (a *chat) keepOnSocket(res *event.Result) {
-	if a.socket == nil || a.head.Kept {
+	if a.socket == nil || a.head.Kept || a.compacts() {
 		return
 	}
 	r := &earlierResponse{messages: loop.KeptHistory(res.History, a.job.loop.Retention()), open: len(a.handedOver(res)) > 0}

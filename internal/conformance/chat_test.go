@@ -126,11 +126,9 @@ func chatRig(t *testing.T) (base, asking string) {
 	if _, err := os.Stat(filepath.Join("node_modules", "ai-7")); err != nil {
 		t.Skip("node_modules is missing: run npm ci in internal/conformance")
 	}
-	bin := filepath.Join(t.TempDir(), "lathe")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/lathe")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	bin, err := lathe()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return chatServer(t, bin, "{}\n"), chatServer(t, bin, "policy:\n  tools:\n    calculator: ask\n")
 }

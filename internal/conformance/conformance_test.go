@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/conformance/agents"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 )
@@ -67,12 +68,7 @@ var lathe = sync.OnceValues(func() (string, error) {
 	}
 	buildDir = dir
 	bin := filepath.Join(dir, "lathe")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/lathe")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return bin, nil
+	return bin, agents.Build(bin, "./cmd/lathe")
 })
 
 // buildDir is the folder of the command; "" until it is built.

@@ -44,7 +44,7 @@ func TestEffectsOfAgents(t *testing.T) {
 		}
 		tested, names = append(tested, a), append(names, a.Name)
 	}
-	lathe, err := agents.Build(filepath.Join("..", ".."), t.TempDir())
+	lathe, err := lathe()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ type geminiClient struct {
 	contents []*genai.Content
 }
 
-func newGeminiClient(ctx context.Context, base string, stream bool) (*geminiClient, error) {
+func newGeminiClient(ctx context.Context, base, mode string) (wireClient, error) {
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{APIKey: "k", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: base}})
-	return &geminiClient{client: client, stream: stream}, err
+	return &geminiClient{client: client, stream: mode == "stream"}, err
 }
 
 func (c *geminiClient) user(text string) {

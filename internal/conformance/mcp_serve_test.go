@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/conformance/agents"
 )
 
 // The revisions of the protocol whose scored scenarios are run.
@@ -52,10 +54,8 @@ func newNode(t *testing.T) string {
 
 func buildInto(t *testing.T, bin, pkg string) {
 	t.Helper()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, pkg)
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := agents.Build(bin, pkg); err != nil {
+		t.Fatal(err)
 	}
 }
 

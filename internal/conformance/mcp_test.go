@@ -33,11 +33,8 @@ func newMCPRig(t *testing.T) *mcpRig {
 		t.Skip("node_modules is missing: run npm ci in internal/conformance")
 	}
 	r := &mcpRig{t: t, dir: t.TempDir()}
-	r.bin = filepath.Join(r.dir, "lathe")
-	build := exec.Command("go", "build", "-o", r.bin, "./cmd/lathe")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if r.bin, err = lathe(); err != nil {
+		t.Fatal(err)
 	}
 	r.write("data/note.txt", "the answer is 42\n")
 	r.write("lathe.yaml", fmt.Sprintf(`

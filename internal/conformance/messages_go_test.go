@@ -4,51 +4,102 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"fmt"
 )
 
-// messagesClient is anthropic-sdk-go.
+// messagesClient is anthropic-sdk-go of one major version, in one of messagesModes. Its history is JSON, which the types of each
+// version read and write.
 type messagesClient struct {
-	client   anthropic.Client
-	stream   bool
-	messages []anthropic.MessageParam
+	mode    string
+	history []json.RawMessage
+	// send sends a request, and run has the tool runner execute the calls of the answers. They return the answers, and the message to add
+	// to the history or all of it.
+	send func(ctx context.Context, params []byte, stream bool) (answer string, added []byte, err error)
+	run  func(ctx context.Context, params []byte, stream bool) (answers []string, history []byte, err error)
 }
 
-func newMessagesClient(base string, stream bool) *messagesClient {
-	return &messagesClient{client: anthropic.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base), option.WithMaxRetries(0)), stream: stream}
+var messagesModes = []string{"whole", "stream", "runner", "streamed runner"}
+
+func (c *messagesClient) add(role string, content any) {
+	message, err := json.Marshal(map[string]any{"role": role, "content": content})
+	if err != nil {
+		panic(err) // it is texts
+	}
+	c.history = append(c.history, message)
 }
 
 func (c *messagesClient) user(text string) {
-	c.messages = append(c.messages, anthropic.NewUserMessage(anthropic.NewTextBlock(text)))
+	c.add("user", []map[string]any{{"type": "text", "text": text}})
 }
 
 func (c *messagesClient) results(calls []call, output string) {
-	var blocks []anthropic.ContentBlockParamUnion
+	var blocks []map[string]any
 	for _, called := range calls {
-		blocks = append(blocks, anthropic.NewToolResultBlock(called.ID, output, false))
+		blocks = append(blocks, map[string]any{"type": "tool_result", "tool_use_id": called.ID, "content": []map[string]any{{"type": "text", "text": output}}})
 	}
-	c.messages = append(c.messages, anthropic.NewUserMessage(blocks...))
+	c.add("user", blocks)
 }
 
 func (c *messagesClient) ask(ctx context.Context, model string, structured bool) (*wireAnswer, error) {
-	p := anthropic.MessageNewParams{Model: anthropic.Model(model), MaxTokens: 1000, Messages: c.messages,
-		Tools: []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{Properties: weatherSchema["properties"], Required: []string{"city"}}, "weather")}}
+	request := map[string]any{"model": model, "max_tokens": 1000, "messages": c.history}
 	if structured {
-		p.OutputConfig.Format.Schema = answerSchema
+		request["output_config"] = map[string]any{"format": map[string]any{"type": "json_schema", "schema": answerSchema}}
 	}
-	var message *anthropic.Message
-	var err error
-	if c.stream {
-		message, err = c.streamed(ctx, p)
-	} else {
-		message, err = c.client.Messages.New(ctx, p)
+	stream := c.mode == "stream" || c.mode == "streamed runner"
+	runs := c.mode == "runner" || c.mode == "streamed runner"
+	if !runs {
+		request["tools"] = []map[string]any{{"name": "weather", "input_schema": weatherSchema}}
+	}
+	params, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if !runs {
+		message, added, err := c.send(ctx, params, stream)
+		if err != nil {
+			return nil, err
+		}
+		c.history = append(c.history, added)
+		return readMessage(message)
+	}
+	messages, history, err := c.run(ctx, params, stream)
+	if err == nil && len(messages) == 0 {
+		err = errors.New("the tool runner returned no answer")
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := &wireAnswer{finish: string(message.StopReason), usage: message.Usage.InputTokens + message.Usage.OutputTokens}
+	var answers []*wireAnswer
+	for _, message := range messages {
+		a, err := readMessage(message)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, a)
+	}
+	last := answers[len(answers)-1]
+	last.before = answers[:len(answers)-1]
+	return last, json.Unmarshal(history, &c.history)
+}
+
+// readMessage reads the JSON of an answer, as the library keeps it.
+func readMessage(raw string) (*wireAnswer, error) {
+	var message struct {
+		StopReason string `json:"stop_reason"`
+		Usage      struct {
+			Input  int64 `json:"input_tokens"`
+			Output int64 `json:"output_tokens"`
+		}
+		Content []struct {
+			Type, Text, Name, ID string
+			Input, Content       json.RawMessage
+			ToolUseID            string `json:"tool_use_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(raw), &message); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, raw)
+	}
+	a := &wireAnswer{finish: message.StopReason, usage: message.Usage.Input + message.Usage.Output}
 	uses := map[string]string{}
 	for i := range message.Content {
 		block := &message.Content[i]
@@ -57,39 +108,15 @@ func (c *messagesClient) ask(ctx context.Context, model string, structured bool)
 			a.text += block.Text
 		case "tool_use":
 			a.calls = append(a.calls, call{block.Name, string(block.Input), block.ID})
-		case "mcp_tool_use": // which the library has in its beta only, and keeps as it came
+		case "mcp_tool_use":
 			uses[block.ID] = block.Name
 		case "mcp_tool_result":
-			var result struct {
-				Content []struct{ Text string }
-			}
-			if err := json.Unmarshal([]byte(block.RawJSON()), &result); err != nil || len(result.Content) != 1 {
+			var content []struct{ Text string }
+			if err := json.Unmarshal(block.Content, &content); err != nil || len(content) != 1 {
 				return nil, errors.New("an mcp_tool_result without one text")
 			}
-			a.server = append(a.server, uses[block.ToolUseID]+" "+result.Content[0].Text)
+			a.server = append(a.server, uses[block.ToolUseID]+" "+content[0].Text)
 		}
 	}
-	c.messages = append(c.messages, message.ToParam())
 	return a, nil
-}
-
-// streamed reads a stream with the library's accumulator.
-func (c *messagesClient) streamed(ctx context.Context, p anthropic.MessageNewParams) (*anthropic.Message, error) {
-	s := c.client.Messages.NewStreaming(ctx, p)
-	defer s.Close()
-	message, ended := &anthropic.Message{}, false
-	for s.Next() {
-		e := s.Current()
-		if err := message.Accumulate(e); err != nil {
-			return nil, err
-		}
-		ended = ended || e.Type == "message_stop"
-	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if !ended {
-		return nil, errors.New("the stream has no message_stop")
-	}
-	return message, nil
 }

@@ -21,7 +21,7 @@ func everyUpstream(t *testing.T) (base string, models []string) {
 	upstream := strings.TrimSuffix(simServer(t), "/v1")
 	models = []string{"process"}
 	config := "tools: {builtin: []}\nmodels:\n  process: {provider: sim, model: sim/demo}\n"
-	for wire, path := range map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "", "gemini": "/v1beta"} {
+	for wire, path := range upstreamWires {
 		config += fmt.Sprintf("  %s: {base_url: %q, wire: %s, model: sim/demo}\n", wire, upstream+path, wire)
 		models = append(models, wire)
 	}

@@ -19,8 +19,21 @@ type responsesClient struct {
 	input  responses.ResponseInputParam
 }
 
-func newResponsesClient(base string, stream bool) *responsesClient {
-	return &responsesClient{client: openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base+"/v1"), option.WithMaxRetries(0)), stream: stream}
+func newResponsesClient(_ context.Context, base, mode string) (wireClient, error) {
+	return &responsesClient{client: newOpenAI(base), stream: mode == "stream"}, nil
+}
+
+// refusal adds the server's message to an error of the library.
+func refusal(err error) error {
+	var refused *openai.Error
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%d: %s", refused.StatusCode, refused.Message)
+	}
+	return err
+}
+
+func newOpenAI(base string) openai.Client {
+	return openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base+"/v1"), option.WithMaxRetries(0))
 }
 
 func (c *responsesClient) user(text string) {
@@ -48,12 +61,8 @@ func (c *responsesClient) ask(ctx context.Context, model string, structured bool
 	} else {
 		response, err = c.client.Responses.New(ctx, p)
 	}
-	var refused *openai.Error
-	if errors.As(err, &refused) {
-		return nil, fmt.Errorf("%d: %s", refused.StatusCode, refused.Message)
-	}
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	a := &wireAnswer{text: response.OutputText(), finish: string(response.Status), usage: response.Usage.TotalTokens}
 	for i := range response.Output {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 )
 
@@ -17,6 +16,7 @@ type wireClient interface {
 
 // A wireAnswer is what the library made of an answer.
 type wireAnswer struct {
+	before []*wireAnswer // those to which a tool runner of the library replied
 	text   string
 	calls  []call
 	server []string
@@ -28,22 +28,34 @@ type wireAnswer struct {
 var answerSchema = map[string]any{"type": "object", "properties": map[string]any{"answer": map[string]any{"type": "integer"}},
 	"required": []string{"answer"}, "additionalProperties": false}
 
+// weatherJSON returns weatherSchema as JSON.
+func weatherJSON() []byte {
+	schema, err := json.Marshal(weatherSchema)
+	if err != nil {
+		panic(err) // it is words
+	}
+	return schema
+}
+
 // weatherSchema is the schema of the client's own tool.
 var weatherSchema = map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}}
 
-// converse holds the dialogue of a case.
-func (c *wireCase) converse(ctx context.Context, name string, client wireClient) *wireOutcome {
-	o := &wireOutcome{outcome: outcome{Client: name, Model: c.name}}
+// converse holds the dialogue of a case with its model behind a wire.
+func (c *wireCase) converse(ctx context.Context, name, upstream string, client wireClient) *wireOutcome {
+	o := &wireOutcome{outcome: outcome{Client: name, Model: c.name + "." + upstream}}
 	client.user("Go on.")
 	more := c.name == "again"
-	for range 4 {
-		a, err := client.ask(ctx, c.name, c.name == "structured")
+	for range 6 {
+		a, err := client.ask(ctx, o.Model, c.name == "structured")
 		if err != nil {
 			o.Error = err.Error()
 			return o
 		}
-		o.Finish, o.Content, o.Usage = append(o.Finish, a.finish), a.text, o.Usage+a.usage
-		o.Calls, o.Server = append(o.Calls, a.calls...), append(o.Server, a.server...)
+		for _, one := range append(a.before, a) {
+			o.Finish, o.Usage = append(o.Finish, one.finish), o.Usage+one.usage
+			o.Calls, o.Server = append(o.Calls, one.calls...), append(o.Server, one.server...)
+		}
+		o.Content = a.text
 		switch {
 		case len(a.calls) > 0:
 			client.results(a.calls, "rain")
@@ -59,35 +71,45 @@ func (c *wireCase) converse(ctx context.Context, name string, client wireClient)
 			return o
 		}
 	}
-	o.Error = "no answer after four turns"
+	o.Error = "no answer after six turns"
 	return o
 }
 
-// TestGoWires runs the same dialogues with the official Go libraries, whole and streamed.
+// goWires are the official libraries for Go, each in its ways to ask.
+var goWires = []struct {
+	name  string
+	wire  string // as a name of upstreamWires
+	words wireWords
+	modes []string
+	open  func(ctx context.Context, base, mode string) (wireClient, error)
+}{
+	{"openai-go chat", "openai", chatWords, []string{"whole", "stream"}, newChatClient},
+	{"openai-go responses", "responses", responsesWords, []string{"whole", "stream"}, newResponsesClient},
+	{"anthropic-sdk-go", "anthropic", messagesWords, messagesModes, newMessagesV1},
+	{"anthropic-sdk-go v2", "anthropic", messagesWords, messagesModes, newMessagesV2},
+	{"genai", "gemini", geminiWords, []string{"whole", "stream"}, newGeminiClient},
+}
+
+// TestGoWires runs the same dialogues with the official Go libraries, whole and streamed, and with their tool runners, on models
+// behind each wire.
 func TestGoWires(t *testing.T) {
-	base := wireServer(t)
-	for _, client := range []struct {
-		name  string
-		words wireWords
-		open  func(stream bool) (wireClient, error)
-	}{
-		{"openai-go responses", responsesWords, func(stream bool) (wireClient, error) { return newResponsesClient(base, stream), nil }},
-		{"anthropic-sdk-go", messagesWords, func(stream bool) (wireClient, error) { return newMessagesClient(base, stream), nil }},
-		{"google.golang.org/genai", geminiWords, func(stream bool) (wireClient, error) { return newGeminiClient(t.Context(), base, stream) }},
-	} {
-		for _, stream := range []bool{false, true} {
-			for i := range wireCases {
-				c := &wireCases[i]
-				name := fmt.Sprintf("%s stream=%t", client.name, stream)
-				t.Run(name+" "+c.name, func(t *testing.T) {
+	s := startWires(t)
+	for _, client := range goWires {
+		t.Run(client.name, func(t *testing.T) {
+			for _, at := range s.cells(client.wire) {
+				t.Run(at.name, func(t *testing.T) {
 					t.Parallel()
-					own, err := client.open(stream)
-					if err != nil {
-						t.Fatal(err)
+					for _, mode := range client.modes {
+						for _, c := range at.cases {
+							own, err := client.open(t.Context(), at.base, mode)
+							if err != nil {
+								t.Fatal(err)
+							}
+							c.check(t, c.converse(t.Context(), client.name+" "+mode, at.upstream, own), client.words)
+						}
 					}
-					c.check(t, c.converse(t.Context(), name, own), client.words)
 				})
 			}
-		}
+		})
 	}
 }

@@ -144,13 +144,13 @@ var Agents = []*Agent{
 		Start: func(*Settings) string { return `cn -p "What is 7 + 35?"` },
 	},
 	{
-		Name: "pi", Wire: Chat, Program: "pi", Tested: "0.74.2",
+		Name: "pi", Wire: Chat, Program: "pi", Tested: "1.6.0",
 		Files: func(d *Dirs, s *Settings) []File {
 			dir := d.dir("PI_CODING_AGENT_DIR", ".pi/agent")
 			p := "providers." + provider
 			return []File{
 				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
-					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "", "", NoKey),
+					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // a name without $ is the key itself since 0.77
 					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model}}}}},
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},

@@ -71,7 +71,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 			continue
 		}
 		for j, p := range m.Parts {
-			if !f.Codec.HasForm(m, p) && !isDocument(m, p) && !changesTools(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
+			if !f.Codec.HasForm(m, p) && !isDocument(m, p) && !changesRequest(p) && (m.Role != lathe.RoleAssistant || holdsContent(m, p)) {
 				return &ContentError{Message: i, Part: j, Type: typeOf(p), Wire: f.Codec.Wire()}
 			}
 		}
@@ -112,7 +112,7 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 			text, _ := destination.DocumentText(m.Wire, p)
 			parts[j], says = lathe.Text{Text: text}, true
 			continue
-		case changesTools(p):
+		case changesRequest(p):
 			parts[j] = lathe.Text{}
 			continue
 		case said && !f.Drop:
@@ -221,17 +221,16 @@ func holdsContent(m *lathe.Message, p lathe.Part) bool {
 
 // hostedItems are the items of Responses that record what a vendor's server did, and references. The answer after them has what came of it.
 var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
-	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output",
-	"configuration_update")
+	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output")
 
-// changesTools reports whether a part only says which tools there are: codecs read it as that.
-func changesTools(p lathe.Part) bool {
+// changesRequest reports whether a part only says which tools there are, or changes settings: codecs read it as that.
+func changesRequest(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	if !ok {
 		return false
 	}
 	switch rawType(o.JSON) {
-	case "additional_tools":
+	case "additional_tools", "configuration_update":
 		return true
 	case "tool_addition", "tool_removal":
 		tool, _ := rawjson.Get(o.JSON, "tool")

@@ -69,6 +69,12 @@ type ClientRequest struct {
 	// has them.
 	Approvals []ApprovalAnswer
 	Answered  bool
+	// Updated is Sampling with what items of the conversation change in it, the last ones (nil: none does). A server of the same wire knows
+	// that from the items; for other models the caller replaces Sampling. Only Responses has such items.
+	Updated *lathe.Sampling
+	// Compact is set if the input ends with an item that asks to compact the conversation. It is the last part of Messages. Only Responses
+	// has it.
+	Compact bool
 	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
 	// list that is not nil allows none. Of the tools that the client declares, the others are barred: see [lathe.ToolSpec].Barred.
 	Allowed []string

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // An Agent is a coding agent as npm installs it.
@@ -63,15 +64,19 @@ func command(describe bool) func(string) map[string]any {
 	}
 }
 
-// Build builds the command lathe of the project under root into a folder and returns its path.
-func Build(root, dir string) (string, error) {
-	bin := filepath.Join(dir, "lathe")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/lathe")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+// Build builds a program of the project into the file bin. pkg is its package, such as ./cmd/lathe. The project is the module that the
+// one in the working folder is built with.
+func Build(bin, pkg string) error {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/lathe-run/lathe").Output()
+	if err != nil {
+		return fmt.Errorf("finding the project: %w", err)
 	}
-	return bin, nil
+	build := exec.Command("go", "build", "-o", bin, pkg)
+	build.Dir = strings.TrimSpace(string(root))
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // Write has `lathe connect --write` write the agent's settings under the home directory. lathe is the path of the command.

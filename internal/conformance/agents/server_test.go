@@ -23,7 +23,8 @@ var lathe = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	buildDir = dir
-	return Build(filepath.Join("..", "..", ".."), dir)
+	bin := filepath.Join(dir, "lathe")
+	return bin, Build(bin, "./cmd/lathe")
 })
 
 // buildDir is the folder of the command; "" until it is built.

@@ -9,8 +9,12 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// TypeCompaction is the type of the item that stands for a conversation that was compacted.
-const TypeCompaction = "compaction"
+// typeCompaction is the type of the item that stands for a conversation that was compacted, and typeTrigger that of the item at the end of
+// the input that asks for one.
+const (
+	typeCompaction = "compaction"
+	typeTrigger    = "compaction_trigger"
+)
 
 // unused are members of a request that mean nothing in a request to compact a conversation, which agents send nevertheless.
 var unused = []string{"tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "max_tool_calls", "text", "include",
@@ -26,16 +30,25 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 	if req.Stream {
 		return nil, unsupported("stream", "A compaction is not streamed.")
 	}
+	PrepareCompaction(req)
+	return req, nil
+}
+
+// PrepareCompaction removes from a request what has no effect on a compaction.
+func PrepareCompaction(req *wire.ClientRequest) {
 	for _, name := range unused {
-		if get(body, name) != nil && len(req.Dropped) < wire.MaxDropped {
+		if get(req.Body, name) != nil && len(req.Dropped) < wire.MaxDropped {
 			req.Dropped = append(req.Dropped, name)
 		}
 	}
 	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
 	req.Tools, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, lathe.ToolChoice{}, nil
 	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return !t.Item }) // the input is sent
-	req.Sampling.MaxTokens, req.Sampling.ResponseFormat = nil, nil
-	return req, nil
+	for _, s := range []*lathe.Sampling{&req.Sampling, req.Updated} {
+		if s != nil {
+			s.MaxTokens, s.ResponseFormat = nil, nil
+		}
+	}
 }
 
 // A Compaction is the answer to a request to compact a conversation.
@@ -68,15 +81,21 @@ func AppendCompaction(dst []byte, c *Compaction) []byte {
 		}
 		dst = append(e.parts(dst, parts, own(&c.Kept[i]), "output["+strconv.Itoa(i)+"].content"), "]}"...)
 	}
-	dst = wire.AppendText(append(appendComma(dst), '{'), "id", r.itemID(prefixCompaction, len(c.Kept)))
-	dst = wire.AppendText(dst, "type", TypeCompaction)
-	dst = append(wire.AppendText(dst, fieldEncrypted, c.Sealed), "}]"...)
+	dst = append(append(appendComma(dst), c.Item()...), ']')
 	return append(appendUsage(append(dst, `,"usage":`...), &c.Usage), '}')
+}
+
+// Item returns the compaction item.
+func (c *Compaction) Item() []byte {
+	r := newResource(&wire.AnswerHead{ID: c.ID})
+	dst := wire.AppendText([]byte{'{'}, "id", r.itemID(prefixCompaction, len(c.Kept)))
+	dst = wire.AppendText(dst, "type", typeCompaction)
+	return append(wire.AppendText(dst, fieldEncrypted, c.Sealed), '}')
 }
 
 // CompactionContent returns the encrypted_content of an item; "" if the item is not a compaction item.
 func CompactionContent(item []byte) string {
-	if rawjson.Text(get(item, "type")) != TypeCompaction {
+	if rawjson.Text(get(item, "type")) != typeCompaction {
 		return ""
 	}
 	return text(item, fieldEncrypted)

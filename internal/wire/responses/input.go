@@ -43,12 +43,15 @@ func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
 	case '[':
 		i := 0
 		for el := range r.index.Elements(input) {
-			dropped, orphan := len(r.Dropped), r.orphan
+			dropped, orphan, updates := len(r.Dropped), r.orphan, len(r.updates)
 			if err := r.parseItem(el); err != nil {
 				return wire.Within(wire.Element("input", i), err)
 			}
 			if len(r.Dropped) > dropped {
 				wire.PathsWithin(wire.Element("input", i), r.Dropped[dropped:])
+			}
+			if len(r.updates) > updates {
+				r.updates[updates].at = wire.Element("input", i)
 			}
 			if r.orphan != orphan {
 				r.orphan = wire.Within(wire.Element("input", i), r.orphan)
@@ -123,6 +126,9 @@ func (r *reader) parseItem(v []byte) *wire.APIError {
 		}
 	} else if o.Get("role") == nil {
 		return wire.BadRequest(".type", "An item needs a type.")
+	}
+	if err := r.readSetting(typ, v); err != nil {
+		return err
 	}
 	if typ == "mcp_approval_response" {
 		return r.parseApproval(o)

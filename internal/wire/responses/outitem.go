@@ -139,6 +139,10 @@ func (w *writer) show(dst []byte, d lathe.Delta) []byte {
 		}
 		dst = w.closeItems(dst)
 		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
+		if text(item, "type") == typeCompaction {
+			dst = wire.AppendText(w.event(dst, "response.compaction.compacting"), "item_id", text(item, "id"))
+			dst = end(appendInt(dst, "output_index", int64(index)))
+		}
 		return w.done(w.added(dst, index, item), index, item)
 	default:
 		return dst

@@ -40,6 +40,55 @@ type reader struct {
 	waiting    map[string][]place // calls without a result, by id
 	calls      map[string]string  // names of calls, by id
 	orphan     *wire.APIError     // the first result without a call
+	updates    []update           // in the input
+}
+
+// typeUpdate is the type of an item that changes the effort or the form of the answer for the turns after it.
+const typeUpdate = "configuration_update"
+
+// An update is such an item, and its place.
+type update struct {
+	at   string
+	item []byte
+}
+
+// readSetting reads what an item says about the request: whether it asks for a compaction, or changes settings.
+func (r *reader) readSetting(typ string, v []byte) *wire.APIError {
+	if r.Compact {
+		return wire.BadRequest("", "An item of type %s must be the last of the input.", typeTrigger)
+	}
+	if r.Compact = typ == typeTrigger; typ == typeUpdate {
+		r.updates = append(r.updates, update{item: v})
+	}
+	return nil
+}
+
+// readUpdates sets Updated.
+func (r *reader) readUpdates() *wire.APIError {
+	if len(r.updates) == 0 {
+		return nil
+	}
+	given, unknown := r.Sampling, r.Unknown
+	for _, u := range r.updates {
+		for _, m := range members(u.item, "type", "id") {
+			var err *wire.APIError
+			switch {
+			case m.Name == "reasoning":
+				err = r.parseReasoning(m.Value)
+			case m.Name == "text" && get(m.Value, "format") != nil:
+				r.Sampling.ResponseFormat = nil
+				err = r.parseText(m.Value)
+			default:
+				r.note(u.at + "." + m.Name)
+			}
+			if err != nil {
+				return wire.Within(u.at, err)
+			}
+		}
+	}
+	updated := r.Sampling
+	r.Sampling, r.Unknown, r.Updated = given, unknown, &updated
+	return nil
 }
 
 // ParseRequest implements [wire.Served]. A member that is null counts as absent. ParseRequest refuses a member whose name
@@ -105,6 +154,9 @@ func (r *reader) parse(body []byte) *wire.APIError {
 		if err := r.member(rawjson.Text(key), v); err != nil {
 			return err
 		}
+	}
+	if err := r.readUpdates(); err != nil {
+		return err
 	}
 	if r.Model == "" {
 		return wire.BadRequest("model", "Say which model to use.")

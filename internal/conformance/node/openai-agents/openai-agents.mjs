@@ -1,16 +1,16 @@
 // @openai/agents: node openai-agents.mjs BASE API CASE…
 // run, and run with stream; API is responses or chat. The SDK executes the client's tool and asks again by itself.
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
-import { answerSchema, weather } from "../wires/dialogue.mjs";
+import { answerSchema, caseOf, weather } from "../wires/dialogue.mjs";
 
 const [base, api, ...cases] = process.argv.slice(2);
 const runner = new Runner({ modelProvider: new OpenAIProvider({ apiKey: "k", baseURL: `${base}/v1`, useResponses: api === "responses" }), tracingDisabled: true });
 const textOf = (output) => output.filter((item) => item.type === "message").flatMap((item) => item.content).map((part) => part.text ?? "").join("");
 
 const sends = {
-  run: (agent, input) => runner.run(agent, input, { maxTurns: 4 }),
+  run: (agent, input) => runner.run(agent, input, { maxTurns: 6 }),
   async stream(agent, input) {
-    const result = await runner.run(agent, input, { maxTurns: 4, stream: true });
+    const result = await runner.run(agent, input, { maxTurns: 6, stream: true });
     let text = "";
     for await (const event of result) {
       if (event.type === "raw_model_stream_event" && event.data.type === "output_text_delta") text += event.data.delta;
@@ -32,11 +32,11 @@ async function dialogue(mode, send, model) {
         out.calls.push({ name: weather.name, id: details.toolCall.callId, arguments: JSON.stringify(input) });
         return "rain";
       } })],
-    ...(model === "structured" && { outputType: { type: "json_schema", name: "answer", strict: true, schema: answerSchema } }),
+    ...(caseOf(model) === "structured" && { outputType: { type: "json_schema", name: "answer", strict: true, schema: answerSchema } }),
   });
   try {
     let input = "Go on.";
-    for (const next of model === "again" ? ["Tell me more.", null] : [null]) {
+    for (const next of caseOf(model) === "again" ? ["Tell me more.", null] : [null]) {
       const result = await send(agent, input);
       for (const { output, usage } of result.rawResponses) {
         out.finish.push(output.some((item) => item.type === "function_call") ? "calls" : "stop"); // the SDK has no other word for it
@@ -46,7 +46,7 @@ async function dialogue(mode, send, model) {
       }
       const last = typeof result.finalOutput === "string" ? result.finalOutput : JSON.stringify(result.finalOutput);
       if (!last || !out.content.endsWith(last)) throw new Error(`the final output is ${last}, the text ${out.content}`);
-      if (model === "structured") out.parsed = result.finalOutput;
+      if (caseOf(model) === "structured") out.parsed = result.finalOutput;
       input = [...result.history, { role: "user", content: next }];
     }
   } catch (err) {
