@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ const (
 // It is 0 or less for a time in the past, and for other texts.
 func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 	n, err := strconv.ParseFloat(v, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		at, err := http.ParseTime(v)
 		if err != nil {
 			at, err = time.Parse(time.RFC3339, v)
@@ -103,6 +104,8 @@ func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 		return time.Unix(int64(n), 0).Sub(now)
 	case n >= earliestMilli && n < latestMilli:
 		return time.UnixMilli(int64(n)).Sub(now)
+	case n >= latestMilli:
+		return maxRetryAfter
 	case n > 0: // no NaN
 		return bounded(n * float64(unit))
 	}
@@ -137,7 +140,7 @@ func leadingDuration(s string) (sum time.Duration) {
 			n++
 		}
 		number, err := strconv.ParseFloat(strings.TrimSuffix(s[:n], "."), 64)
-		if n == 0 || n > 12 || err != nil {
+		if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 			return sum
 		}
 		s = strings.TrimLeft(s[n:], " ")

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"sync"
@@ -173,12 +172,10 @@ func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found
 	if p != nil {
 		return false, p
 	}
-	var sum conversationSum
-	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
-	if err != nil || len(label) != len(sum) {
+	sum, ok := v.conversation()
+	if !ok {
 		return false, nil
 	}
-	copy(sum[:], label)
 	var calls []lathe.ToolCall
 	for i := range v.state.Open {
 		if o := &v.state.Open[i]; v.client[o.ID] {

@@ -49,27 +49,27 @@ type placeFinder struct {
 }
 
 // find finds the places of the messages of a run that began with a request of wire w.
-func (ps *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
-	ps.found = map[[2]int]string{}
-	p := &placeFinder{places: *ps}
+func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
+	p.found = map[[2]int]string{}
+	f := &placeFinder{places: *p}
 	switch w {
 	case lathe.WireMessages:
-		p.walkContent(get(body, "system"), "system", userText)
-		p.walkTurns(get(body, "messages"), "messages", "content")
+		f.walkContent(get(body, "system"), "system", userText)
+		f.walkTurns(get(body, "messages"), "messages", "content")
 	case lathe.WireResponses:
-		p.walkContent(get(body, "instructions"), "instructions", userText)
-		p.walkContent(get(body, "input"), "input", userText)
+		f.walkContent(get(body, "instructions"), "instructions", userText)
+		f.walkContent(get(body, "input"), "input", userText)
 	case lathe.WireGemini:
 		for _, name := range [...]string{"systemInstruction", "system_instruction"} {
-			p.walkContent(get(get(body, name), "parts"), name+".parts", userText)
+			f.walkContent(get(get(body, name), "parts"), name+".parts", userText)
 		}
-		p.walkTurns(get(body, "contents"), "contents", "parts")
+		f.walkTurns(get(body, "contents"), "contents", "parts")
 	case pageWire:
-		p.walkTurns(get(body, "messages"), "messages", "parts")
+		f.walkTurns(get(body, "messages"), "messages", "parts")
 	default:
-		p.walkTurns(get(body, "messages"), "messages", "content")
+		f.walkTurns(get(body, "messages"), "messages", "content")
 	}
-	p.match(messages)
+	f.match(messages)
 }
 
 // placesOf returns the method of of the places of messages. They are found when the first one is asked for.

@@ -62,12 +62,11 @@ func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTur
 	if p != nil {
 		return p
 	}
-	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
-	if err != nil || len(label) != len(t.sum) {
+	sum, ok := v.conversation()
+	if !ok {
 		return nil
 	}
-	copy(t.sum[:], label)
-	t.found, t.messages = true, v.added()
+	t.sum, t.found, t.messages = sum, true, v.added()
 	return c.held.load(t.messages)
 }
 
@@ -107,6 +106,16 @@ func (v *runView) added() []lathe.Message {
 		return nil
 	}
 	return whole
+}
+
+// conversation returns the sum of the conversation that the run began with; ok is false if its label has none.
+func (v *runView) conversation() (sum conversationSum, ok bool) {
+	label := v.state.Run.Labels[labelConversation]
+	if len(label) != hex.EncodedLen(len(sum)) {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], []byte(label))
+	return sum, err == nil
 }
 
 // pendingResult answers a call that waits.
