@@ -101,7 +101,7 @@ type Settings struct {
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
 	// Send that request without tools.
 	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
-	// Times that an answer is asked for again, with the error, because it does not match the JSON Schema of the request; `0`: never.
+	// Times that the model is asked again, with the errors, for an answer that does not match the JSON Schema of the request; `0`: never.
 	MaxAnswerRepairs int `key:"max_answer_repairs" default:"1" range:"0..10" zero:"-1"` // negative: never
 	// Times a turn is repeated without tools when the server says that it cannot do tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only

@@ -89,8 +89,8 @@ type Model struct {
 	Destination string `key:"destination" is:"word"`
 	// Rules of docs/destinations.md that are others for this server, such as `system: one`.
 	Accepts map[string]string `key:"accepts" names:"rule" per:"rule to value"`
-	// What becomes of a block of thinking if what stands before it has changed, for models that bind it to that: `drop_block` asks the
-	// server to drop it, `keep` changes nothing before it. Default: that of docs/destinations.md.
+	// For models that refuse a block of thinking whose prefix (system text, tools, earlier messages) has changed: `drop_block` asks the
+	// server to drop such a block, `keep` does not. Default: the row of docs/destinations.md.
 	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
 	// Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.
 	Presets []string `key:"presets" also:"preset"`

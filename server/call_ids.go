@@ -268,11 +268,14 @@ func (ids *callIDs) originals(messages, own []lathe.Message) []lathe.Message {
 
 // withIDs returns the message with other ids in place of those that have the form of ids of this server.
 func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
-	m.Parts = slices.Clone(m.Parts)
+	cloned := false // a message without such ids keeps its parts, by which places find it
 	for i, p := range m.Parts {
 		id := handedID(p)
 		if id == "" {
 			continue
+		}
+		if !cloned {
+			m.Parts, cloned = slices.Clone(m.Parts), true
 		}
 		switch p := p.(type) {
 		case lathe.ToolCall:

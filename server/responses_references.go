@@ -124,7 +124,7 @@ func (p *problem) ofItem(param, item string) *problem {
 		return p
 	}
 	return &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: param,
-		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it."}
+		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference."}
 }
 
 // take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
