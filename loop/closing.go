@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // closing is the loop's own request for an answer: a synthetic user message, sent when the model's answer is blank or not of the
@@ -56,6 +57,8 @@ func (k *closing) resume(own []lathe.Message) {
 	for i := range own {
 		switch {
 		case !own[i].Synthetic:
+		case rejected(own, i-1) && !k.formatted && slices.ContainsFunc(k.run.trace, leftOutFormat):
+			k.inFormat()
 		case rejected(own, i-1):
 			k.repairs++
 		default:
@@ -97,8 +100,8 @@ func (k *closing) askInFormat(violation string) bool {
 	switch {
 	case r.in.Relay != nil: // the client has the answer
 		return false
-	case !k.formatted && slices.Contains(r.turnTrace().Dropped, formatPath):
-		k.formatted, r.toolsOff, r.req.HostedTools = true, true, nil
+	case !k.formatted && leftOutFormat(*r.turnTrace()):
+		k.inFormat()
 	case k.format.checked && k.repairs < r.settings.MaxAnswerRepairs:
 		k.repairs++
 	default:
@@ -106,4 +109,12 @@ func (k *closing) askInFormat(violation string) bool {
 	}
 	k.ask(fmt.Sprintf(askAgain, violation))
 	return true
+}
+
+// leftOutFormat reports whether the response format was left out of the request of the turn.
+func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, formatPath) }
+
+// inFormat lets the turns that follow be with the response format and without tools.
+func (k *closing) inFormat() {
+	k.formatted, k.run.toolsOff, k.run.req.HostedTools = true, true, nil
 }

@@ -144,7 +144,7 @@ func TestFormattedRunsGoOnFromEachEvent(t *testing.T) {
 	turns := byHistory{ask(call("a", "echo", `{}`)), textTurn("It is 42."), textTurn(`{"sum":"42"}`), textTurn(`{"sum":42}`)}
 	for _, alone := range []bool{true, false} {
 		newOne := func() *loop.Loop {
-			return newLoop(t, formatted{alone: alone, turns: turns}, &loop.Options{Settings: lathe.Settings{MaxAnswerRepairs: 2}}, constant("echo"))
+			return newLoop(t, formatted{alone: alone, turns: turns}, &loop.Options{Settings: lathe.Settings{MaxAnswerRepairs: 1}}, constant("echo"))
 		}
 		whole := &log{}
 		in := func() *loop.Input {
