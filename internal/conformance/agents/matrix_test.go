@@ -112,6 +112,8 @@ const matrixFoot = `
   prompt of the session is answered with the outcome of the call. The server's default attempts (` + "`models.NAME.max_attempts`" + `) wait for ` + "`Retry-After`" + ` without the agent's user seeing it; the cases here have one attempt.
 - If the model server fails after the answer has begun, agents print ` + "`The model server failed.`" + ` or ` + "`The model server takes no more requests now.`" + `, and repeat the request or end (¹, ²).
 - Codex prints ` + "`Reconnecting… 1/5`" + ` and repeats the request. The repeated request continues the run.
+- If the key is wrong, Claude Code 2.1.332 repeats the request ten times, which takes four minutes, before it prints the 401: with ` + "`apiKeyHelper`" + `, which ` + "`lathe connect`" + ` writes, it takes a 401 or 403 for a key
+  that has expired, whatever ` + "`X-Should-Retry`" + ` says. ` + "`CLAUDE_CODE_MAX_RETRIES=1`" + ` makes it five seconds. With the key in ` + "`ANTHROPIC_AUTH_TOKEN`" + ` it ends at once.
 
 The model speaks chat completions. The server has one HTTP tool that writes, and its runs are in SQLite. The agents have the settings that ` + "`lathe connect NAME`" + ` writes: see [connect.md](connect.md).
 `
