@@ -72,7 +72,8 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 	f.match(messages)
 }
 
-// placesOf returns the method of of the places of messages. They are found when the first one is asked for.
+// placesOf returns a function that maps a path in messages to the place in the client's request. It searches the request on the first
+// call.
 func placesOf(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
 	p := places{parsed: parsed}
 	return func(path string) string {
@@ -154,8 +155,9 @@ func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
 	}
 }
 
-// ofParsed returns the places of the parts of the parsed messages. Parts of one class have the same order there and in the request, but for
-// calls and results, which are told by their ids. Where the walk counts other parts than the codec, it finds no place.
+// ofParsed returns the places of the parts of the parsed messages. Parts of one class have the same order there and in the request; calls
+// and results are matched by id first. If the request and the parsed messages have different numbers of parts of a class, those
+// parts have no place.
 func (p *placeFinder) ofParsed() map[[2]int]string {
 	var counts, next [partClasses]int
 	each := func(do func(class partClass, k, j int)) {
@@ -196,7 +198,7 @@ func (p *placeFinder) byID() (ids placeIDs) {
 	return ids
 }
 
-// take returns the first place of a call or result that was not taken; "": there is none.
+// take removes the first place of a call or result from the list of its id, and returns it; "" if the list is empty.
 func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
 	id := ""
 	switch part := part.(type) {

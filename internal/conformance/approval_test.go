@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -249,15 +248,7 @@ func TestApprovalNpmOpenAI(t *testing.T) {
 			for _, c := range approvalCases {
 				args = append(args, c.name+"="+c.decision)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "node", args...)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("node: %v\n%s", err, stderr.String())
-			}
+			out := node(t, args...)
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			if len(lines) != 2*len(approvalCases) { // as a stream, and whole
 				t.Fatalf("%d outcomes, want %d", len(lines), 2*len(approvalCases))

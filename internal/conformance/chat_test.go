@@ -2,8 +2,6 @@ package conformance
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -97,15 +95,7 @@ func (c *chatCase) check(t *testing.T, o *chatOutcome) {
 
 func runNode(t *testing.T, args ...string) []chatOutcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("node: %v\n%s\n%s", err, out, stderr.String())
-	}
+	out := node(t, args...)
 	var all []chatOutcome
 	for line := range strings.Lines(string(out)) {
 		var o chatOutcome

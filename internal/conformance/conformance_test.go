@@ -193,15 +193,7 @@ func TestNpmOpenAI(t *testing.T) {
 			for _, e := range everyClient {
 				args = append(args, e.model)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "node", args...)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("node: %v\n%s", err, stderr.String())
-			}
+			out := node(t, args...)
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			if len(lines) != len(everyClient) {
 				t.Fatalf("%d outcomes, want %d", len(lines), len(everyClient))
@@ -277,4 +269,19 @@ func runGo(ctx context.Context, base, model string) *outcome {
 	}
 	o.Error = "no answer after four turns"
 	return o
+}
+
+// node returns what a program of node/ writes, which has three minutes. It fails the test if the program does.
+func node(t *testing.T, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("node: %v\n%s\n%s", err, out, stderr.String())
+	}
+	return out
 }

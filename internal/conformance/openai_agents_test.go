@@ -1,16 +1,12 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // An agentsCase is a dialogue of the OpenAI Agents SDK in which a person decides about a call, or one agent hands over to another.
@@ -88,15 +84,7 @@ func TestOpenAIAgents(t *testing.T) {
 					args = append(args, c.name)
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "node", args...)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("node: %v\n%s", err, stderr.String())
-			}
+			out := node(t, args...)
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			if len(lines) != 2*len(played) { // by run, and with stream
 				t.Fatalf("%d outcomes, want %d", len(lines), 2*len(played))

@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lathe-run/lathe/sim"
 )
@@ -243,15 +240,7 @@ func (at *wireCell) play(t *testing.T, args []string, words wireWords, modes int
 		model := c.name + "." + at.upstream
 		cases[model], args = c, append(args, model)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("node: %v\n%s", err, stderr.String())
-	}
+	out := node(t, args...)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		var o wireOutcome
