@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -127,27 +125,6 @@ func TestApprovalResponseBeforeAMessage(t *testing.T) {
 	}
 	if len(h.waits("")) != 0 {
 		t.Error("the call still waits")
-	}
-}
-
-// The results of calls of this server that come back as blocks are read in linear memory.
-func TestResultBlocksAreReadInLinearMemory(t *testing.T) {
-	f := serve(t, &setting{policy: policy.AllowAll()})
-	cost := func(n int) uint64 {
-		body := `{"model":"sim/demo","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` +
-			`{"type":"mcp_tool_use","id":"mcptoolu_1","name":"calculator","server_name":"lathe","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","content":[` +
-			strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"xxxxxxxx"},`, n), ",") + `]}]},{"role":"user","content":"y"}]}`
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if resp, answer := f.do("POST", "/v1/messages", body); resp.StatusCode != 200 {
-			t.Fatalf("%d %s", resp.StatusCode, answer)
-		}
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
-	}
-	cost(100)
-	if small, large := cost(2_000), cost(8_000); large > 8*small {
-		t.Errorf("%d bytes for 2,000 texts, %d for 8,000", small, large)
 	}
 }
 
