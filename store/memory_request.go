@@ -86,10 +86,11 @@ func (q *RequestRecords) DeliverRequest(ctx context.Context, digest RequestDiges
 	if err := ended(ctx, "store: deliver the request"); err != nil {
 		return err
 	}
+	at := q.now().Add(-ago) // not when the lock is free
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if row := q.of[digest]; row != nil && row.runID == runID && row.delivered.IsZero() {
-		row.delivered = q.now().Add(-ago)
+		row.delivered = at
 	}
 	return nil
 }
