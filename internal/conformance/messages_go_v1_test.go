@@ -1,3 +1,5 @@
+//go:build !one_sdk
+
 package conformance
 
 import (

@@ -1,5 +1,7 @@
 // Code generated from messages_go_v1_test.go by go generate; DO NOT EDIT.
 
+//go:build !one_sdk
+
 package conformance
 
 import (
