@@ -162,7 +162,7 @@ type TextDelta struct {
 	Bytes int    `json:"bytes"`
 	Text  string `json:"-"`
 	// Delta, for sinks in the same process, is the delta of an answer if it is none of plain text: a refusal, whose text is also
-	// in Text, or a [lathe.DeltaPart] or [lathe.DeltaTextEnd], which have no text.
+	// in Text, or a [lathe.DeltaPart], [lathe.DeltaTextEnd] or [lathe.DeltaReasoningData], whose text is not in Text.
 	Delta *lathe.Delta `json:"-"`
 }
 

@@ -112,7 +112,7 @@ func (k *closing) askInFormat(violation string) bool {
 }
 
 // leftOutFormat reports whether the response format was left out of the request of the turn.
-func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, formatPath) }
+func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, FormatPath) }
 
 // inFormat lets the turns that follow be with the response format and without tools.
 func (k *closing) inFormat() {

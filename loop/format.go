@@ -8,9 +8,9 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// formatPath is the path by which Dropped of a [lathe.Finish] says that the response format was not sent: the destination does not take it
+// FormatPath is the path by which Dropped of a [lathe.Finish] says that the response format was not sent: the destination does not take it
 // beside tools.
-const formatPath = "sampling.response_format"
+const FormatPath = "sampling.response_format"
 
 // A responseFormat is the format that the answer of a run must have. It is never changed.
 type responseFormat struct {

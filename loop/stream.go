@@ -90,7 +90,7 @@ func (s *stream) withholds(kind lathe.DeltaKind) bool {
 	}
 	switch kind {
 	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd,
-		lathe.DeltaPart, lathe.DeltaTextEnd:
+		lathe.DeltaPart, lathe.DeltaTextEnd, lathe.DeltaReasoningData:
 		return true
 	default:
 		return false
@@ -109,6 +109,10 @@ func (s *stream) showWithheld() {
 func (s *stream) show(d *lathe.Delta) {
 	r := s.run
 	switch d.Kind {
+	case lathe.DeltaReasoningData: // its text is none of the answer
+		other := *d
+		s.text = event.TextDelta{Delta: &other}
+		r.emit(&s.text)
 	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaPart, lathe.DeltaTextEnd:
 		s.shown = s.shown || d.Kind != lathe.DeltaTextEnd
 		s.text = event.TextDelta{Bytes: len(d.Text), Text: d.Text}
@@ -127,7 +131,7 @@ func (s *stream) show(d *lathe.Delta) {
 		s.openCall(d)
 	case lathe.DeltaCallArgs:
 		s.callArgs(d)
-	case lathe.DeltaCallEnd, lathe.DeltaReasoningData: // the message has it at the end
+	case lathe.DeltaCallEnd: // the message has it at the end
 	case lathe.DeltaParseError:
 		s.parseError++
 		s.emitParseError(d.Code, r.loop.info.Dialect, d.Text, max(d.Bytes, len(d.Text)))

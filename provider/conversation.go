@@ -219,8 +219,25 @@ func (v *conversation) complete(f *lathe.Finish) {
 			}
 		}
 	}
+	v.noteBindings(m)
 	if n := len(v.droppedHead) + len(v.dropped); n > 0 {
 		f.Dropped = append(slices.Clone(v.droppedHead), v.dropped...)[:min(n, wire.MaxDropped)]
+	}
+}
+
+// noteBindings notes what stood before the thinking of an answer, and which thinking the server did not accept.
+func (v *conversation) noteBindings(m *lathe.Message) {
+	b := v.encode.Bound
+	if b == nil || b.Before == (wire.Prefix{}) {
+		return
+	}
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.Reasoning); ok && r.Data != "" {
+			b.Written(r.Data, b.Before)
+		}
+	}
+	for signature, before := range b.Left {
+		b.Refused(signature, before)
 	}
 }
 

@@ -233,8 +233,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		in.Relay = &lathe.Relay{Wire: relay, Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
 		in.Allow = []string{} // whatever tools come to be here meanwhile
 	}
-	given, moved := h.origins.apply(c.key.Name, req.Model, req.Messages)
-	req.Messages = given
+	moved := returnReasoning(a)
 	waits, p := h.continueResponse(ctx, a)
 	if p != nil {
 		return p
@@ -269,9 +268,11 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	}
 	in.Messages, a.base = j.messages, len(j.messages)
 	if !relayed {
-		if a.dropped, p = m.checkContent(in.Messages, a.place); p != nil {
+		left, p := m.checkContent(in.Messages, a.place)
+		if p != nil {
 			return p
 		}
+		a.dropped = append(a.dropped, left...)
 	}
 	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
 	in.Park, in.HandOver = h.opts.Index != nil, true

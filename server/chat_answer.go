@@ -65,17 +65,15 @@ type chat struct {
 
 // progress is what an answer has so far.
 type progress struct {
-	wroteText bool   // text was written
-	refused   bool   // a refusal was
-	splitText bool   // another element was written after the text, so that the next text is a separate one
-	gap       bool   // an element that the client does not see where it stands followed the text
-	space     bool   // the text ends with white space
-	turn      int    // of the last text that was written
-	turnText  string // of an answer that follows a run: the text of that turn
+	wroteText bool        // text was written
+	refused   bool        // a refusal was
+	splitText bool        // another element was written after the text, so that the next text is a separate one
+	gap       bool        // an element that the client does not see where it stands followed the text
+	space     bool        // the text ends with white space
+	turn      int         // of the last text that was written
+	turnText  string      // of an answer that follows a run: the text of that turn
+	signature lathe.Delta // opaque data of the reasoning of the turn that was not written yet: what follows is not known
 }
-
-// formatPath is the path of a response format that was left out of the request of a turn.
-const formatPath = "sampling.response_format"
 
 // between stands between the texts of two turns, which the client sees as one message.
 const between = "\n\n"
@@ -91,6 +89,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	}
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
+		a.signature = lathe.Delta{}
 		if a.calls.begun == nil {
 			a.calls.mixed = false
 			return dst
@@ -166,14 +165,21 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 		if a.alone {
 			return dst
 		}
-	default: // is not shown: carriers have the data of reasoning
+	case lathe.DeltaReasoningData:
+		if a.plan.model.Loop.Wire() == a.protocol.Wire() {
+			dst = a.lead(dst)
+			a.signature = *d
+		}
+		return dst
+	default: // is not shown
 		return dst
 	}
 	return a.writer.AppendDelta(dst, *d)
 }
 
-// appendPiece appends a piece of a call of a turn.
+// appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
 func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
+	a.signature = lathe.Delta{}
 	if len(a.calls.names) > 0 {
 		dst = a.lead(dst)
 	}
@@ -189,7 +195,8 @@ func (a *chat) start(dst []byte) []byte {
 	return a.replay(dst, &before, nil)
 }
 
-// lead appends the elements before the first delta of a turn: those of the continued run, and the carrier of the turns before.
+// lead appends the elements before a delta: those of the continued run, the carrier of the turns before, and the data of the reasoning
+// before the delta.
 func (a *chat) lead(dst []byte) []byte {
 	dst = a.start(dst)
 	if a.carriers != nil {
@@ -197,6 +204,10 @@ func (a *chat) lead(dst []byte) []byte {
 			a.splitText = true
 			dst = a.writer.AppendCarrier(dst, text)
 		}
+	}
+	if d := a.signature; d.Text != "" {
+		a.signature, a.splitText = lathe.Delta{}, a.splitText || a.protocol.ordered
+		dst = a.writer.AppendDelta(dst, d)
 	}
 	return dst
 }
@@ -414,7 +425,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	}
 	drop := func(paths []string) {
 		for _, path := range paths {
-			if path == formatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
+			if path == loop.FormatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
 				continue // the last turn had the format
 			}
 			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {

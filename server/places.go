@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -38,25 +39,39 @@ type placed struct {
 
 // places finds the places in a client's request of parts of the conversation of a run.
 type places struct {
-	parsed []lathe.Message   // those that were read from the request, before the server added, removed or changed any
-	found  map[[2]int]string // nil: find was not called
+	parsed   []lathe.Message   // those that were read from the request, before the server added, removed or changed any
+	found    map[[2]int]string // nil: find was not called
+	messages []lathe.Message   // those of the run
+	thoughts []placedThought   // of the request
+	replaced map[int]string    // by the messages of the run that the server put into their place
+}
+
+// A placedThought is reasoning in the client's request.
+type placedThought struct {
+	lathe.Reasoning
+	at string
 }
 
 // A placeFinder finds the places of one conversation.
 type placeFinder struct {
 	places
 	client [partClasses][]placed
+	thinks bool   // assistant messages have reasoning in members of their own
+	stored string // the member that stands for messages which are not in the request
 }
 
 // find finds the places of the messages of a run that began with a request of wire w.
 func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
-	p.found = map[[2]int]string{}
+	p.found, p.replaced, p.messages, p.thoughts = map[[2]int]string{}, map[int]string{}, messages, nil
 	f := &placeFinder{places: *p}
 	switch w {
 	case lathe.WireMessages:
 		f.walkContent(get(body, "system"), "system", userText)
 		f.walkTurns(get(body, "messages"), "messages", "content")
 	case lathe.WireResponses:
+		if rawText(body, "previous_response_id") != "" {
+			f.stored = "previous_response_id"
+		}
 		f.walkContent(get(body, "instructions"), "instructions", userText)
 		f.walkContent(get(body, "input"), "input", userText)
 	case lathe.WireGemini:
@@ -67,9 +82,11 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 	case pageWire:
 		f.walkTurns(get(body, "messages"), "messages", "parts")
 	default:
+		f.thinks = true
 		f.walkTurns(get(body, "messages"), "messages", "content")
 	}
 	f.match(messages)
+	p.thoughts = f.thoughts
 }
 
 // placesOf returns a function that maps a path in messages to the place in the client's request. It searches the request on the first
@@ -130,8 +147,11 @@ func (p *placeFinder) match(messages []lathe.Message) {
 				continue
 			}
 		}
-		if i-first == k-next {
+		if i-first != k-next {
+			p.noteReplaced(first, i, next, k, of)
+		} else {
 			for ; first < i; first, next = first+1, next+1 {
+				p.noteReplaced(first, first+1, next, next+1, of)
 				p.place(&messages[first], first, next, of)
 			}
 		}
@@ -141,6 +161,31 @@ func (p *placeFinder) match(messages []lathe.Message) {
 		first, next = i+1, k+1
 	}
 	p.matchIDs(messages)
+}
+
+// noteReplaced notes what the messages of the run from first to last stand for: the parsed messages from k to end, or, if there is none,
+// what the server has stored. If several messages of the model were replaced, the place is the list that they are in.
+func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
+	at := ""
+	if k == end {
+		at = p.stored
+	}
+	for ; k < end; k++ {
+		for j := range p.parsed[k].Parts {
+			element, _, ok := strings.Cut(of[[2]int{k, j}], "]")
+			if !ok || p.parsed[k].Role != lathe.RoleAssistant {
+				continue
+			}
+			if element += "]"; at != "" && at != element {
+				element, _, _ = strings.Cut(element, "[")
+			}
+			at = element
+			break
+		}
+	}
+	for ; first < last && at != ""; first++ {
+		p.replaced[first] = at
+	}
 }
 
 // place gives the parts of message i of the run the places of those of parsed message k, if it has as many.
@@ -178,6 +223,9 @@ func (p *placeFinder) ofParsed() map[[2]int]string {
 			of[[2]int{k, j}] = at
 		} else if list := p.client[class]; len(list) == counts[class] {
 			of[[2]int{k, j}] = list[n].at
+		}
+		if r, is := p.parsed[k].Parts[j].(lathe.Reasoning); is && of[[2]int{k, j}] != "" {
+			p.thoughts = append(p.thoughts, placedThought{r, of[[2]int{k, j}]})
 		}
 	})
 	return of
@@ -242,10 +290,8 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 			p.add(toolResult, at, el)
 			continue
 		}
-		for _, name := range [...]string{"reasoning_content", "reasoning", "thinking"} {
-			if base == saidText && rawText(el, name) != "" {
-				p.add(thought, at+"."+name, el)
-			}
+		if p.thinks && base == saidText {
+			p.walkThoughts(el, at)
 		}
 		p.walkContent(get(el, content), at+"."+content, base)
 		if rawText(el, "refusal") != "" {
@@ -255,6 +301,17 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 		for call := range elements(get(el, "tool_calls")) {
 			p.add(toolCall, wire.Element(at+".tool_calls", k), call)
 			k++
+		}
+	}
+}
+
+// walkThoughts reads the reasoning of an assistant message of chat completions: each of the members is a part, in their order.
+func (p *placeFinder) walkThoughts(message []byte, at string) {
+	for key, v := range rawjson.Members(message) {
+		for _, name := range [...]string{"reasoning_content", "reasoning", "thinking"} {
+			if rawjson.EqualKey(key, name) && rawjson.Text(v) != "" {
+				p.add(thought, at+"."+name, message)
+			}
 		}
 	}
 }
@@ -347,7 +404,49 @@ func (p *places) of(path string) string {
 		}
 		return at + rest
 	}
-	return path
+	if isPart {
+		at = p.thoughtAt(i, j)
+	}
+	if at != "" {
+		return at + end
+	}
+	return cmp.Or(p.replaced[i], path)
+}
+
+// thoughtAt returns the place in the client's request of the reasoning that part j of message i of the run is, if the server put the message
+// into the place of another one: that of the same data or text; "" if there is none.
+func (p *places) thoughtAt(i, j int) (at string) {
+	reasoning := func(i, j int) (r lathe.Reasoning) {
+		if i < len(p.messages) && j < len(p.messages[i].Parts) {
+			r, _ = p.messages[i].Parts[j].(lathe.Reasoning)
+		}
+		return r
+	}
+	r := reasoning(i, j)
+	same := func(other *lathe.Reasoning) bool {
+		return r.Data != "" && r.Data == other.Data || r.Text != "" && r.Text == other.Text
+	}
+	before := 0 // how often the same reasoning stands before it
+	for k := range min(i+1, len(p.messages)) {
+		for l := range p.messages[k].Parts {
+			if other := reasoning(k, l); (k < i || l < j) && same(&other) {
+				before++
+			}
+		}
+	}
+	for k := range p.thoughts {
+		t := &p.thoughts[k]
+		switch {
+		case same(&t.Reasoning):
+			if at = t.at; before == 0 {
+				return at
+			}
+			before--
+		case at == "" && r.Text != "" && strings.Contains(t.Text, r.Text): // clients of chat completions join the reasoning of an answer
+			at = t.at
+		}
+	}
+	return at
 }
 
 // hasText reports whether one of the parts has a text.

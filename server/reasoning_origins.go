@@ -3,131 +3,180 @@ package server
 import (
 	"crypto/sha256"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Model servers refuse reasoning that they have not written (Anthropic, Gemini), and reasoning in another member than their
-// own (Groq and Cerebras refuse reasoning_content). A client's message names neither: it has the text alone, in the
-// member in which this server sends it.
+// own (Groq and Cerebras refuse reasoning_content). A client's message names neither: it has the text, in the member in which
+// this server sends it, and the opaque data (a signature) if the client and the model have the same wire.
 
-// maxOrigins bounds the origins that are kept, about 200 bytes each.
-const maxOrigins = 10_000
+// maxOrigins bounds the origins that are stored, about 150 bytes each. Reasoning has two to six of them.
+const maxOrigins = 30_000
 
-// origins says of reasoning that clients were sent from which entry of the models it came, and in which member. It holds hashes,
-// the last maxOrigins of them, in this process. Reasoning that it does not know goes to the entry of the request, in
-// the member it came in.
+// origins stores which entry of the models wrote reasoning that clients were sent, and in which member. It holds hashes, the last
+// maxOrigins of them, in this process. Reasoning that it does not know goes to the entry of the request, in the member it came in.
 type origins struct {
 	mu   sync.Mutex
-	of   map[[sha256.Size]byte]origin
-	ring [][sha256.Size]byte // in the order in which they came
+	of   map[originKey]string // the member
+	ring []originKey          // in the order in which they came
 	next int
 }
 
-type origin struct{ entry, field string }
+// An originKey is the hash of reasoning: of its opaque data if it has some, which no other model writes, else of its text. Reasoning
+// of one entry has two keys: one with the name of the entry, and one without.
+type originKey [sha256.Size]byte
 
-// hashReasoning returns the hash of the reasoning of a message, and the member that it came in; ok is false if it has none.
-func hashReasoning(principal string, m *lathe.Message) (sum [sha256.Size]byte, field string, ok bool) {
-	if !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.Reasoning); return is }) {
-		return sum, "", false // most messages have none
+// originKeys returns the keys of reasoning that the principal was sent.
+func originKeys(principal, entry string, r *lathe.Reasoning) (own, any originKey) {
+	kind, value := "text", r.Text
+	if r.Data != "" {
+		kind, value = "data", r.Data
 	}
-	h := sha256.New()
-	h.Write([]byte(principal))
-	h.Write([]byte{0})
-	for _, p := range m.Parts {
-		if r, is := p.(lathe.Reasoning); is && r.Text != "" {
-			h.Write([]byte(r.Text))
-			if field == "" {
-				field = r.Field
-			}
-			ok = true
-		}
+	sum := sha256.Sum256([]byte(value))
+	key := func(entry string) originKey {
+		return sha256.Sum256([]byte(strconv.Quote(principal) + strconv.Quote(entry) + kind + string(sum[:])))
 	}
-	h.Sum(sum[:0])
-	return sum, field, ok
+	return key(entry), key("")
 }
 
-// note keeps where the reasoning of a message that the principal was sent comes from.
-func (o *origins) note(principal, entry, field string, m *lathe.Message) {
-	sum, _, ok := hashReasoning(principal, m)
-	if !ok {
-		return
-	}
+// note stores that the entry wrote reasoning that the principal was sent. A client that keeps no data sends the text alone, and one of
+// chat completions joins the texts of an answer.
+func (o *origins) note(principal, entry string, parts []lathe.Reasoning) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.of == nil {
-		o.of = map[[sha256.Size]byte]origin{}
+	var joined strings.Builder
+	add := func(r *lathe.Reasoning) {
+		if r.Data == "" && r.Text == "" {
+			return
+		}
+		own, any := originKeys(principal, entry, r)
+		o.add(own, r.Field)
+		o.add(any, r.Field)
 	}
-	if _, known := o.of[sum]; !known {
+	for i := range parts {
+		r := parts[i]
+		joined.WriteString(r.Text)
+		add(&r)
+		if r.Data != "" {
+			r.Data = ""
+			add(&r)
+		}
+	}
+	if len(parts) > 1 {
+		add(&lathe.Reasoning{Text: joined.String(), Field: parts[0].Field})
+	}
+}
+
+// add stores a key. o.mu is locked.
+func (o *origins) add(key originKey, field string) {
+	if o.of == nil {
+		o.of = map[originKey]string{}
+	}
+	if _, known := o.of[key]; !known {
 		if len(o.ring) < maxOrigins {
-			o.ring = append(o.ring, sum)
+			o.ring = append(o.ring, key)
 		} else {
 			delete(o.of, o.ring[o.next])
-			o.ring[o.next] = sum
+			o.ring[o.next] = key
 			o.next = (o.next + 1) % maxOrigins
 		}
 	}
-	o.of[sum] = origin{entry, field}
+	o.of[key] = field
 }
 
-// apply returns the messages as the entry may get them: without reasoning that another entry wrote, and with its own in the
-// member that it used. changed is false if they are the messages given.
-func (o *origins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, changed bool) {
+// find reports whether the entry may get reasoning of a client's message, and in which member ("": the one it is in).
+func (o *origins) find(principal, entry string, r *lathe.Reasoning) (field string, ok bool) {
+	own, any := originKeys(principal, entry, r)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if field, ok = o.of[own]; ok {
+		return field, true
+	}
+	_, others := o.of[any]
+	return "", !others
+}
+
+// apply returns the messages as the entry may get them: without reasoning that only other entries wrote, and with its own in the
+// member that it used. left are the paths of what is left out, at most [wire.MaxDropped]. changed is false if the messages are those
+// given.
+func (o *origins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, left []string, changed bool) {
 	for i := range messages {
-		sum, field, ok := hashReasoning(principal, &messages[i])
-		if !ok {
-			continue
-		}
-		o.mu.Lock()
-		from, known := o.of[sum]
-		o.mu.Unlock()
-		if !known || from.entry == entry && (from.field == "" || from.field == field) {
+		parts, paths := o.partsFor(principal, entry, &messages[i], "messages["+strconv.Itoa(i)+"].")
+		if parts == nil {
 			continue
 		}
 		if !changed {
 			messages, changed = slices.Clone(messages), true
 		}
-		messages[i] = from.moved(&messages[i], entry)
+		if messages[i].Parts = parts; len(paths) > 0 {
+			details := func(x lathe.Member) bool { return x.Name == "reasoning_details" }
+			if slices.ContainsFunc(messages[i].Extra, details) {
+				messages[i].Extra = slices.DeleteFunc(slices.Clone(messages[i].Extra), details)
+				paths = append(paths, "messages["+strconv.Itoa(i)+"].reasoning_details")
+			}
+		}
+		left = append(left, paths[:min(len(paths), wire.MaxDropped-len(left))]...)
 	}
-	return messages, changed
+	return messages, left, changed
 }
 
-// moved returns m with its reasoning in the member that the entry uses, or without it for another entry.
-func (o origin) moved(m *lathe.Message, entry string) lathe.Message {
-	out := *m
-	out.Parts = make([]lathe.Part, 0, len(m.Parts))
-	for _, p := range m.Parts {
-		r, is := p.(lathe.Reasoning)
-		if is && o.entry != entry {
-			continue
+// partsFor returns the parts of a message as the entry may get them, and the paths of those that are left out, which begin with path; nil
+// if they are those of the message.
+func (o *origins) partsFor(principal, entry string, m *lathe.Message, path string) (parts []lathe.Part, left []string) {
+	for j, p := range m.Parts {
+		keep, changed := true, false
+		if r, is := p.(lathe.Reasoning); is && !isCarrier(p) {
+			field, ok := o.find(principal, entry, &r)
+			if keep = ok; ok && field != "" && field != r.Field {
+				r.Field, changed = field, true
+				p = r
+			}
 		}
-		if is {
-			r.Field = o.field
-			p = r
+		if parts == nil {
+			if keep && !changed {
+				continue
+			}
+			parts = append(make([]lathe.Part, 0, len(m.Parts)), m.Parts[:j]...)
 		}
-		out.Parts = append(out.Parts, p)
+		if keep {
+			parts = append(parts, p)
+		} else {
+			left = append(left, path+"parts["+strconv.Itoa(j)+"]")
+		}
 	}
-	if o.entry != entry {
-		out.Extra = slices.DeleteFunc(slices.Clone(m.Extra), func(x lathe.Member) bool { return x.Name == "reasoning_details" })
-	}
-	return out
+	return parts, left
 }
 
-// noteReasoning keeps where the reasoning comes from that the client has got.
+// returnReasoning leaves reasoning that other entries wrote out of the request, lists it, and moves that of its entry into the member that it came
+// in. It reports whether the messages have changed.
+func returnReasoning(a *chat) bool {
+	req := a.req
+	given, left, changed := a.handler.origins.apply(a.caller.key.Name, req.Model, req.Messages)
+	at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
+	for _, path := range left {
+		a.dropped = append(a.dropped, at(path))
+	}
+	req.Messages = given
+	return changed
+}
+
+// noteReasoning stores where the reasoning comes from that the client has got.
 func (a *chat) noteReasoning(res *event.Result) {
-	var all lathe.Message
-	field := ""
+	var all []lathe.Reasoning
 	for _, m := range res.History[min(a.base, len(res.History)):] {
 		for _, p := range m.Parts {
 			if r, ok := p.(lathe.Reasoning); ok && m.Role == lathe.RoleAssistant {
-				all.Parts = append(all.Parts, r)
-				if field == "" {
-					field = r.Field
-				}
+				all = append(all, r)
 			}
 		}
 	}
-	a.handler.origins.note(a.caller.key.Name, a.req.Model, field, &all)
+	if len(all) > 0 {
+		a.handler.origins.note(a.caller.key.Name, a.req.Model, all)
+	}
 }

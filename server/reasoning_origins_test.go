@@ -21,18 +21,21 @@ func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 			}
 			f := serve(t, set)
 			f.do("POST", "/v1/chat/completions", ask("sim/demo", "x", fmt.Sprintf(`,"stream":%v`, stream)))
-			again := func(model, member, text string) string {
-				f.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Answer.","`+member+`":"`+text+`"},{"role":"user","content":"y"}]}`)
+			again := func(model, member, text, dropped string) string {
+				resp, _ := f.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Answer.","`+member+`":"`+text+`"},{"role":"user","content":"y"}]}`)
+				if got := resp.Header.Get("X-Lathe-Dropped"); got != dropped {
+					t.Errorf("relayed %v, stream %v: %s: X-Lathe-Dropped is %q, want %q", relayed, stream, model, got, dropped)
+				}
 				sent := f.seen.all()
 				return sent[len(sent)-1]
 			}
-			if sent := again("sim/demo", "reasoning_content", "hm é"); !strings.Contains(sent, `"reasoning":"hm é"`) || strings.Contains(sent, "reasoning_content") {
+			if sent := again("sim/demo", "reasoning_content", "hm é", ""); !strings.Contains(sent, `"reasoning":"hm é"`) || strings.Contains(sent, "reasoning_content") {
 				t.Errorf("relayed %v, stream %v: its own entry is sent %s", relayed, stream, sent)
 			}
-			if sent := again("sim/other", "reasoning_content", "hm é"); strings.Contains(sent, "reasoning") || !strings.Contains(sent, "Answer.") {
+			if sent := again("sim/other", "reasoning_content", "hm é", "messages[1].reasoning_content"); strings.Contains(sent, "reasoning") || !strings.Contains(sent, "Answer.") {
 				t.Errorf("relayed %v, stream %v: another entry is sent %s", relayed, stream, sent)
 			}
-			if sent := again("sim/other", "reasoning_content", "from elsewhere"); !strings.Contains(sent, `"reasoning_content":"from elsewhere"`) {
+			if sent := again("sim/other", "reasoning_content", "from elsewhere", ""); !strings.Contains(sent, `"reasoning_content":"from elsewhere"`) {
 				t.Errorf("relayed %v, stream %v: reasoning from elsewhere is not sent: %s", relayed, stream, sent)
 			}
 		}

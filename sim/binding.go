@@ -98,7 +98,8 @@ func refusedBinding(body []byte, h http.Header) *wire.APIError {
 				continue
 			}
 			if s, ok := readSignature(rawjson.Text(data)); ok && s.before != "" && s.before != before(body, i) {
-				return badRequest(fmt.Sprintf("messages.%d.content.%d: the thinking block is bound to a different conversation", i, j))
+				return badRequest(fmt.Sprintf("messages.%d.content.%d: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "+
+					"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".", i, j))
 			}
 		}
 	}

@@ -53,6 +53,7 @@ func (e *encoder) system(dst []byte) []byte {
 	if len(dst) == empty {
 		return dst[:start]
 	}
+	e.prefix.add(dst[empty-1:], []byte{']'})
 	return append(dst, ']')
 }
 
@@ -60,6 +61,7 @@ func (e *encoder) system(dst []byte) []byte {
 // in it, since they follow the assistant's message.
 func (e *encoder) messages(dst []byte) []byte {
 	dst = append(wire.AppendKey(dst, "messages"), '[')
+	e.prefix.added, e.prefix.turn = len(dst), len(dst)
 	msgs := e.req.Messages
 	last := "" // the role of the last turn
 	for i := e.lead; i < len(msgs); {
@@ -70,6 +72,7 @@ func (e *encoder) messages(dst []byte) []byte {
 			start = -1
 		} else {
 			dst = e.openTurn(appendComma(dst), role, &msgs[i])
+			e.prefix.turn, e.prefix.answered = start, role == "assistant"
 		}
 		empty := len(dst)
 		var added []*lathe.ToolSpec
@@ -147,7 +150,7 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 	case lathe.Refusal:
 		return e.text(dst, m.Wire, p.Text, nil, at)
 	case lathe.Reasoning:
-		if !e.sendsReasoning(m, &p) || at.msg < e.unbound {
+		if !e.sendsReasoning(m, &p) || !e.prefix.valid(dst, &p, at.msg < e.unbound) {
 			e.dropAt(at, "")
 			return dst
 		}

@@ -61,6 +61,7 @@ func (e *encoder) tools(dst []byte) []byte {
 		return dst
 	}
 	dst = append(wire.AppendKey(dst, "tools"), '[')
+	from := len(dst) - 1
 	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema, Reduced: e.without(featureStrict)}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
@@ -85,6 +86,11 @@ func (e *encoder) tools(dst []byte) []byte {
 		dst = append(dst, '}')
 	}
 	dst = append(dst, ']')
+	if shared := e.opts.Shared; shared != nil && len(shared.Text) > 0 {
+		e.prefix.add(dst[from:shared.At], shared.Text, dst[shared.At:])
+	} else {
+		e.prefix.add(dst[from:])
+	}
 	return e.choice(dst)
 }
 

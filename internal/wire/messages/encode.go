@@ -35,6 +35,7 @@ type encoder struct {
 	lead    int                       // messages of the system that the conversation begins with
 	found   map[int][]*lathe.ToolSpec // see placeFound
 	unbound int                       // thinking in messages before this one is left out: the server has refused it
+	prefix  prefix
 }
 
 // AppendRequest appends the body of a request. The messages are the last member, so that a growing conversation keeps its
@@ -49,6 +50,9 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	e := &encoder{req: req, opts: opts, lead: leading(req.Messages)}
 	if e.without(wire.FeatureBound) {
 		e.unbound = lastQuestion(req.Messages)
+	}
+	if opts.Takes.ThinkingBinding != "" {
+		e.prefix.bound = opts.Bound
 	}
 	e.req, e.found = placeFound(req, &opts.Takes)
 	e.planFormat()
@@ -74,6 +78,7 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 		dst = e.system(dst)
 	}
 	dst = e.messages(dst)
+	e.prefix.finish(dst)
 	return append(dst, '}'), e.dropped
 }
 

@@ -29,11 +29,16 @@ var unsupported = []string{"not support", "not permitted", "not allowed", "depre
 	"unknown", "unrecognized", "cannot both", "must define tools", "unexpected role", "input should be 'user' or 'assistant'", "expects"}
 
 // refusals map words of an error message to the refused feature. A row matches if the message contains all of its words; the
-// first matching row is used.
+// first matching row is used. The rows of [wire.FeatureBound] need no word of unsupported: they are about thinking in the history of this
+// request, of which something that stands before it or its text has changed, or which another model or account has signed (Anthropic's guides to
+// preserved thinking and to extended thinking, read 2026-11-28). Bedrock has the same words in errors of another type.
 var refusals = []struct {
 	feature string
 	words   []string
 }{
+	{wire.FeatureBound, []string{"bound to a different conversation"}},
+	{wire.FeatureBound, []string{"invalid", "signature", "thinking"}},
+	{wire.FeatureBound, []string{"thinking", "cannot be modified"}},
 	{featureBinding, []string{"block_binding"}},
 	{featureBudget, []string{"thinking.type.enabled"}},
 	{featureBudget, []string{"budget_tokens"}},
@@ -64,20 +69,12 @@ func (Codec) Refused(e *wire.APIError) string {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
-	if strings.Contains(message, "bound to a different conversation") {
-		return wire.FeatureBound
-	}
-	if !slices.ContainsFunc(unsupported, func(words string) bool { return strings.Contains(message, words) }) {
-		return ""
-	}
-next:
+	has := func(words string) bool { return strings.Contains(message, words) }
+	lacks := slices.ContainsFunc(unsupported, has)
 	for _, r := range refusals {
-		for _, w := range r.words {
-			if !strings.Contains(message, w) {
-				continue next
-			}
+		if (lacks || r.feature == wire.FeatureBound) && !slices.ContainsFunc(r.words, func(words string) bool { return !has(words) }) {
+			return r.feature
 		}
-		return r.feature
 	}
 	return ""
 }
