@@ -27,7 +27,7 @@ type callDecision struct {
 func (v *runView) note(e *event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ToolCallProposed:
-		v.client[d.ToolCallID] = d.Client
+		v.client[d.ToolCallID], v.turns[d.ToolCallID] = d.Client, e.Turn
 	case *event.ToolCallResult:
 		if d.Client {
 			v.handedBack = e.ID

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 
@@ -75,9 +76,13 @@ func (ids *callIDs) binding(run string) []string {
 	return []string{"call", ids.principal, run}
 }
 
+// makes reports whether the calls of a turn get ids of this server. Those of later turns than an id can name keep the ids of the model server,
+// and are found by the conversation before them.
+func (ids *callIDs) makes(turn int) bool { return ids != nil && turn <= math.MaxUint16 }
+
 // of returns the id for a call of a turn that has that id from the model server.
 func (ids *callIDs) of(turn int, id string) string {
-	if ids == nil {
+	if !ids.makes(turn) {
 		return id
 	}
 	ref := callRef{run: ids.run, turn: turn, hash: hashOfCall(id)}
@@ -210,8 +215,7 @@ type recalling struct {
 	caller *caller
 	known  map[turnKey]*handedTurn
 	of     map[string]callRef // by the id
-	loaded int
-	failed *problem // nil: the turns that were looked for are read
+	failed *problem           // nil: the turns that were looked for are read
 }
 
 // turn returns the turn of an id of a call; nil if this server did not make it.
@@ -227,8 +231,7 @@ func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) 
 	t := r.known[key]
 	if t == nil {
 		t = &handedTurn{ref: ref, turns: r.turns.store.find(key)}
-		if (t.turns == nil || t.turns.runID != "") && r.loaded < maxLoaded {
-			r.loaded++
+		if t.turns == nil || t.turns.runID != "" { // serve.max_calls bounds how many there are
 			if p := r.turns.loadHanded(ctx, r.caller, t); r.failed == nil {
 				r.failed = p
 			}
@@ -290,45 +293,71 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 	return m
 }
 
+// A turnShare is the part of a client's message that one turn is.
+type turnShare struct {
+	turn    *handedTurn // nil: its calls have no ids of this server
+	parts   []lathe.Part
+	calls   int // the index after the last call in parts
+	answers []lathe.Message
+}
+
+// shares splits a message with calls into those of its turns, with their answers. What stands between the calls of two turns is the beginning of
+// the later one, except for a carrier directly after calls that none stands before: it is of the earlier turn.
+func (r *recalling) shares(ctx context.Context, m *lathe.Message, answers []lathe.Message) []*turnShare {
+	last := &turnShare{}
+	all := []*turnShare{last}
+	of := map[string]*turnShare{} // by the id of a call
+	for _, p := range m.Parts {
+		if call, is := p.(lathe.ToolCall); is {
+			var t *handedTurn
+			if handedID(p) != "" {
+				t, _ = r.turn(ctx, call.ID)
+			}
+			if last.calls > 0 && t != last.turn {
+				next := last.calls
+				if next < len(last.parts) && isCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], isCarrier) {
+					next++
+				}
+				later := slices.Clone(last.parts[next:])
+				last.parts = last.parts[:next]
+				last = &turnShare{parts: later}
+				all = append(all, last)
+			}
+			last.turn, last.calls = t, len(last.parts)+1
+			of[call.ID] = last
+		}
+		last.parts = append(last.parts, p)
+	}
+	for i := range answers {
+		share := of[answered(&answers[i])]
+		if share == nil {
+			share = last
+		}
+		share.answers = append(share.answers, answers[i])
+	}
+	if len(all) == 1 {
+		last.parts = m.Parts // by which places find it
+	}
+	return all
+}
+
 // appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
 func (r *recalling) appendTurns(ctx context.Context, out []lathe.Message, handed map[int]*handedTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
-	var turn *handedTurn
-	part, began := *m, false
-	part.Parts = nil
-	flush := func(after []lathe.Message) {
-		if turn != nil {
-			handed[len(out)] = turn
+	for _, share := range r.shares(ctx, m, answers) {
+		if share.turn != nil {
+			handed[len(out)] = share.turn
 		}
-		waiting := r.withdrawWaiting(&part, turn)
-		out = append(out, r.mapped(ctx, part))
-		for i := range after {
-			out = append(out, r.mapped(ctx, after[i]))
+		own := *m
+		own.Parts = share.parts
+		waiting := r.withdrawWaiting(&own, share.turn)
+		out = append(out, r.mapped(ctx, own))
+		for i := range share.answers {
+			out = append(out, r.mapped(ctx, share.answers[i]))
 		}
 		if waiting != nil {
 			out = append(out, *waiting)
 		}
-		part.Parts = nil
 	}
-	left := slices.Clone(answers)
-	for _, p := range m.Parts {
-		if _, is := p.(lathe.ToolCall); is {
-			var t *handedTurn
-			if id := handedID(p); id != "" {
-				t, _ = r.turn(ctx, id)
-			}
-			if began && t != turn {
-				mine := func(a lathe.Message) bool {
-					return slices.ContainsFunc(part.Calls(), func(c lathe.ToolCall) bool { return c.ID == answered(&a) })
-				}
-				theirs := slices.DeleteFunc(slices.Clone(left), func(a lathe.Message) bool { return !mine(a) })
-				left = slices.DeleteFunc(left, mine)
-				flush(theirs)
-			}
-			turn, began = t, true
-		}
-		part.Parts = append(part.Parts, p)
-	}
-	flush(left)
 	return out
 }
 
@@ -393,7 +422,7 @@ func (v *runView) handed(ref callRef) (own []lathe.Message, waits string) {
 			continue
 		}
 		end := v.afterResults(i + 1)
-		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return hashOfCall(c.ID) == ref.hash }) {
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }) {
 			begin = end
 			continue
 		}

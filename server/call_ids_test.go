@@ -396,3 +396,34 @@ func TestTurnsThatAreGoneAreCounted(t *testing.T) {
 		}
 	})
 }
+
+// A client that joins two answers has the text of the second one between the calls of both: it stays with the call behind it, also if the turn
+// of that call is nowhere any more.
+func TestTextBetweenTheCallsOfTwoTurnsIsOfTheLaterOne(t *testing.T) {
+	t.Parallel()
+	model := &fake{turn: func(_ int, req *lathe.Request) lathe.Message {
+		switch strings.Count(transcript(req.Messages), "tool =") {
+		case 0:
+			return says(lathe.Text{Text: "One."}, calls("c1", "weather", `{"city":"Oslo"}`))
+		case 1:
+			return says(lathe.Text{Text: "Two."}, calls("c2", "weather", `{"city":"Rome"}`))
+		}
+		return says(lathe.Text{Text: "It is done."})
+	}}
+	f := serve(t, &setting{model: model, opts: func(o *server.Options) { o.Limits.MaxKeptBytes = 100 }})
+	c, tools, hi := wireClients["messages"], []*lathe.ToolSpec{weatherSpec()}, lathe.User("hi")
+	a := c.ask(f, false, tools, hi)
+	b := c.ask(f, false, tools, hi, c.back(a.message), c.gives(a.message.Calls()[0].ID))
+	first, second := a.message.Calls()[0].ID, b.message.Calls()[0].ID
+	if resp, body := f.do("DELETE", "/api/runs/"+b.header.Get("X-Lathe-Run-Id"), ""); resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	joined := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "One."}, calls(first, "weather", `{"city":"Oslo"}`),
+		lathe.Text{Text: "Two."}, calls(second, "weather", `{"city":"Rome"}`)}}
+	d := c.ask(f, false, tools, hi, joined, c.gives(second), c.gives(first))
+	all := model.all()
+	want := "user \"hi\"\nassistant \"One.\" weather:c1\ntool =c1\nassistant \"Two.\" weather:" + second + "\ntool =" + second
+	if got := transcript(all[len(all)-1].Messages); d.err != nil || got != want {
+		t.Errorf("%v: the model was sent\n%s\nwant\n%s", d.err, got, want)
+	}
+}

@@ -323,8 +323,8 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 			own = own[1:]
 		}
 		key, l := a.sum.key(calls), linkOf(a.after, calls)
-		if ids := a.calls.ids; ids != nil {
-			key, l = (&callRef{run: ids.run, turn: lastTurn(res)}).key(), link{}
+		if ids, turn := a.calls.ids, lastTurn(res); ids.makes(turn) {
+			key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
 		}
 		a.handler.turns.absent.remove(key)
 		a.handler.turns.store.putLinked(key, l, waits, loop.KeptHistory(own, a.job.loop.Retention()))

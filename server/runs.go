@@ -31,6 +31,7 @@ type runView struct {
 	summary store.Summary
 	state   loop.State
 	client  map[string]bool // calls that were proposed, by id: whether they are the client's
+	turns   map[string]int  // of these calls
 	// requests are the requests for approval by call, decisions what was decided, the oldest first.
 	requests  map[string]approvalRequest
 	decisions []callDecision
@@ -54,7 +55,7 @@ func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runVi
 
 // viewAs reads the log of a run that the caller may see.
 func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runView, *problem) {
-	v := &runView{client: map[string]bool{}, ran: map[string]bool{}}
+	v := &runView{client: map[string]bool{}, turns: map[string]int{}, ran: map[string]bool{}}
 	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
 	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
 		if err == nil {
