@@ -1,9 +1,11 @@
 package connect
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -256,6 +258,34 @@ func TestFilesThatCannotBeReplacedAreRefused(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(home, "record")); err == nil {
 			t.Errorf("%s: there is a record", want)
 		}
+	}
+}
+
+// An agent that sends a model only the content that its settings name sends images.
+func TestAgentsSendImages(t *testing.T) {
+	home := t.TempDir()
+	files := Find("pi").Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m"})
+	if _, err := Write(filepath.Join(home, "record"), files); err != nil {
+		t.Fatal(err)
+	}
+	text, err := ReadFile(files[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Providers map[string]struct {
+			Models []struct {
+				ID    string
+				Input []string
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	models := got.Providers[provider].Models
+	if len(models) != 1 || models[0].ID != "m" || !slices.Equal(models[0].Input, []string{"text", "image"}) {
+		t.Errorf("the models are %+v in\n%s", models, text)
 	}
 }
 

@@ -151,7 +151,7 @@ var Agents = []*Agent{
 			return []File{
 				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
 					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // a name without $ is the key itself since 0.77
-					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model}}}}},
+					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}}}}}, // without input it sends no images
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
 			}
