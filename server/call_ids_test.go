@@ -427,3 +427,27 @@ func TestTextBetweenTheCallsOfTwoTurnsIsOfTheLaterOne(t *testing.T) {
 		t.Errorf("%v: the model was sent\n%s\nwant\n%s", d.err, got, want)
 	}
 }
+
+// Every turn that the calls of a conversation name is looked up in the store, also behind a thousand others.
+func TestTurnsBehindManyOthersAreFound(t *testing.T) {
+	t.Parallel()
+	const others = 1001
+	model := mixed()
+	f := serve(t, &setting{model: model, opts: func(o *server.Options) { o.Limits.MaxKeptBytes = 100 }})
+	c, tools, hi := wireClients["chat"], []*lathe.ToolSpec{weatherSpec()}, lathe.User("hi")
+	a := c.ask(f, false, tools, hi)
+	run, id := a.header.Get("X-Lathe-Run-Id"), a.message.Calls()[0].ID
+	if made := f.gateway.CallID(t.Context(), run, 2, "c1"); made != id {
+		t.Fatalf("the id is %s, not %s", id, made)
+	}
+	history := []lathe.Message{hi}
+	for i := range others {
+		gone := f.gateway.CallID(t.Context(), run, 100+i, fmt.Sprint("x", i))
+		history = append(history, bare(says(calls(gone, "weather", `{"city":"Rome"}`))), c.gives(gone))
+	}
+	b := c.ask(f, false, tools, append(history, bare(a.message), c.gives(id))...)
+	all := model.all()
+	if got := transcript(all[len(all)-1].Messages); b.err != nil || b.header.Get("X-Lathe-Lost-Joins") != fmt.Sprint(others) || !strings.HasSuffix(got, "tool =s1\nassistant \"Now both.\" calculator:s2 weather:c1 calculator:s3\ntool =s2\ntool =c1\ntool =s3") {
+		t.Errorf("%v, lost %s: the model was sent %s", b.err, b.header.Get("X-Lathe-Lost-Joins"), got[max(0, len(got)-400):])
+	}
+}

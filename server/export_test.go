@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -52,3 +53,12 @@ func OptionsOfNone() any { return noOptions }
 
 // NewOptionsOfNone returns what they shared at first.
 func NewOptionsOfNone() any { return requestOptions{at: "lathe"} }
+
+// CallID returns the id under which a client without a key gets the call of a turn; "" if the keys of ids cannot be read.
+func (g *Server) CallID(ctx context.Context, run string, turn int, id string) string {
+	ring, err := g.seals.get(ctx)
+	if err != nil {
+		return ""
+	}
+	return (&callIDs{ring: ring, principal: anyone.Name, run: run}).of(turn, id)
+}
