@@ -439,7 +439,7 @@ func (r *run) answer() {
 		r.enforce()
 	}
 	if violation != "" && r.closing.format.checked && r.reason == lathe.ReasonAnswered {
-		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the schema that the request has"))
+		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
 	}
 }
 

@@ -394,6 +394,17 @@ func TestToolsWithinTheConversationReachTheModel(t *testing.T) {
 	}
 }
 
+// A tool of the vendor in an item of the input, which another model does not have, is listed by its place.
+func TestIgnoredToolsOfItemsAreListedByTheirPlace(t *testing.T) {
+	t.Parallel()
+	f, _ := modelOn(t, lathe.WireOpenAIChat, provider.Options{})
+	a := wireClients["responses"].send(t.Context(), f, false, respHead+`[{"role":"user","content":"one"},{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f","parameters":{"type":"object"}},{"type":"web_search"}]}],`+
+		`"tools":[{"type":"image_generation"}]}`)
+	if got, want := a.header.Values("X-Lathe-Ignored"), []string{"tools.image_generation", "input[1].tools[1].web_search"}; a.status != http.StatusOK || !slices.Equal(got, want) {
+		t.Errorf("status %d, X-Lathe-Ignored is %q, want %q", a.status, got, want)
+	}
+}
+
 // A scriptedServer is a model's server of chat completions that answers the n-th request with the n-th answer, and keeps the requests.
 type scriptedServer struct {
 	answers []string

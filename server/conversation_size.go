@@ -39,7 +39,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 	} {
 		if n.have > n.most {
 			return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: "messages",
-				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s).", n.have, n.what, n.most, n.setting)}
+				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting)}
 		}
 	}
 	return c.held.converse(sizeOf(messages))
@@ -84,7 +84,7 @@ func (co *core) checkElements(body []byte, conversation, tools string) *problem 
 }
 
 func tooLarge(param, format string, args ...any) *problem {
-	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + "."}
+	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + ". Send fewer, or raise the limit."}
 }
 
 // atMost reports whether an array has at most most elements. An element with arrays in the members inner counts as many as

@@ -52,7 +52,7 @@ func TestConversationsAreBounded(t *testing.T) {
 	} {
 		for _, path := range []string{"/v1/chat/completions", "/api/runs"} {
 			resp, body := f.do("POST", path, `{"model":"sim/demo",`+c.body+`}`)
-			if refused := resp.StatusCode == 413; refused != (c.limit != "") || refused && (!strings.Contains(body, c.limit) || !strings.Contains(body, "request_too_large")) {
+			if refused := resp.StatusCode == 413; refused != (c.limit != "") || refused && (!strings.Contains(body, c.limit) || !strings.Contains(body, "request_too_large") || !strings.Contains(body, "Send a shorter conversation")) {
 				t.Errorf("%s: %.60s…: status %d: %s, want %q", path, c.body, resp.StatusCode, body, c.limit)
 			}
 		}

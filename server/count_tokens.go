@@ -124,7 +124,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 		counted.Messages = append(counted.Messages, message)
 	}
 	for _, t := range req.Hosted {
-		if t.Type != "mcp" && !t.Item {
+		if t.Type != "mcp" && t.Item == "" {
 			counted.HostedTools = append(counted.HostedTools, t.JSON)
 		}
 	}

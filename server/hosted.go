@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -28,7 +29,7 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 			if p := a.acceptServer(t.JSON, relayed); p != nil {
 				return p
 			}
-		case relayed, same && t.Item: // the model's server gets it as it is
+		case relayed, same && t.Item != "": // the model's server gets it as it is
 		case same && t.Barred:
 			a.in.HostedTools = append(a.in.HostedTools, barredTool(t.JSON))
 		case same:
@@ -37,7 +38,7 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
 		default:
-			a.ignored = append(a.ignored, a.protocol.tools+"."+t.Type)
+			a.ignored = append(a.ignored, cmp.Or(t.Item, a.protocol.tools)+"."+t.Type)
 		}
 	}
 	return nil
@@ -66,7 +67,7 @@ func (a *chat) acceptServer(raw []byte, relayed bool) *problem {
 
 // checkItemServers refuses tools of type mcp in items of the input: a model's server would connect to the servers that they name.
 func checkItemServers(req *wire.ClientRequest) *problem {
-	if slices.ContainsFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item && t.Type == "mcp" }) {
+	if slices.ContainsFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item != "" && t.Type == "mcp" }) {
 		return badRequest("input", "An item of the input must not have a tool of type mcp. Declare an MCP server of this server's configuration in tools.")
 	}
 	return nil

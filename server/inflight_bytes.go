@@ -107,13 +107,13 @@ func (h *holding) growLocked(n int64) *problem {
 		return nil
 	case h.beside+h.bytes+n > h.most: // it never fits
 		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large",
-			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes).", h.most)}
+			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)}
 	case b.total+n > b.most:
 		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests at work take %d bytes, and the limit is %d (serve.max_inflight_bytes).", b.total, b.most)}
+			Message: fmt.Sprintf("The requests at work take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)}
 	case b.of[h.key]+n > h.most:
 		return &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests of this key at work take %d bytes, and its share of serve.max_inflight_bytes is %d.", b.of[h.key], h.most)}
+			Message: fmt.Sprintf("The requests of this key at work take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended.", b.of[h.key], h.most)}
 	}
 	b.add(h, n)
 	return nil

@@ -106,7 +106,7 @@ func TestMemoryOfRequestsIsBounded(t *testing.T) { // T54
 	} {
 		for encoding, sent := range map[string]string{"": plain, "gzip": zipped(t, plain)} {
 			resp, text := f.do("POST", path, sent, "Content-Encoding", encoding, "Authorization", "Bearer "+annKey)
-			if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, "serve.max_inflight_bytes") {
+			if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, "serve.max_inflight_bytes") || !strings.Contains(text, "Send this one again") {
 				t.Errorf("%s %s beyond the share of the key: %d %s", path, encoding, resp.StatusCode, text)
 			}
 		}

@@ -93,8 +93,9 @@ type HostedTool struct {
 	Forced bool
 	// Barred is set if the tool choice leaves the tool out. Its definition stays where it is, since prompt caches depend on it.
 	Barred bool
-	// Item is set if the definition is in an item of the input, where a server of the same wire gets it.
-	Item bool
+	// Item is the place of a definition in an item of the input, where a server of the same wire gets it, such as "input[3].tools[0]"; "": it
+	// is one of the request's tools.
+	Item string
 }
 
 // BarredMember is the member of a hosted tool in [lathe.Request] that the model may not call in this answer. Codecs do not send it.

@@ -88,13 +88,16 @@ func (r *reader) addTools(v []byte, at string, known bool) *wire.APIError {
 	if err := wire.NeedArray(v, at); err != nil {
 		return err
 	}
-	n, i := len(r.tools), 0
+	n, i, hosted := len(r.tools), 0, len(r.Hosted)
 	r.loading = true
 	for el := range rawjson.Elements(v) {
 		if known || !isFunction(text(el, "type")) {
 			if err := r.parseTool(el, wire.Element(at, i), ""); err != nil {
 				return err
 			}
+		}
+		for ; hosted < len(r.Hosted); hosted++ {
+			r.Hosted[hosted].Item = wire.Element(at, i)
 		}
 		i++
 	}

@@ -43,7 +43,7 @@ func PrepareCompaction(req *wire.ClientRequest) {
 	}
 	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
 	req.Tools, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, lathe.ToolChoice{}, nil
-	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return !t.Item }) // the input is sent
+	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item == "" }) // the input is sent
 	for _, s := range []*lathe.Sampling{&req.Sampling, req.Updated} {
 		if s != nil {
 			s.MaxTokens, s.ResponseFormat = nil, nil

@@ -43,7 +43,7 @@ func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
 	case '[':
 		i := 0
 		for el := range r.index.Elements(input) {
-			dropped, orphan, updates := len(r.Dropped), r.orphan, len(r.updates)
+			dropped, orphan, updates, hosted := len(r.Dropped), r.orphan, len(r.updates), len(r.Hosted)
 			if err := r.parseItem(el); err != nil {
 				return wire.Within(wire.Element("input", i), err)
 			}
@@ -52,6 +52,9 @@ func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
 			}
 			if len(r.updates) > updates {
 				r.updates[updates].at = wire.Element("input", i)
+			}
+			for k := range r.Hosted[hosted:] {
+				r.Hosted[hosted+k].Item = wire.Element("input", i) + r.Hosted[hosted+k].Item
 			}
 			if r.orphan != orphan {
 				r.orphan = wire.Within(wire.Element("input", i), r.orphan)

@@ -64,7 +64,7 @@ func (r *reader) parseTool(v []byte, at, space string) *wire.APIError {
 	case len(r.Hosted) == maxHosted:
 		return wire.BadRequest(at, "There are more than %d tools that are no functions.", maxHosted)
 	default:
-		r.Hosted = append(r.Hosted, wire.HostedTool{Type: typ, JSON: bytes.Clone(v), Item: r.loading})
+		r.Hosted = append(r.Hosted, wire.HostedTool{Type: typ, JSON: bytes.Clone(v)})
 		r.labels = append(r.labels, text(v, "server_label"))
 		return nil
 	}
