@@ -66,7 +66,7 @@ type learned struct {
 	shortIDs atomic.Bool
 	// refused are the features that the server has refused and that requests therefore omit. The slice is replaced, not changed.
 	refused atomic.Pointer[[]string]
-	// bindings are of thinking that the server binds to what stands before it.
+	// bindings are of thinking that the server binds to what precedes it.
 	bindings wire.Bindings
 	// countsNot is set once the server has answered that it does not count tokens.
 	countsNot atomic.Bool

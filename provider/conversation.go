@@ -225,7 +225,7 @@ func (v *conversation) complete(f *lathe.Finish) {
 	}
 }
 
-// noteBindings notes what stood before the thinking of an answer, and which thinking the server did not accept.
+// noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.
 func (v *conversation) noteBindings(m *lathe.Message) {
 	b := v.encode.Bound
 	if b == nil || b.Before == (wire.Prefix{}) {

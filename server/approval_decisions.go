@@ -30,7 +30,7 @@ func (v *runView) note(e *event.Event) {
 		v.client[d.ToolCallID], v.turns[d.ToolCallID] = d.Client, e.Turn
 	case *event.ToolCallResult:
 		if d.Client {
-			v.handedBack = e.ID
+			v.lastResult = e.ID
 		}
 	case *event.ToolCallExecuted:
 		v.ran[d.ToolCallID] = true

@@ -18,7 +18,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A boundServer is a model server of Messages whose model binds thinking to all that stands before it, with what it has received and
+// A boundServer is a model server of Messages whose model binds thinking to everything before it, with what it has received and
 // refused.
 type boundServer struct {
 	next    http.RoundTripper
@@ -82,7 +82,7 @@ func walk(t *testing.T, c *wireClient, f *fixture, stream bool, history []lathe.
 	return nil
 }
 
-// A conversation of any client comes back to a model that binds its thinking with all that stood before each block: rounds of this
+// A conversation of any client comes back to a model that binds its thinking with everything before each block: rounds of this
 // server's tools, turns with calls of both sides, and what another process has kept.
 func TestBoundThinkingFindsWhatStoodBefore(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestThinkingOfTheLastTurnComesBack(t *testing.T) {
 	}
 }
 
-// With keep, a search does not change the list of tools: what it finds stands behind its result, in this request and in later ones.
+// With keep, a search does not change the list of tools: what it finds is behind its result, in this request and in later ones.
 func TestBoundThinkingAndSearch(t *testing.T) {
 	t.Parallel()
 	var tools []lathe.Tool
@@ -218,7 +218,7 @@ func TestBoundThinkingAndSearch(t *testing.T) {
 }
 
 // The run behind the sentence of a waiting run comes back as it was, after the approval and in another process. If the conversation has
-// continued before, the result of the call has changed what stands before later thinking, which is then left out of each request, without one
+// continued before, the result of the call has changed the messages before later thinking, which is then left out of each request, without one
 // that the server refuses.
 func TestBoundThinkingAndWaitingRuns(t *testing.T) {
 	t.Parallel()

@@ -130,8 +130,8 @@ func lastTurn(res *event.Result) int {
 	return res.Trace[len(res.Trace)-1].Turn
 }
 
-// A handedTurn is the turn of a call id in a conversation.
-type handedTurn struct {
+// A callTurn is the turn of a call id in a conversation.
+type callTurn struct {
 	ref   callRef
 	turns *storedTurns // nil: nothing is kept
 }
@@ -148,8 +148,8 @@ func matchCall(messages []lathe.Message, id string, ref callRef) string {
 	return id
 }
 
-// handedID returns the id of the call or result if it has the form of an id that this server makes; else "".
-func handedID(p lathe.Part) string {
+// gatewayID returns the id of the call or result if it has the form of an id that this server makes; else "".
+func gatewayID(p lathe.Part) string {
 	id := ""
 	switch p := p.(type) {
 	case lathe.ToolCall:
@@ -167,7 +167,7 @@ func handedID(p lathe.Part) string {
 // callIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
 func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lathe.Message) (*callIDs, *problem) {
 	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return handedID(p) != "" })
+		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return gatewayID(p) != "" })
 	}) {
 		return nil, nil
 	}
@@ -178,18 +178,18 @@ func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lath
 	return &callIDs{ring: ring, principal: c.key.Name}, nil
 }
 
-// recall replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
-// messages with calls in a.handed. A message that has the calls of several turns, because its client joined answers, becomes
+// restoreIDs replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
+// messages with calls in a.callTurns. A message that has the calls of several turns, because its client joined answers, becomes
 // one for each turn.
-func (ht *hiddenTurns) recall(ctx context.Context, a *chat) *problem {
+func (ht *hiddenTurns) restoreIDs(ctx context.Context, a *chat) *problem {
 	ids, p := ht.callIDsIn(ctx, a.caller, a.req.Messages)
 	if ids == nil {
 		return p
 	}
-	r := &recalling{turns: ht, ids: ids, caller: a.caller, known: map[turnKey]*handedTurn{}, of: map[string]callRef{}}
+	r := &idRestorer{turns: ht, ids: ids, caller: a.caller, known: map[turnKey]*callTurn{}, of: map[string]callRef{}}
 	given := a.req.Messages
 	var out []lathe.Message
-	handed := map[int]*handedTurn{}
+	turns := map[int]*callTurn{}
 	for i := 0; i < len(given) && r.failed == nil && ctx.Err() == nil; i++ {
 		if !hasCalls(&given[i]) {
 			out = append(out, r.mapped(ctx, given[i]))
@@ -199,27 +199,27 @@ func (ht *hiddenTurns) recall(ctx context.Context, a *chat) *problem {
 		for last < len(given) && given[last].Role == lathe.RoleTool {
 			last++
 		}
-		out = r.appendTurns(ctx, out, handed, &given[i], given[i+1:last])
+		out = r.appendTurns(ctx, out, turns, &given[i], given[i+1:last])
 		i = last - 1
 	}
 	if r.failed == nil && ctx.Err() == nil && len(r.of) > 0 {
-		a.req.Messages, a.handed = out, handed
+		a.req.Messages, a.callTurns = out, turns
 	}
 	return r.failed
 }
 
-// recalling is the state of one [hiddenTurns.recall].
-type recalling struct {
+// idRestorer is the state of one [hiddenTurns.restoreIDs].
+type idRestorer struct {
 	turns  *hiddenTurns
 	ids    *callIDs
 	caller *caller
-	known  map[turnKey]*handedTurn
+	known  map[turnKey]*callTurn
 	of     map[string]callRef // by the id
 	failed *problem           // nil: the turns that were looked for are read
 }
 
 // turn returns the turn of an id of a call; nil if this server did not make it.
-func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) {
+func (r *idRestorer) turn(ctx context.Context, id string) (*callTurn, callRef) {
 	ref, ok := r.of[id]
 	if !ok {
 		if ref, ok = r.ids.parse(id); !ok {
@@ -230,9 +230,9 @@ func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) 
 	key := ref.key()
 	t := r.known[key]
 	if t == nil {
-		t = &handedTurn{ref: ref, turns: r.turns.store.find(key)}
+		t = &callTurn{ref: ref, turns: r.turns.store.find(key)}
 		if t.turns == nil || t.turns.runID != "" { // serve.max_calls bounds how many there are
-			if p := r.turns.loadHanded(ctx, r.caller, t); r.failed == nil {
+			if p := r.turns.loadCallTurn(ctx, r.caller, t); r.failed == nil {
 				r.failed = p
 			}
 		}
@@ -242,7 +242,7 @@ func (r *recalling) turn(ctx context.Context, id string) (*handedTurn, callRef) 
 }
 
 // mapped returns the message with the model server's ids.
-func (r *recalling) mapped(ctx context.Context, m lathe.Message) lathe.Message {
+func (r *idRestorer) mapped(ctx context.Context, m lathe.Message) lathe.Message {
 	return withIDs(m, func(id string) string {
 		t, ref := r.turn(ctx, id)
 		if t == nil || t.turns == nil {
@@ -273,7 +273,7 @@ func (ids *callIDs) originals(messages, own []lathe.Message) []lathe.Message {
 func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 	cloned := false // a message without such ids keeps its parts, by which places find it
 	for i, p := range m.Parts {
-		id := handedID(p)
+		id := gatewayID(p)
 		if id == "" {
 			continue
 		}
@@ -287,7 +287,7 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 		case lathe.ToolResult:
 			p.CallID = other(id)
 			m.Parts[i] = p
-		default: // handedID has excluded it
+		default: // gatewayID has excluded it
 		}
 	}
 	return m
@@ -295,22 +295,22 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 
 // A turnShare is the part of a client's message that one turn is.
 type turnShare struct {
-	turn    *handedTurn // nil: its calls have no ids of this server
+	turn    *callTurn // nil: its calls have no ids of this server
 	parts   []lathe.Part
 	calls   int // the index after the last call in parts
 	answers []lathe.Message
 }
 
 // shares splits a message with calls into those of its turns, with their answers. What stands between the calls of two turns is the beginning of
-// the later one, except for a carrier directly after calls that none stands before: it is of the earlier turn.
-func (r *recalling) shares(ctx context.Context, m *lathe.Message, answers []lathe.Message) []*turnShare {
+// the later one, except for a carrier directly after calls that have none before them: it is of the earlier turn.
+func (r *idRestorer) shares(ctx context.Context, m *lathe.Message, answers []lathe.Message) []*turnShare {
 	last := &turnShare{}
 	all := []*turnShare{last}
 	of := map[string]*turnShare{} // by the id of a call
 	for _, p := range m.Parts {
 		if call, is := p.(lathe.ToolCall); is {
-			var t *handedTurn
-			if handedID(p) != "" {
+			var t *callTurn
+			if gatewayID(p) != "" {
 				t, _ = r.turn(ctx, call.ID)
 			}
 			if last.calls > 0 && t != last.turn {
@@ -342,10 +342,10 @@ func (r *recalling) shares(ctx context.Context, m *lathe.Message, answers []lath
 }
 
 // appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
-func (r *recalling) appendTurns(ctx context.Context, out []lathe.Message, handed map[int]*handedTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+func (r *idRestorer) appendTurns(ctx context.Context, out []lathe.Message, turns map[int]*callTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
 	for _, share := range r.shares(ctx, m, answers) {
 		if share.turn != nil {
-			handed[len(out)] = share.turn
+			turns[len(out)] = share.turn
 		}
 		own := *m
 		own.Parts = share.parts
@@ -363,7 +363,7 @@ func (r *recalling) appendTurns(ctx context.Context, out []lathe.Message, handed
 
 // withdrawWaiting takes the sentence of a run that waits out of a message that has calls of the same run, and returns it as a
 // message of its own; nil if there is none. It was another answer, which the client has joined to this one.
-func (r *recalling) withdrawWaiting(m *lathe.Message, turn *handedTurn) *lathe.Message {
+func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *callTurn) *lathe.Message {
 	if turn == nil {
 		return nil
 	}
@@ -386,9 +386,9 @@ func (r *recalling) withdrawWaiting(m *lathe.Message, turn *handedTurn) *lathe.M
 	return nil
 }
 
-// loadHanded reads the turns behind a call from the log of its run. A problem says that the store did not answer, or that the memory
+// loadCallTurn reads the turns behind a call from the log of its run. A problem says that the store did not answer, or that the memory
 // for the turns is missing.
-func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn) *problem {
+func (ht *hiddenTurns) loadCallTurn(ctx context.Context, c *caller, t *callTurn) *problem {
 	key := t.ref.key()
 	if ht.opts.Index == nil || ht.absent.has(key, ht.opts.Now()) {
 		return nil
@@ -396,9 +396,9 @@ func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn)
 	v, p := ht.viewOther(ctx, c, t.ref.run)
 	switch {
 	case p == nil:
-		if messages, waits := v.handed(t.ref); len(messages) > 0 {
+		if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
 			t.turns = ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
-			return c.held.load(t.turns.messages)
+			return c.reserved.load(t.turns.messages)
 		}
 	case t.turns != nil: // the memory has them
 		return nil
@@ -411,9 +411,9 @@ func (ht *hiddenTurns) loadHanded(ctx context.Context, c *caller, t *handedTurn)
 	return nil
 }
 
-// handed returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
+// turnOf returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
 // this server, and the run if it has not ended. The results of the client's calls are those that its request has.
-func (v *runView) handed(ref callRef) (own []lathe.Message, waits string) {
+func (v *runView) turnOf(ref callRef) (own []lathe.Message, waits string) {
 	messages := v.state.Messages
 	begin := v.state.Start - v.state.TakenOver
 	for i := begin; i < len(messages); i++ {

@@ -35,7 +35,7 @@ func bare(m lathe.Message) lathe.Message {
 	return out
 }
 
-// The id of the client's call is enough to find what the server did before it: whatever stands before it in the conversation,
+// The id of the client's call is enough to find what the server did before it: whatever is before it in the conversation,
 // whatever the client has left out of the message, and in another process that has the store.
 func TestCallIDFindsItsTurn(t *testing.T) {
 	t.Parallel()

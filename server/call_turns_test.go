@@ -31,7 +31,7 @@ func TestCallIDNamesItsTurn(t *testing.T) {
 }
 
 // Of two turns with calls of the same id the one is taken that the id of the call names.
-func TestHandedTurnIsThatOfTheID(t *testing.T) {
+func TestTurnIsThatOfTheID(t *testing.T) {
 	t.Parallel()
 	call := func(name string) lathe.Message {
 		return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: name}, lathe.ToolCall{ID: name, Name: "weather"}}}
@@ -40,11 +40,11 @@ func TestHandedTurnIsThatOfTheID(t *testing.T) {
 	v := &runView{client: map[string]bool{"a": true, "b": true}, turns: map[string]int{"a": 1, "b": 2},
 		state: loop.State{Messages: []lathe.Message{lathe.User("hi"), call("a"), result, call("b")}, Start: 1}}
 	ref := callRef{turn: 2, hash: hashOfCall("a")} // as if the hashes of both were equal
-	if own, _ := v.handed(ref); own != nil {
+	if own, _ := v.turnOf(ref); own != nil {
 		t.Errorf("the turn before was taken: %v", own)
 	}
 	ref.hash = hashOfCall("b")
-	if own, _ := v.handed(ref); len(own) != 1 || own[0].Text() != "b" {
+	if own, _ := v.turnOf(ref); len(own) != 1 || own[0].Text() != "b" {
 		t.Errorf("the turn is %v", own)
 	}
 }

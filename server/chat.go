@@ -223,7 +223,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p := a.acceptVersion(m, a.requested); p != nil {
 		return p
 	}
-	if p := h.turns.recall(ctx, a); p != nil {
+	if p := h.turns.restoreIDs(ctx, a); p != nil {
 		return p
 	}
 	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
@@ -352,8 +352,8 @@ func setAliases(req *wire.ClientRequest) {
 // the server does not read are not judged.
 func sendable(ms *members) bool {
 	req := ms.req
-	if req.Foreign != nil || ms.handed != nil {
-		return ms.handed == nil
+	if req.Foreign != nil || ms.callTurns != nil {
+		return ms.callTurns == nil
 	}
 	for i := range req.Messages {
 		for _, p := range req.Messages[i].Parts {
@@ -386,7 +386,7 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 		return p
 	}
 	if limitsObjects(a.caller) {
-		if p := a.handler.handed.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
+		if p := a.handler.objects.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
 			return p
 		}
 	}

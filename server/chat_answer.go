@@ -352,7 +352,7 @@ func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
 		calls := slices.Clone(a.theirs(res.Pending))
 		for i := range calls {
-			calls[i] = a.calls.handed(lastTurn(res), calls[i])
+			calls[i] = a.calls.forClient(lastTurn(res), calls[i])
 		}
 		return calls
 	default:
@@ -446,7 +446,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	drop(a.unshown)
 	for _, call := range res.Pending {
 		if a.hands(call) {
-			call = a.calls.handed(lastTurn(res), call)
+			call = a.calls.forClient(lastTurn(res), call)
 		}
 		r.Pending = append(r.Pending, call.ID)
 	}

@@ -42,7 +42,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting)}
 		}
 	}
-	return c.held.converse(sizeOf(messages))
+	return c.reserved.converse(sizeOf(messages))
 }
 
 // statusClientGone is what the log says of a request whose client closed the connection before it was

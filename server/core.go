@@ -24,8 +24,8 @@ type core struct {
 	relays   relays
 	waiters  waiters // watchers of runs
 	sockets  sockets // WebSockets of clients
-	handed   *handedObjects
-	held     *heldBytes
+	objects  *knownObjects
+	memory   *inflightBytes
 	seals    *sealKeys
 
 	draining atomic.Bool
@@ -58,12 +58,12 @@ func newCore(opts *Options) (*core, error) {
 			co.opts.Approvals.Keep(co.facts)
 		}
 	}
-	co.held = &heldBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
+	co.memory = &inflightBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
 	var err error
 	if co.seals, err = newSealKeys(opts); err != nil {
 		return nil, err
 	}
-	co.handed = newHandedObjects(co.opts.Index, co.opts.Now)
+	co.objects = newKnownObjects(co.opts.Index, co.opts.Now)
 	if err := co.opts.Cluster.check(); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 	var m *Model
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
-		p = h.handed.check(r.Context(), c, objectsOf(req.Body, false))
+		p = h.objects.check(r.Context(), c, objectsOf(req.Body, false))
 	}
 	if p == nil {
 		m, p = c.model(req.Model)
@@ -89,7 +89,7 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 // completeInput sets the messages of a request of Responses to those that a model would receive.
 func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
-	if p := h.turns.recall(ctx, a); p != nil {
+	if p := h.turns.restoreIDs(ctx, a); p != nil {
 		return p
 	}
 	waits, p := h.continueResponse(ctx, a)

@@ -65,13 +65,13 @@ func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after in
 // untilRest passes on the events of the run until it is suspended or has ended, or ctx is done, and returns its result. A
 // run that is suspended when untilRest begins is followed for the time hold, or until it resumes.
 func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *event.Result {
-	held, cancel := ctx, context.CancelFunc(func() {})
+	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if hold > 0 {
-		held, cancel = context.WithTimeout(ctx, hold)
+		waiting, cancel = context.WithTimeout(ctx, hold)
 	}
 	defer func() { cancel() }()
 	for {
-		_ = x.run(held) // the log says what has become of the run
+		_ = x.run(waiting) // the log says what has become of the run
 		v, p := x.views.viewOther(context.WithoutCancel(ctx), c, x.runID)
 		switch {
 		case p != nil:
@@ -80,7 +80,7 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 			return v.result()
 		}
 		cancel() // it went on: the time of the hold does not count any more
-		held, cancel = ctx, func() {}
+		waiting, cancel = ctx, func() {}
 	}
 }
 

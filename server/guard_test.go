@@ -176,7 +176,7 @@ func packed(t *testing.T, encoding, text string) string {
 	return b.String()
 }
 
-func TestBodies(t *testing.T) { // T15, T17
+func TestBodiesAboveTheirLimitAreRefused(t *testing.T) { // T15, T17
 	t.Parallel()
 	const most = 100_000
 	f := serve(t, &setting{opts: func(o *server.Options) { o.Limits.MaxBody = most }})
@@ -350,7 +350,7 @@ func TestTooManyRequests(t *testing.T) { // T18
 	first.Wait()
 }
 
-func TestDrain(t *testing.T) {
+func TestDrainWaitsForRequestsUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for _, inTime := range []bool{true, false} {
 		began, goOn := make(chan struct{}), make(chan struct{})

@@ -20,7 +20,7 @@ import (
 // it, while some clients execute a call as soon as its arguments are whole. If the run continues or ends without a call
 // that was begun, the stream ends with an error: see [chat.withdrawn]. The other calls are written at the end, because
 // clients read one call after the other. On wires that show the calls of this server, a call of the client is not begun
-// early if a call of this server stands before it in its turn, so that the answer has them in this order.
+// early if a call of this server is before it in its turn, so that the answer has them in this order.
 type handover struct {
 	writer  wire.Writer
 	ids     *callIDs        // of the calls; nil: they have those of the model server
@@ -38,12 +38,12 @@ type handover struct {
 
 // A begunCall is a call of which the client has got the beginning.
 type begunCall struct {
-	id     string // as the client got it
-	theirs string // of the model server
-	space  string // before the arguments
-	sent   []byte // the argument text that the client has got
-	object openObject
-	held   bool // the rest of the arguments is written at the end
+	id       string // as the client got it
+	theirs   string // of the model server
+	space    string // before the arguments
+	sent     []byte // the argument text that the client has got
+	object   openObject
+	deferred bool // the rest of the arguments is written at the end
 }
 
 // handOver has the answer of the run hand over calls to the client's tools.
@@ -83,7 +83,7 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: h.begun.id, Name: d.Tool})
 	}
 	c, text := h.begun, d.Text
-	if c.theirs != d.ToolCallID || c.held {
+	if c.theirs != d.ToolCallID || c.deferred {
 		return dst
 	}
 	if len(c.sent) == 0 {
@@ -93,18 +93,18 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 			c.space = text
 			return dst
 		}
-		c.held = begin[0] != '{' // it may be unwrapped, and each piece of a number is a number
+		c.deferred = begin[0] != '{' // it may be unwrapped, and each piece of a number is a number
 	}
-	if c.held = c.held || c.object.closedBy(text); c.held {
+	if c.deferred = c.deferred || c.object.closedBy(text); c.deferred {
 		return dst
 	}
 	c.sent = append(c.sent, text...)
 	return h.appendArgs(dst, 0, text)
 }
 
-// handed returns the call of a turn as the client gets it: under its own id, with its arguments unwrapped, as those of a tool of
+// forClient returns the call of a turn as the client gets it: under its own id, with its arguments unwrapped, as those of a tool of
 // this server are.
-func (h *handover) handed(turn int, call lathe.ToolCall) lathe.ToolCall {
+func (h *handover) forClient(turn int, call lathe.ToolCall) lathe.ToolCall {
 	call.ID = h.ids.of(turn, call.ID)
 	if h.mends {
 		call.Arguments = unwrapped(call.Arguments)

@@ -69,7 +69,7 @@ func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *splic
 	if !a.keepsText && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	want := spliceOptions{texts: a.keepsText, onlyKept: relayed, handed: a.handed}
+	want := spliceOptions{texts: a.keepsText, onlyKept: relayed, callTurns: a.callTurns}
 	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, want)
 	loaded, complete := false, false
 	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {

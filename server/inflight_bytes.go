@@ -13,7 +13,7 @@ import (
 )
 
 // Requests of one key could fill the memory: a body of 16 MiB, decompressed, comes from some kilobytes, and waits for as long as its
-// model does. heldBytes bounds the bytes of what clients have sent and that is not answered yet, of each key and in all:
+// model does. inflightBytes bounds the bytes of what clients have sent and that is not answered yet, of each key and in all:
 //
 //   - a body or a message of a WebSocket, with the memory that was allocated for it, while it arrives and until its request ends,
 //   - the conversation that the model receives, at least the size of the body: what is decoded from the body, and what the server
@@ -22,7 +22,7 @@ import (
 //   - the conversation that a WebSocket keeps for the next message.
 //
 // The memory is reserved before it is allocated. Runs that wait are in the store, which has bounds of its own.
-type heldBytes struct {
+type inflightBytes struct {
 	most    int64
 	metrics *observe.Metrics // nil: nothing is counted
 
@@ -40,22 +40,22 @@ func defaultInflight() int64 {
 	return limit / 4
 }
 
-// A holding is the part of heldBytes of one request, message, connection or run. One goroutine at a time uses it. A nil holding holds
-// nothing.
-type holding struct {
-	all   *heldBytes
+// A reservation is the part of inflightBytes of one request, message, connection or run. One goroutine at a time uses it. A nil reservation
+// has none.
+type reservation struct {
+	all   *inflightBytes
 	key   string
 	most  int64 // of the key
 	bytes int64
-	// beside are bytes that other holdings of the same key have for at least as long as this one.
+	// beside are bytes that other reservations of the same key have for at least as long as this one.
 	beside int64
 	// conversation is the part of bytes that is reserved for the conversation.
 	conversation int64
 }
 
-// begin returns an empty holding for a caller. With keys, one of them has half of the bytes at most.
-func (b *heldBytes) begin(c *caller) holding {
-	h := holding{all: b, key: c.key.Name, most: b.most}
+// begin returns an empty reservation for a caller. With keys, one of them has half of the bytes at most.
+func (b *inflightBytes) begin(c *caller) reservation {
+	h := reservation{all: b, key: c.key.Name, most: b.most}
 	if c.setup.needsKey() {
 		h.most = max(1, b.most/2)
 	}
@@ -63,14 +63,14 @@ func (b *heldBytes) begin(c *caller) holding {
 }
 
 // grow reserves n further bytes: all of them or, with a problem, none.
-func (h *holding) grow(n int64) *problem {
+func (h *reservation) grow(n int64) *problem {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	return h.growLocked(n)
 }
 
-// converse reserves what is missing to n bytes for the conversation. Without a holding nothing is counted.
-func (h *holding) converse(n int64) *problem {
+// converse reserves what is missing to n bytes for the conversation. Without a reservation nothing is counted.
+func (h *reservation) converse(n int64) *problem {
 	if h == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (h *holding) converse(n int64) *problem {
 }
 
 // load reserves the bytes of messages that are read from the store for the conversation, in addition to what is reserved.
-func (h *holding) load(messages []lathe.Message) *problem {
+func (h *reservation) load(messages []lathe.Message) *problem {
 	if h == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func sizeOf(messages []lathe.Message) (n int64) {
 }
 
 // growLocked is grow. h.all.mu is held.
-func (h *holding) growLocked(n int64) *problem {
+func (h *reservation) growLocked(n int64) *problem {
 	b := h.all
 	switch {
 	case n <= 0:
@@ -119,23 +119,23 @@ func (h *holding) growLocked(n int64) *problem {
 	return nil
 }
 
-// size returns the bytes of the holding. Any goroutine may call it.
-func (h *holding) size() int64 {
+// size returns the bytes of the reservation. Any goroutine may call it.
+func (h *reservation) size() int64 {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	return h.bytes
 }
 
 // reserve reserves what is missing to n bytes. Its error is a *problem.
-func (h *holding) reserve(n int64) error {
+func (h *reservation) reserve(n int64) error {
 	if p := h.grow(n - h.bytes); p != nil {
 		return p
 	}
 	return nil
 }
 
-// add changes the bytes of a holding. b.mu is held.
-func (b *heldBytes) add(h *holding, n int64) {
+// add changes the bytes of a reservation. b.mu is held.
+func (b *inflightBytes) add(h *reservation, n int64) {
 	h.bytes += n
 	b.total += n
 	if b.of[h.key] += n; b.of[h.key] == 0 {
@@ -146,16 +146,16 @@ func (b *heldBytes) add(h *holding, n int64) {
 	}
 }
 
-// splitConversation moves the bytes of the conversation to a new holding. A nil holding has none to move.
-func (h *holding) splitConversation() *holding {
+// splitConversation moves the bytes of the conversation to a new reservation. A nil reservation has none to move.
+func (h *reservation) splitConversation() *reservation {
 	if h == nil {
 		return nil
 	}
 	return h.split(h.conversation)
 }
 
-// split moves n bytes, or all if there are fewer, to a new holding.
-func (h *holding) split(n int64) *holding {
+// split moves n bytes, or all if there are fewer, to a new reservation.
+func (h *reservation) split(n int64) *reservation {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	out := *h
@@ -165,10 +165,10 @@ func (h *holding) split(n int64) *holding {
 }
 
 // settle gives back what was reserved beyond the memory of a text, for reading it.
-func (h *holding) settle(text []byte) { h.split(h.bytes - int64(cap(text))).release() }
+func (h *reservation) settle(text []byte) { h.split(h.bytes - int64(cap(text))).release() }
 
 // release gives the bytes back. It may be called more than once.
-func (h *holding) release() {
+func (h *reservation) release() {
 	if h == nil {
 		return
 	}

@@ -47,8 +47,8 @@ type input struct {
 	Got    map[string]json.RawMessage // values in the answer that is not streamed
 }
 
-// TestInputs sends each case of testdata/inputs, streamed and not. Both forms of an answer say the same.
-func TestInputs(t *testing.T) {
+// Each case of testdata/inputs gets the same answer streamed and whole.
+func TestWholeAndStreamedAnswersAgreeForEachInput(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "inputs", "*.json"))
 	if err != nil || len(files) == 0 {

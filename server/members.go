@@ -24,8 +24,8 @@ type members struct {
 	ignored  []string       // they have no effect
 	passed   []lathe.Member // the model server gets them
 	dropped  []string       // places of what the wire of the model's server has no form for
-	// handed are the turns of the messages of req whose calls have ids of this server, by index; nil: no part has such an id.
-	handed map[int]*handedTurn
+	// callTurns are the turns of the messages of req whose calls have ids of this server, by index; nil: no part has such an id.
+	callTurns map[int]*callTurn
 }
 
 // sort takes the members of the request that are not read: those that are passed on to m, and those that have no
@@ -41,7 +41,7 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 		listed := slices.Contains(m.Pass, name)
 		switch {
 		case name == "lathe":
-		case ms.protocol.held.Has(name) && !listed, !relayed && slices.Contains(ms.protocol.shaping, name), !same && !listed && ms.likes(name) == "":
+		case ms.protocol.withheld.Has(name) && !listed, !relayed && slices.Contains(ms.protocol.shaping, name), !same && !listed && ms.likes(name) == "":
 			ms.ignored = append(ms.ignored, name)
 		case listed, ms.protocol.published(name):
 			ms.passed = append(ms.passed, member)
@@ -82,7 +82,7 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 
 // likes returns the member of the wire's schema that name equals under case folding without being it; "" if there is none.
 func (ms *members) likes(name string) string {
-	return cmp.Or(ms.protocol.held.Like(name), ms.protocol.like(name))
+	return cmp.Or(ms.protocol.withheld.Like(name), ms.protocol.like(name))
 }
 
 // unknown is the answer to a request with a member that is not passed on.

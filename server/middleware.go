@@ -26,12 +26,12 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	form      errorForm
-	memory    holding  // of the request
-	held      *holding // memory, also in copies of the caller; nil: the route has no body
-	left      bool     // the request does not count as work any more
-	console   bool     // the listener serves the console, whose sessions it takes
-	session   bool     // the caller has a session in place of a key
-	challenge string   // WWW-Authenticate of an answer 401; empty: Bearer
+	memory    reservation  // of the request
+	reserved  *reservation // memory, also in copies of the caller; nil: the route has no body
+	left      bool         // the request does not count as work any more
+	console   bool         // the listener serves the console, whose sessions it takes
+	session   bool         // the caller has a session in place of a key
+	challenge string       // WWW-Authenticate of an answer 401; empty: Bearer
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
@@ -94,7 +94,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 			return
 		}
 		defer release()
-		defer c.held.release()
+		defer c.reserved.release()
 		if rt.outlivesDrain {
 			c.leave(g.core)
 		}
@@ -123,18 +123,18 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = g.takes()
 	}
 	if rt.body != noBody {
-		c.memory = g.held.begin(c)
-		c.held = &c.memory
+		c.memory = g.memory.begin(c)
+		c.reserved = &c.memory
 	}
 	switch {
 	case p != nil:
 	case rt.body == wholeBody:
 		c.body, p = g.readBody(w, r, c, rt)
 	case rt.body == messageBody:
-		p = c.held.grow(2 * messageBytes(r))
+		p = c.reserved.grow(2 * messageBytes(r))
 	}
 	if p != nil {
-		c.held.release()
+		c.reserved.release()
 		release()
 		return nil, p
 	}
@@ -234,19 +234,19 @@ func (s *setup) knowsHost(r *http.Request) bool {
 // readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
 func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
-		c.memory.beside = s.message.held.size() + s.held.size()
-		return s.message.text, c.held.converse(int64(len(s.message.text)))
+		c.memory.beside = s.message.reserved.size() + s.reserved.size()
+		return s.message.text, c.reserved.converse(int64(len(s.message.text)))
 	}
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
 		most = min(most, rt.maxBody)
 	}
-	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.held.reserve})
+	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.reserved.reserve})
 	var full *problem
 	switch {
 	case err == nil:
-		c.held.settle(body)
-		return body, c.held.converse(int64(len(body)))
+		c.reserved.settle(body)
+		return body, c.reserved.converse(int64(len(body)))
 	case errors.As(err, &full):
 		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):

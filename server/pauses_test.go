@@ -27,7 +27,7 @@ func TestWatcherReadsASilentRunLessOften(t *testing.T) {
 }
 
 // Surveys take a fiftieth of the time at most, unless one takes longer than six seconds.
-func TestSurveyPause(t *testing.T) {
+func TestSurveysTakeAFiftiethOfTheTime(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
 		0: 10 * time.Second, 100 * time.Millisecond: 10 * time.Second, time.Second: 50 * time.Second, time.Hour: 5 * time.Minute,

@@ -49,7 +49,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 		return bad
 	}
 	c.named = req.model
-	if bad = co.handed.check(ctx, c, func(visit func(vendor.Object) bool) { vendor.InMessages(req.messages, visit) }); bad != nil {
+	if bad = co.objects.check(ctx, c, func(visit func(vendor.Object) bool) { vendor.InMessages(req.messages, visit) }); bad != nil {
 		return bad
 	}
 	if o.detach && co.opts.Supervisor == nil {

@@ -23,9 +23,9 @@ type protocol struct {
 	// one that name equals under case folding without being it.
 	published func(name string) bool
 	like      func(name string) string
-	// held are members of the published schema that are not sent to the model server unless the model's entry lists them
+	// withheld are members of the published schema that are not sent to the model server unless the model's entry lists them
 	// (models.NAME.pass): they make that server store data, call tools of its own, or answer with another model.
-	held *rawjson.Names
+	withheld *rawjson.Names
 	// shaping are members that only change the bytes of the model server's answer, and so have an effect only if the answer is
 	// relayed.
 	shaping []string
@@ -63,7 +63,7 @@ var chatCompletions = &protocol{
 	Served: openai.Served{}, conversation: "messages", tools: "tools", pieces: true,
 	published: openai.Published,
 	like:      openai.LikePublished,
-	held:      rawjson.NewNames("store", "metadata", "web_search_options"),
+	withheld:  rawjson.NewNames("store", "metadata", "web_search_options"),
 	shaping:   []string{"audio", "modalities", "logprobs", "top_logprobs"},
 }
 
@@ -74,7 +74,7 @@ var responsesAPI = &protocol{
 	Served: responses.Codec{}, conversation: "input", tools: "tools", ordered: true, showsCalls: true, pieces: true, resent: true,
 	published: responses.Published,
 	like:      responses.LikePublished,
-	held:      rawjson.NewNames("conversation", "metadata", "prompt", "store"),
+	withheld:  rawjson.NewNames("conversation", "metadata", "prompt", "store"),
 	shaping:   []string{"top_logprobs"},
 }
 
@@ -82,14 +82,14 @@ var messagesAPI = &protocol{
 	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true, pieces: true,
 	published: messages.Published,
 	like:      messages.LikePublished,
-	held:      rawjson.NewNames("container", "fallbacks", "mcp_servers"),
+	withheld:  rawjson.NewNames("container", "fallbacks", "mcp_servers"),
 }
 
 var geminiAPI = &protocol{
 	Served: gemini.Codec{}, conversation: "contents", tools: "tools", ordered: true,
 	published: publishedGemini.Has,
 	like:      publishedGemini.Like,
-	held:      rawjson.NewNames("cachedContent", "store"),
+	withheld:  rawjson.NewNames("cachedContent", "store"),
 	complete:  completeGemini,
 }
 

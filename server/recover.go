@@ -17,24 +17,24 @@ func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil
 	}
-	r := &recovered{core: g.core, held: map[string][]resumed{}}
+	r := &recovered{core: g.core, resumed: map[string][]resumed{}}
 	return g.opts.Supervisor.Recover(ctx, g.opts.Index, r.loopFor, r)
 }
 
 // serve acquires and resumes runs of a shared store that no process owns, until ctx is done.
 func (mt *maintenance) serve(ctx context.Context) {
-	r := &recovered{core: mt.core, held: map[string][]resumed{}}
+	r := &recovered{core: mt.core, resumed: map[string][]resumed{}}
 	mt.opts.Supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []event.Sink{r}, Every: mt.opts.Limits.Claim, Address: mt.opts.Cluster.Address, Notified: mt.waiters.wake})
 }
 
 // recovered is the sink of the resumed runs. It holds the setup that a run was resumed under until the run leaves.
 type recovered struct {
-	core *core
-	mu   sync.Mutex
-	held map[string][]resumed // by run
+	core    *core
+	mu      sync.Mutex
+	resumed map[string][]resumed // by run
 }
 
-// A resumed is what is held for a run.
+// A resumed is what is resumed for a run.
 type resumed struct {
 	setup   *setup
 	objects *objectNote
@@ -52,7 +52,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held[row.RunID] = append(r.held[row.RunID], resumed{s, newObjectNote(r.core, &caller{setup: s, key: anyone}, row.Principal)})
+	r.resumed[row.RunID] = append(r.resumed[row.RunID], resumed{s, newObjectNote(r.core, &caller{setup: s, key: anyone}, row.Principal)})
 	work.hold(s)
 	return m.Loop, nil
 }
@@ -63,10 +63,10 @@ func (r *recovered) Emit(ctx context.Context, e event.Event) {
 		return
 	}
 	r.mu.Lock()
-	held := r.held[e.RunID]
+	resumed := r.resumed[e.RunID]
 	r.mu.Unlock()
-	if len(held) > 0 {
-		held[0].objects.Emit(ctx, e)
+	if len(resumed) > 0 {
+		resumed[0].objects.Emit(ctx, e)
 	}
 }
 
@@ -74,12 +74,12 @@ func (r *recovered) Emit(ctx context.Context, e event.Event) {
 func (r *recovered) Leave(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := r.held[id]
-	if len(held) == 0 {
+	resumed := r.resumed[id]
+	if len(resumed) == 0 {
 		return
 	}
-	if r.held[id] = held[1:]; len(held) == 1 {
-		delete(r.held, id)
+	if r.resumed[id] = resumed[1:]; len(resumed) == 1 {
+		delete(r.resumed, id)
 	}
-	r.core.work.release(held[0].setup)
+	r.core.work.release(resumed[0].setup)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A run that a process left is gone on with by the next, whose setup is kept until it is over.
-func TestRecover(t *testing.T) {
+// The next process resumes a run that a process left, and keeps the setup of the run until it is over.
+func TestNextProcessResumesARunThatWasLeft(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{})
 	first := serve(t, &setting{model: &fake{wait: func(ctx context.Context) {

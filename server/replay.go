@@ -19,7 +19,7 @@ import (
 type replayed struct {
 	messages []lathe.Message
 	history  []lathe.Message // has the calls that the results among messages answer
-	handed   []lathe.ToolCall
+	calls    []lathe.ToolCall
 }
 
 // appendWhole appends the body of an answer that is not streamed.
@@ -58,7 +58,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 			}
 			turn--
 			a.signature = lathe.Delta{}
-			dst = a.replayTurn(dst, turn, m, r.handed)
+			dst = a.replayTurn(dst, turn, m, r.calls)
 		}
 		result, ok := resultOf(m)
 		if !ok {
@@ -78,8 +78,8 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 	return dst
 }
 
-// replayTurn appends what a stream has of a message of the model. handed are the calls that the client is to execute.
-func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, handed []lathe.ToolCall) []byte {
+// replayTurn appends what a stream has of a message of the model. theirs are the calls that the client is to execute.
+func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
 	shown := *m
 	shown.Parts = visible.Parts(m)
 	calls := shown.Calls()
@@ -88,12 +88,12 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, handed []lathe
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
-			isHanded := slices.ContainsFunc(handed, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.of(a.calls.turn, call.ID) })
+			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.of(a.calls.turn, call.ID) })
 			tool := strings.ReplaceAll(call.Name, ".", "_")
 			if !a.calls.names[tool] {
 				tool = call.Name
 			}
-			if isHanded || !a.calls.names[tool] {
+			if isClients || !a.calls.names[tool] {
 				dst = a.appendPiece(dst, turn, &event.ToolCallDelta{Index: d.Index, ToolCallID: call.ID, Tool: tool, Text: call.Arguments})
 			}
 		default:

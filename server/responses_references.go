@@ -136,7 +136,7 @@ func (sp *answerSpan) take(c *caller, taken map[string]int) ([]lathe.Message, *p
 	if !sp.waits() {
 		own = loop.KeptHistory(own, sp.state.Retention)
 	}
-	return own, c.held.load(own)
+	return own, c.reserved.load(own)
 }
 
 // withoutCalls returns the parts without the calls that are among others, under the same name.

@@ -36,8 +36,8 @@ type runView struct {
 	requests  map[string]approvalRequest
 	decisions []callDecision
 	resolved  map[string]int64 // the events of the decisions, by call
-	// handedBack is the id of the last event that has a result of the client.
-	handedBack int64
+	// lastResult is the id of the last event that has a result of the client.
+	lastResult int64
 	ran        map[string]bool // calls whose tools ran, by id
 	waitPoints []waitPoint     // where it waited, the oldest first
 }
@@ -281,10 +281,10 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 
 // A holder is a sink that holds the setup of a run until the supervisor has stopped executing the run.
 type holder struct {
-	work  *work
-	setup *setup
-	held  *holding // of the run's conversation; nil: it is not counted
-	once  sync.Once
+	work     *work
+	setup    *setup
+	reserved *reservation // of the run's conversation; nil: it is not counted
+	once     sync.Once
 }
 
 var _ engine.Leaver = (*holder)(nil)
@@ -298,7 +298,7 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, held: c.held.splitConversation()}
+	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.splitConversation()}
 }
 
 // Emit implements [event.Sink].
@@ -310,6 +310,6 @@ func (h *holder) Leave(string) { h.free() }
 func (h *holder) free() {
 	h.once.Do(func() {
 		h.work.release(h.setup)
-		h.held.release()
+		h.reserved.release()
 	})
 }

@@ -172,7 +172,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	return p, bad
 }
 
-// under words a problem of the body itself: nothing stands before its members.
+// under words a problem of the body itself: its members have no path before them.
 func (p *problem) under() *problem {
 	p.Param, p.Message = strings.TrimPrefix(p.Param, "."), strings.TrimPrefix(p.Message, ".")
 	if p.Param == "" && strings.HasPrefix(p.Message, " ") {

@@ -66,16 +66,16 @@ func (s *sockets) drain(ctx context.Context) {
 
 // A socket is one connection.
 type socket struct {
-	server  *Server
-	request *http.Request // of the handshake
-	ws      *websocket.Conn
-	ctx     context.Context // ends with the connection; its cause is a *closed
-	cancel  context.CancelCauseFunc
-	held    *holding           // of the conversation that the connection keeps
-	caller  *caller            // of the handshake
-	queue   chan socketMessage // messages that wait
-	waiting atomic.Int64
-	pings   pingCount
+	server   *Server
+	request  *http.Request // of the handshake
+	ws       *websocket.Conn
+	ctx      context.Context // ends with the connection; its cause is a *closed
+	cancel   context.CancelCauseFunc
+	reserved *reservation       // of the conversation that the connection keeps
+	caller   *caller            // of the handshake
+	queue    chan socketMessage // messages that wait
+	waiting  atomic.Int64
+	pings    pingCount
 	// last is the last response, if it is not stored, under lastID; nil: there is none. refers is set if the message that is
 	// handled continues it. Only the goroutine that handles messages uses them.
 	last   *earlierResponse
@@ -113,9 +113,9 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 		return
 	}
 	defer g.sockets.serving.Done()
-	held := g.held.begin(c)
-	s := &socket{server: g, request: r, caller: c, held: &held, queue: make(chan socketMessage, maxWaiting)}
-	defer func() { s.held.release() }()
+	reserved := g.memory.begin(c)
+	s := &socket{server: g, request: r, caller: c, reserved: &reserved, queue: make(chan socketMessage, maxWaiting)}
+	defer func() { s.reserved.release() }()
 	s.ctx, s.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(r.Context()), socketKey{}, s))
 	defer s.cancel(nil)
 	var err error
@@ -170,14 +170,14 @@ func (s *socket) read() {
 			return
 		}
 		late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
-		held := s.server.held.begin(s.caller)
-		held.beside = s.held.size()
-		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: held.reserve})
+		reserved := s.server.memory.begin(s.caller)
+		reserved.beside = s.reserved.size()
+		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: reserved.reserve})
 		late.Stop()
 		if err != nil || kind != websocket.MessageText {
-			held.release()
+			reserved.release()
 		}
-		held.settle(message)
+		reserved.settle(message)
 		var full *problem
 		switch {
 		case errors.As(err, &full):
@@ -196,14 +196,14 @@ func (s *socket) read() {
 			return
 		}
 		if n := s.waiting.Add(int64(len(message))); n > int64(l.MaxBody) && n > int64(len(message)) {
-			held.release()
+			reserved.release()
 			s.end(websocket.StatusPolicyViolation, "too many bytes wait: send the next request after the response to the last one")
 			return
 		}
 		select {
-		case s.queue <- socketMessage{message, &held}:
+		case s.queue <- socketMessage{message, &reserved}:
 		default:
-			held.release()
+			reserved.release()
 			s.end(websocket.StatusPolicyViolation, "too many requests wait: send the next request after the response to the last one")
 			return
 		}
@@ -237,7 +237,7 @@ func (s *socket) handleAll() {
 		}
 	}
 	for m := range s.queue { // read does not block
-		m.held.release()
+		m.reserved.release()
 	}
 }
 
@@ -259,13 +259,13 @@ func (s *socket) sendAway() {
 
 // A socketMessage is a message that waits, with its memory.
 type socketMessage struct {
-	text []byte
-	held *holding
+	text     []byte
+	reserved *reservation
 }
 
 // handle handles one message as a request.
 func (s *socket) handle(m socketMessage) {
-	defer m.held.release()
+	defer m.reserved.release()
 	defer s.waiting.Add(-int64(len(m.text)))
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -275,7 +275,7 @@ func (s *socket) handle(m socketMessage) {
 	s.message.text = nil
 	if w.finish(); w.failed && s.refers {
 		s.last = nil
-		s.held.release()
+		s.reserved.release()
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // is left.
 func (s *socket) keep(id string, r *earlierResponse) {
 	size := sizeOf(r.messages)
-	s.held.release()
-	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.held.grow(size) != nil {
+	s.reserved.release()
+	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.grow(size) != nil {
 		s.last = nil
 	}
 }

@@ -282,15 +282,15 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 		p.close()
 		leave()
 	}()
-	held := int64(-1) // the event after which the stream was held open last
+	paused := int64(-1) // the event after which the stream was held open last
 	for {
 		<-p.wake
 		over := f.isDone() // nothing is said after that
 		if over && r.Context().Err() == nil {
-			if hold := ex.holdFor(c, j, f.res); hold > 0 && held != heldAt(enc) {
-				held = heldAt(enc)
+			if hold := ex.holdFor(c, j, f.res); hold > 0 && paused != pausedAt(enc) {
+				paused = pausedAt(enc)
 				leave()
-				f, leave = ex.follow(r.Context(), c, c.runID, held, hold, p.nudge, []event.Sink{p})
+				f, leave = ex.follow(r.Context(), c, c.runID, paused, hold, p.nudge, []event.Sink{p})
 				over = false
 			}
 		}
@@ -380,8 +380,8 @@ func appendKeepAlive(dst []byte, enc encoder) []byte {
 	return sse.AppendComment(dst, "keep-alive")
 }
 
-// heldAt returns the id of the last event that the encoder was given.
-func heldAt(enc encoder) int64 {
+// pausedAt returns the id of the last event that the encoder was given.
+func pausedAt(enc encoder) int64 {
 	if a, ok := enc.(*chat); ok {
 		return a.last
 	}

@@ -183,7 +183,7 @@ func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 // recordGrace bounds the time that an answer waits for a slow store.
 const recordGrace = 250 * time.Millisecond
 
-// recordText records the run whose messages stand behind a text, in place of an earlier one that came to the same text.
+// recordText records the run whose messages belong to a text, in place of an earlier one that came to the same text.
 func (ht *hiddenTurns) recordText(requests store.RequestStore, key turnKey, runID string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deliverTimeout)
 	defer cancel()
@@ -228,7 +228,7 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 		case code == "", code == lathe.CodeNotFound:
 			ht.absent.add(key, ht.opts.Now())
 		default:
-			ht.opts.Log.Warn("the store could not say which calls stand behind an answer", "request_id", c.requestID, "code", code)
+			ht.opts.Log.Warn("the store could not say which calls belong to an answer", "request_id", c.requestID, "code", code)
 			return found
 		}
 	}

@@ -81,7 +81,7 @@ func TestTextAnswerBringsBackTheCallsBehindIt(t *testing.T) {
 	}
 }
 
-// What stands behind a text is for the same key, end user, model and conversation, and for a limited time. Otherwise, and if the
+// The turns of a text are found for the same key, end user, model and conversation, and for a limited time. Otherwise, and if the
 // client has changed the text, the conversation stays as the client has it, without an error.
 func TestCallsBehindATextAreBound(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 // What is kept is found by the ids of the calls, if this server has made them: see [callIDs]. Else it is found by the principal, the end user, the model, the conversation before the message,
 // and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
 // there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
-// without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [recall].
+// without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [loadedRuns].
 type turnStore struct {
 	max, maxBytes int
 	ttl           time.Duration
@@ -151,8 +151,8 @@ func (s *turnStarts) begin(run string, at int) {
 type spliceOptions struct {
 	texts    bool // what was kept behind texts, too: see [conversationSum.textKey]
 	onlyKept bool // the caller does not use unknown and latest
-	// handed are the turns of messages whose calls have ids of this server, by the index of the message.
-	handed map[int]*handedTurn
+	// callTurns are the turns of messages whose calls have ids of this server, by the index of the message.
+	callTurns map[int]*callTurn
 }
 
 // splice returns the messages with what was kept in its place, and with what became of the runs that waited in the
@@ -162,7 +162,7 @@ type spliceOptions struct {
 func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *spliced {
 	j := &spliced{given: messages}
 	c := newConversation(who)
-	if want.onlyKept && !want.texts && len(waiting) == 0 && len(want.handed) == 0 && k.empty() {
+	if want.onlyKept && !want.texts && len(waiting) == 0 && len(want.callTurns) == 0 && k.empty() {
 		for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 			c.add(&messages[i])
 		}
@@ -199,7 +199,7 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			i--
 			continue
 		}
-		k.spliceCalls(j, &starts, want.handed[i], calls, messages[i:], c, &keys)
+		k.spliceCalls(j, &starts, want.callTurns[i], calls, messages[i:], c, &keys)
 		for range len(calls) + 1 {
 			c.add(&messages[i])
 			i++
@@ -212,7 +212,7 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 
 // spliceCalls appends the message with calls that the messages begin with and its answers, or what was kept in their place. named is
 // the turn that the ids of the calls name; without one, they are found by keys and the conversation before, c.
-func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *handedTurn, calls []lathe.ToolCall, messages []lathe.Message, c *conversation, keys *callKeys) {
+func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *callTurn, calls []lathe.ToolCall, messages []lathe.Message, c *conversation, keys *callKeys) {
 	answers := messages[1 : 1+len(calls)]
 	atEnd := len(messages) == 1+len(calls)
 	var t *storedTurns

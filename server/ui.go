@@ -52,7 +52,7 @@ type uiChat struct {
 	enc      *uistream.Encoder
 	job      job
 	caller   *caller
-	held     []byte // what is not worth a head yet: a run that fails before it says anything is a status
+	buffered []byte // what is not worth a head yet: a run that fails before it says anything is a status
 	headSent bool
 	unlock   func() // unlocks the run that the request resumes; it may be called twice
 }
@@ -73,23 +73,23 @@ func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
 	if !u.headSent {
 		switch d := e.Data.(type) {
 		case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
-			u.held = u.enc.Append(u.held, e)
+			u.buffered = u.enc.Append(u.buffered, e)
 			return dst
 		case *event.ModelCallFinished:
 			if d.Status != "success" {
-				u.held = u.enc.Append(u.held, e)
+				u.buffered = u.enc.Append(u.buffered, e)
 				return dst
 			}
 		default: // it is the answer that the page waits for
 		}
 		u.headSent = true
-		dst, u.held = append(dst, u.held...), nil
+		dst, u.buffered = append(dst, u.buffered...), nil
 	}
 	return u.enc.Append(dst, e)
 }
 
 func (u *uiChat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
-	dst, u.held = append(dst, u.held...), nil
+	dst, u.buffered = append(dst, u.buffered...), nil
 	if res == nil { // the run goes on in another process
 		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
 	}

@@ -18,7 +18,7 @@ import (
 
 // All clients of the server share the account at the model's vendor whose key it has. A client may name an object of the account, such
 // as a file or a container, only if its key may (Key.VendorObjects), or if the object was in an answer to the same key. And the vendor
-// executes only tools that the key may use (Key.VendorTools). Every entry point that takes content for a model calls [handedObjects.check]:
+// executes only tools that the key may use (Key.VendorTools). Every entry point that takes content for a model calls [knownObjects.check]:
 // makePlan for the messages of runs, [chat.accept] and countTokens for bodies on the wires of vendors, which may be relayed.
 
 // mayName reports whether the key may name the object whatever it was given.
@@ -32,7 +32,7 @@ func limitsObjects(c *caller) bool {
 }
 
 // check refuses content that names an object of the vendor's account which the caller may not name. in finds the objects.
-func (h *handedObjects) check(ctx context.Context, c *caller, in func(visit func(vendor.Object) bool)) (p *problem) {
+func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(vendor.Object) bool)) (p *problem) {
 	if !limitsObjects(c) {
 		return nil
 	}
@@ -82,20 +82,20 @@ func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []s
 	return w.Body, withheld, nil
 }
 
-// handedObjects are the objects of the vendor's account that were in answers, as digests of the key and the id. The store of requests
+// knownObjects are the objects of the vendor's account that were in answers, as digests of the key and the id. The store of requests
 // has them, so that other processes know them, and removes them with the run or when they are old.
-type handedObjects struct {
+type knownObjects struct {
 	requests store.RequestStore
 	known    keySet // digests that the store has, so that an object is looked up once and not at each place that names it
 	now      func() time.Time
 }
 
-func newHandedObjects(index store.RunIndex, now func() time.Time) *handedObjects {
+func newKnownObjects(index store.RunIndex, now func() time.Time) *knownObjects {
 	requests, ok := index.(store.RequestStore)
 	if !ok {
 		requests = store.NewMemory(nil)
 	}
-	return &handedObjects{requests: requests, now: now}
+	return &knownObjects{requests: requests, now: now}
 }
 
 func handedDigest(principal, id string) store.RequestDigest {
@@ -103,7 +103,7 @@ func handedDigest(principal, id string) store.RequestDigest {
 }
 
 // has reports whether an answer to the principal had the object. The error is that of a store that does not answer.
-func (h *handedObjects) has(ctx context.Context, principal, id string) (bool, error) {
+func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, error) {
 	digest := handedDigest(principal, id)
 	if id == "" || h.known.has(turnKey(digest), h.now()) {
 		return id != "", nil
@@ -119,7 +119,7 @@ func (h *handedObjects) has(ctx context.Context, principal, id string) (bool, er
 }
 
 // put records that the answer of the run had the object.
-func (h *handedObjects) put(ctx context.Context, principal, id, runID string) error {
+func (h *knownObjects) put(ctx context.Context, principal, id, runID string) error {
 	digest := handedDigest(principal, id)
 	err := h.requests.PutRequest(ctx, digest, runID, "")
 	if lathe.CodeOf(err) != lathe.CodeConflict {
@@ -214,7 +214,7 @@ func (n *objectNote) record(runID string) {
 	ctx, cancel := context.WithTimeout(context.Background(), n.core.opts.Limits.WriteTimeout) // also of a client that has left
 	defer cancel()
 	for id := range n.ids {
-		if err := n.core.handed.put(ctx, n.principal, id, runID); err != nil {
+		if err := n.core.objects.put(ctx, n.principal, id, runID); err != nil {
 			n.core.opts.Log.Warn("objects of an answer could not be recorded: the client may not name them", "run_id", runID, "code", lathe.CodeOf(err))
 			break
 		}

@@ -67,7 +67,7 @@ func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTur
 		return nil
 	}
 	t.sum, t.found, t.messages = sum, true, v.added()
-	return c.held.load(t.messages)
+	return c.reserved.load(t.messages)
 }
 
 // waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
@@ -127,7 +127,7 @@ func pendingResult(call *lathe.ToolCall) lathe.Message {
 // begins in out.
 func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turnStarts) []lathe.Message {
 	at, ok := starts.sums[t.sum]
-	if !ok { // the client has changed what stands before
+	if !ok { // the client has changed the messages before
 		at, ok = starts.runs[t.runID]
 	}
 	if t.found && ok && len(t.messages) > 0 {

@@ -12,7 +12,7 @@ import (
 
 // Newer models of Anthropic bind a block of thinking to the system text, the tools and all messages before it: a request in which any of
 // them has changed is refused, or the block is dropped if the request asks for that. The model sim/fault-bound-thinking does so too. Its
-// signatures contain a digest of what stands before them; cache_control does not count.
+// signatures contain a digest of what precedes them; cache_control does not count.
 
 // bindingBeta is the beta that allows requests to choose what happens to thinking whose beginning has changed.
 const bindingBeta = "thinking-binding-controls-2026-08-01"
@@ -30,7 +30,7 @@ func (x *exchange) before() string {
 	return before(x.body, -1)
 }
 
-// before returns the digest of what stands before message i of a request of Messages; i < 0: of the whole request.
+// before returns the digest of what precedes message i of a request of Messages; i < 0: of the whole request.
 func before(body []byte, i int) string {
 	var b []byte
 	for _, name := range []string{"system", "tools"} {
@@ -72,7 +72,7 @@ func appendUncached(dst, v []byte) []byte {
 	return rawjson.AppendCompact(dst, v)
 }
 
-// refusedBinding returns the error of a request in which what stands before a block of thinking has changed.
+// refusedBinding returns the error of a request in which what precedes a block of thinking has changed.
 func refusedBinding(body []byte, h http.Header) *wire.APIError {
 	thinking, _ := rawjson.Get(body, "thinking")
 	binding, chosen := rawjson.Get(thinking, "block_binding")

@@ -97,7 +97,7 @@ func TestConversation(t *testing.T) {
 }
 
 // What joining leaves out is listed, and the place of each part that was moved is that of the part as it was given.
-func TestJoinedParts(t *testing.T) {
+func TestJoinedPartsKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	cache := []lathe.Member{{Name: "cache_control", Value: []byte("{}")}}
 	image := lathe.Blob{MediaType: "image/png", Data: []byte{1}}

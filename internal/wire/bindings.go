@@ -7,18 +7,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Newer models bind a block of thinking to all that stands before it in the request: a server refuses a block before which anything has
+// Newer models bind a block of thinking to everything before it in the request: a server refuses a block before which anything has
 // changed. A gateway cannot always prevent such a change: an approval can come after the conversation has gone on without it, tools change
-// with a reload, clients edit and compact. [Bindings] remembers what stood before each block, so that a request leaves out a block that
+// with a reload, clients edit and compact. [Bindings] remembers what preceded each block, so that a request leaves out a block that
 // the server would refuse.
 
 // maxBindings bounds the blocks that are remembered, about 200 bytes each.
 const maxBindings = 20_000
 
-// A Prefix is the digest of what stands before a block. cache_control does not count, nor does white space.
+// A Prefix is the digest of what precedes a block. cache_control does not count, nor does white space.
 type Prefix [sha256.Size / 2]byte
 
-// Bindings remembers what stood before blocks of thinking that a server wrote or refused, the last maxBindings. The zero value is empty. Its
+// Bindings remembers what preceded blocks of thinking that a server wrote or refused, the last maxBindings. The zero value is empty. Its
 // methods may be called by several goroutines at once.
 type Bindings struct {
 	mu   sync.Mutex
@@ -29,8 +29,8 @@ type Bindings struct {
 
 // A binding is what is known of a block. A zero prefix is not known.
 type binding struct {
-	written Prefix // what stood before the block when the server wrote it
-	refused Prefix // what stood before it when the server refused it
+	written Prefix // what preceded the block when the server wrote it
+	refused Prefix // what preceded it when the server refused it
 }
 
 // Valid reports whether a server can accept a block with a signature behind a prefix, as far as is known.
@@ -83,7 +83,7 @@ func digestOf(text string) (p Prefix) {
 // A BoundRequest is what the encoder of a request knows of its thinking.
 type BoundRequest struct {
 	*Bindings
-	// Before is what stands before the answer. The encoder sets it.
+	// Before is what precedes the answer. The encoder sets it.
 	Before Prefix
 	// Left are blocks that the encoder has left out because the server refuses one of them: by their signatures.
 	Left map[string]Prefix

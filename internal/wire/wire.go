@@ -238,7 +238,7 @@ type EncodeOptions struct {
 	Shared *Shared
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string
-	// Bound, if not nil, is what is known of thinking that the destination binds to what stands before it. The encoder leaves out the
+	// Bound, if not nil, is what is known of thinking that the destination binds to what precedes it. The encoder leaves out the
 	// blocks that are not valid any more, and sets Before and Left. Only Messages has such thinking.
 	Bound *BoundRequest
 }
@@ -253,7 +253,7 @@ type AssemblerOptions struct {
 // [EncodeOptions].Takes without it.
 const FeatureSystem = "system_turns"
 
-// FeatureBound is the feature of thinking in the history that the server has bound to what stood before it. A codec returns it from
+// FeatureBound is the feature of thinking in the history that the server has bound to what preceded it. A codec returns it from
 // Refused if that has changed. It is refused for one request: other conversations have not changed.
 const FeatureBound = "bound_thinking"
 

@@ -30,7 +30,7 @@ var unsupported = []string{"not support", "not permitted", "not allowed", "depre
 
 // refusals map words of an error message to the refused feature. A row matches if the message contains all of its words; the
 // first matching row is used. The rows of [wire.FeatureBound] need no word of unsupported: they are about thinking in the history of this
-// request, of which something that stands before it or its text has changed, or which another model or account has signed (Anthropic's guides to
+// request, of which something before it or its text has changed, or which another model or account has signed (Anthropic's guides to
 // preserved thinking and to extended thinking, read 2026-11-28). Bedrock has the same words in errors of another type.
 var refusals = []struct {
 	feature string

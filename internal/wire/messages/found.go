@@ -18,7 +18,7 @@ var (
 	bindingBetas  = []string{"thinking-binding-controls-2026-08-01"}
 )
 
-// Betas returns the betas that a request needs beside its own, if the destination binds thinking to what stands before it. without
+// Betas returns the betas that a request needs beside its own, if the destination binds thinking to what precedes it. without
 // are features that the server has refused.
 func Betas(req *lathe.Request, takes *destination.Row, without []string) []string {
 	switch {
@@ -63,7 +63,7 @@ func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 	return out
 }
 
-// placeFound takes the definitions of found tools out of the list, where they would change what stands before thinking that is bound to
+// placeFound takes the definitions of found tools out of the list, where they would change what precedes thinking that is bound to
 // it.
 func placeFound(req *lathe.Request, takes *destination.Row) (*lathe.Request, map[int][]*lathe.ToolSpec) {
 	if takes.ThinkingBinding != destination.Keep {

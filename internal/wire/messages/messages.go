@@ -84,7 +84,7 @@ const (
 	FaultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
 	FaultUsage        = "usage_invalid"        // a count that is no number of tokens
 	FaultArguments    = "arguments_not_object" // a call whose input is no object
-	FaultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what stands before it has changed
+	FaultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
 )
 
 // The fields of [lathe.Reasoning] on this wire.

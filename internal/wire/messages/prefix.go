@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A prefix computes what stands before each turn of the model in a request: the tools, the system text and the turns before it. The zero
+// A prefix computes what precedes each turn of the model in a request: the tools, the system text and the turns before it. The zero
 // value computes nothing.
 type prefix struct {
 	bound    *wire.BoundRequest // nil: the destination does not bind thinking
@@ -23,7 +23,7 @@ func (x *prefix) add(pieces ...[]byte) {
 	}
 }
 
-// before returns what stands before the index end of the body, where a turn ends.
+// before returns what precedes the index end of the body, where a turn ends.
 func (x *prefix) before(body []byte, end int) wire.Prefix {
 	for x.added < end {
 		at := x.added
@@ -58,7 +58,7 @@ func (x *prefix) valid(body []byte, p *lathe.Reasoning, refused bool) bool {
 	return false
 }
 
-// finish sets what stands before the answer to a request with the body, up to the end of its turns. If the last turn is the beginning of the answer,
+// finish sets what precedes the answer to a request with the body, up to the end of its turns. If the last turn is the beginning of the answer,
 // it does not count.
 func (x *prefix) finish(body []byte) {
 	if x.bound == nil {
