@@ -65,14 +65,14 @@ type chat struct {
 
 // progress is what an answer has so far.
 type progress struct {
-	wroteText bool        // text was written
-	refused   bool        // a refusal was
-	splitText bool        // another element was written after the text, so that the next text is a separate one
-	gap       bool        // an element that the client does not see where it stands followed the text
-	space     bool        // the text ends with white space
-	turn      int         // of the last text that was written
-	turnText  string      // of an answer that follows a run: the text of that turn
-	signature lathe.Delta // opaque data of the reasoning of the turn that was not written yet: what follows is not known
+	wroteText bool         // text was written
+	refused   bool         // a refusal was
+	splitText bool         // another element was written after the text, so that the next text is a separate one
+	gap       bool         // an element that the client does not see where it stands followed the text
+	space     bool         // the text ends with white space
+	turn      int          // of the last text that was written
+	turnText  string       // of an answer that follows a run: the text of that turn
+	signature *lathe.Delta // opaque data of the reasoning of the turn that was not written yet: what follows is not known
 }
 
 // between stands between the texts of two turns, which the client sees as one message.
@@ -89,7 +89,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	}
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
-		a.signature = lathe.Delta{}
+		a.signature = nil
 		if a.calls.begun == nil {
 			a.calls.mixed = false
 			return dst
@@ -168,7 +168,8 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	case lathe.DeltaReasoningData:
 		if a.plan.model.Loop.Wire() == a.protocol.Wire() {
 			dst = a.lead(dst)
-			a.signature = *d
+			own := *d
+			a.signature = &own
 		}
 		return dst
 	default: // is not shown
@@ -179,7 +180,7 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 
 // appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
 func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
-	a.signature = lathe.Delta{}
+	a.signature = nil
 	if len(a.calls.names) > 0 {
 		dst = a.lead(dst)
 	}
@@ -205,9 +206,9 @@ func (a *chat) lead(dst []byte) []byte {
 			dst = a.writer.AppendCarrier(dst, text)
 		}
 	}
-	if d := a.signature; d.Text != "" {
-		a.signature, a.splitText = lathe.Delta{}, a.splitText || a.protocol.ordered
-		dst = a.writer.AppendDelta(dst, d)
+	if d := a.signature; d != nil {
+		a.signature, a.splitText = nil, a.splitText || a.protocol.ordered
+		dst = a.writer.AppendDelta(dst, *d)
 	}
 	return dst
 }

@@ -25,7 +25,7 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 
 // place returns the place in the client's request for a path in the messages of the run.
 func (a *chat) place(path string) string {
-	if a.places.found == nil {
+	if a.places.foundPlaces == nil {
 		a.places.find(a.protocol.Wire(), a.req.Body, a.in.Messages)
 	}
 	return a.places.of(path)

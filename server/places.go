@@ -39,11 +39,16 @@ type placed struct {
 
 // places finds the places in a client's request of parts of the conversation of a run.
 type places struct {
-	parsed   []lathe.Message   // those that were read from the request, before the server added, removed or changed any
-	found    map[[2]int]string // nil: find was not called
-	messages []lathe.Message   // those of the run
-	thoughts []placedThought   // of the request
-	replaced map[int]string    // by the messages of the run that the server put into their place
+	parsed []lathe.Message // those that were read from the request, before the server added, removed or changed any
+	*foundPlaces
+}
+
+// foundPlaces are the places of one conversation.
+type foundPlaces struct {
+	found    map[[2]int]string
+	messages []lathe.Message // those of the run
+	thoughts []placedThought // of the request
+	replaced map[int]string  // by the messages of the run that the server put into their place
 }
 
 // A placedThought is reasoning in the client's request.
@@ -60,9 +65,9 @@ type placeFinder struct {
 	stored string // the member that stands for messages which are not in the request
 }
 
-// find finds the places of the messages of a run that began with a request of wire w.
+// find sets the places of the messages of a run that began with a request of wire w.
 func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
-	p.found, p.replaced, p.messages, p.thoughts = map[[2]int]string{}, map[int]string{}, messages, nil
+	p.foundPlaces = &foundPlaces{found: map[[2]int]string{}, replaced: map[int]string{}, messages: messages}
 	f := &placeFinder{places: *p}
 	switch w {
 	case lathe.WireMessages:
@@ -86,7 +91,6 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 		f.walkTurns(get(body, "messages"), "messages", "content")
 	}
 	f.match(messages)
-	p.thoughts = f.thoughts
 }
 
 // placesOf returns a function that maps a path in messages to the place in the client's request. It searches the request on the first
@@ -94,7 +98,7 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 func placesOf(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
 	p := places{parsed: parsed}
 	return func(path string) string {
-		if p.found == nil {
+		if p.foundPlaces == nil {
 			p.find(w, body, messages)
 		}
 		return p.of(path)

@@ -107,7 +107,7 @@ func (o *origins) find(principal, entry string, r *lathe.Reasoning) (field strin
 // given.
 func (o *origins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, left []string, changed bool) {
 	for i := range messages {
-		parts, paths := o.partsFor(principal, entry, &messages[i], "messages["+strconv.Itoa(i)+"].")
+		parts, paths := o.partsFor(principal, entry, &messages[i], i)
 		if parts == nil {
 			continue
 		}
@@ -126,9 +126,9 @@ func (o *origins) apply(principal, entry string, messages []lathe.Message) (out 
 	return messages, left, changed
 }
 
-// partsFor returns the parts of a message as the entry may get them, and the paths of those that are left out, which begin with path; nil
-// if they are those of the message.
-func (o *origins) partsFor(principal, entry string, m *lathe.Message, path string) (parts []lathe.Part, left []string) {
+// partsFor returns the parts of message i as the entry may get them, and the paths of those that are left out; nil if they are those of
+// the message.
+func (o *origins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
 	for j, p := range m.Parts {
 		keep, changed := true, false
 		if r, is := p.(lathe.Reasoning); is && !isCarrier(p) {
@@ -147,7 +147,7 @@ func (o *origins) partsFor(principal, entry string, m *lathe.Message, path strin
 		if keep {
 			parts = append(parts, p)
 		} else {
-			left = append(left, path+"parts["+strconv.Itoa(j)+"]")
+			left = append(left, "messages["+strconv.Itoa(i)+"].parts["+strconv.Itoa(j)+"]")
 		}
 	}
 	return parts, left
@@ -158,9 +158,11 @@ func (o *origins) partsFor(principal, entry string, m *lathe.Message, path strin
 func returnReasoning(a *chat) bool {
 	req := a.req
 	given, left, changed := a.handler.origins.apply(a.caller.key.Name, req.Model, req.Messages)
-	at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
-	for _, path := range left {
-		a.dropped = append(a.dropped, at(path))
+	if len(left) > 0 {
+		at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
+		for _, path := range left {
+			a.dropped = append(a.dropped, at(path))
+		}
 	}
 	req.Messages = given
 	return changed

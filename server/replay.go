@@ -57,7 +57,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 				carriers.replay(r.messages[:i], a.job.loop)
 			}
 			turn--
-			a.signature = lathe.Delta{}
+			a.signature = nil
 			dst = a.replayTurn(dst, turn, m, r.calls)
 		}
 		result, ok := resultOf(m)
