@@ -1,0 +1,88 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// recorded keeps the last request, and counts those that were refused.
+type recorded struct {
+	next    http.RoundTripper
+	last    string
+	refused int
+}
+
+func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.last = string(body)
+	req = req.Clone(req.Context())
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := r.next.RoundTrip(req)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		r.refused++
+	}
+	return resp, err
+}
+
+// Thinking behind other tools than those of the request, as in a turn that is repeated without tools, is left out of that request and listed; a
+// request with its tools has it again. The server refuses none of them. A process that does not know the thinking learns from one refusal.
+func TestThinkingIsSentBehindItsToolsOnly(t *testing.T) {
+	t.Parallel()
+	server := &recorded{next: sim.New(nil).Transport()}
+	entry := func() lathe.Model {
+		m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: "anthropic", Entry: "x",
+			Accepts: map[string]string{"thinking_binding": "keep"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	tools := []*lathe.ToolSpec{{Name: "calculator", Description: "Calculates an arithmetic expression.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`)}}
+	ask := func(m lathe.Model, tools []*lathe.ToolSpec, history []lathe.Message, signatures int, dropped ...string) *lathe.Finish {
+		t.Helper()
+		var fin *lathe.Finish
+		for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: history, Tools: tools}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			fin = d.Finish
+		}
+		if n := strings.Count(server.last, `"signature":"`); n != signatures || !slices.Equal(fin.Dropped, dropped) {
+			t.Errorf("%d signatures are sent, want %d, and %q are left out, want %q", n, signatures, fin.Dropped, dropped)
+		}
+		return fin
+	}
+	m := entry()
+	history := []lathe.Message{lathe.User("What is 7 + 35?")}
+	fin := ask(m, tools, history, 0)
+	history = append(history, fin.Message)
+	for _, c := range fin.Message.Calls() {
+		history = append(history, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: `{"result":42}`}}})
+	}
+	history = append(history, lathe.User("Hello."))
+	ask(m, nil, history, 0, "messages[1].parts[0]")
+	ask(m, tools, history, 1)
+	if server.refused > 0 {
+		t.Errorf("%d requests were refused", server.refused)
+	}
+	m = entry() // of another process
+	for range 3 {
+		ask(m, nil, history, 0, "messages[1].parts[0]")
+	}
+	if server.refused != 1 {
+		t.Errorf("%d requests were refused, want one", server.refused)
+	}
+}
