@@ -9,7 +9,7 @@ import (
 // Limits of the comparison of the forms of a oneOf.
 const (
 	maxForms    = 24     // further ones are not compared
-	maxCompared = 20_000 // values of one oneOf
+	maxCompared = 20_000 // schemas, members and values of one oneOf
 )
 
 // An objectForm is what one form of a oneOf says of objects.
@@ -35,7 +35,7 @@ func (s *sharing) compareForms(forms []any) {
 	all := make([]objectForm, min(len(forms), maxForms))
 	for i := range all {
 		all[i] = objectForm{members: map[string]any{}, hidden: map[string]bool{}, required: map[string]bool{}, rest: map[string]any{}}
-		s.read(&all[i], forms[i], maxSchemaDepth)
+		s.read(&all[i], forms[i], &left)
 	}
 	for i := range all {
 		for j := range all {
@@ -56,10 +56,10 @@ func formName(form any, i int) string {
 	return fmt.Sprintf("form %d", i+1)
 }
 
-// read adds what a schema says to f.
-func (s *sharing) read(f *objectForm, v any, depth int) {
+// read adds what a schema says to f. It takes from left, what is left of maxCompared.
+func (s *sharing) read(f *objectForm, v any, left *int) {
 	in, err := s.doc.resolve(v)
-	if err != nil || depth == 0 || len(f.members) > maxCompared {
+	if *left -= 1 + len(in) + len(asObject(in["properties"])) + len(asList(in["required"])); err != nil || *left < 0 {
 		f.unclear = true
 		return
 	}
@@ -79,7 +79,7 @@ func (s *sharing) read(f *objectForm, v any, depth int) {
 			}
 		case key == "allOf":
 			for _, part := range asList(val) {
-				s.read(f, part, depth-1)
+				s.read(f, part, left)
 			}
 		case key == "additionalProperties" && val == false:
 			f.closed = true

@@ -214,3 +214,32 @@ components:
 		t.Errorf("an error: got %s", got.Content)
 	}
 }
+
+// Schemas that refer to each next one twice stand for 2^100 paths: none of what looks for readOnly and writeOnly members and compares
+// forms follows each path.
+func TestT15_SharedSchemasAreReadOnce(t *testing.T) {
+	t.Parallel()
+	var schemas strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&schemas, `    S%d: {allOf: [{$ref: "#/components/schemas/S%[2]d"}, {$ref: "#/components/schemas/S%[2]d"}], oneOf: [{$ref: "#/components/schemas/S%[2]d"}, {$ref: "#/components/schemas/S%[2]d"}]}`+"\n", i, i+1)
+	}
+	doc := `openapi: 3.1.0
+info: {title: t, version: "1"}
+paths:
+  /a:
+    post:
+      operationId: a
+      requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/S0"}}}}
+      responses: {"200": {content: {application/json: {schema: {$ref: "#/components/schemas/S0"}}}}}
+components:
+  schemas:
+` + schemas.String() + `    S100: {required: [id, key], properties: {id: {readOnly: true}, key: {writeOnly: true}}}
+`
+	defs, err := httptool.Import([]byte(doc), &httptool.ImportOptions{Server: "https://example.com", Operations: []string{"a"}, Allowlist: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(defs[0].Defs["S100"]); got != `{"properties":{"key":{"writeOnly":true}},"required":["key"]}` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -40,7 +40,10 @@ func (s *sharing) readOnly(v any, depth int) bool {
 	return slices.ContainsFunc(asList(in["allOf"]), func(part any) bool { return s.readOnly(part, depth-1) })
 }
 
-// collect adds the traits of a schema to t. It counts its work as bytes of the tool.
+// nameBytes is what a name takes in a set of names.
+const nameBytes = 48
+
+// collect adds the traits of a schema to t. It counts what the sets take as bytes of the tool.
 func (s *sharing) collect(t *traits, v any, depth int) error {
 	in := asObject(v)
 	if in == nil || depth == 0 {
@@ -60,14 +63,14 @@ func (s *sharing) collect(t *traits, v any, depth int) error {
 				t.required[text] = true
 			}
 		}
-		if err := s.spend(len(members) + len(required)); err != nil {
+		if err := s.spend(nameBytes * (len(members) + len(required))); err != nil {
 			return err
 		}
 	}
 	if isRef {
 		target, err := s.traitsAt(ref, depth-1)
 		if err == nil {
-			err = s.spend(len(target.hidden) + len(target.required))
+			err = s.spend(nameBytes * (len(target.hidden) + len(target.required)))
 		}
 		if err != nil {
 			return err
@@ -145,7 +148,7 @@ func (s *sharing) within(in map[string]any, o *omission) (*omission, error) {
 		return o, err
 	}
 	maps.Copy(t.hidden, o.hidden)
-	return &omission{hidden: t.hidden}, nil
+	return &omission{hidden: t.hidden}, s.spend(nameBytes * len(o.hidden))
 }
 
 // leavesOut reports whether a member with this schema is left out.
@@ -178,12 +181,15 @@ func (s *sharing) variant(ref string, o *omission) (string, error) {
 		return "", nil
 	}
 	target, err := s.traitsAt(ref, maxSchemaDepth)
+	if err == nil {
+		err = s.spend(nameBytes * len(target.required))
+	}
 	if err != nil {
 		return "", err
 	}
 	var names []string
-	for name := range o.hidden {
-		if target.required[name] && !target.hidden[name] {
+	for name := range target.required {
+		if o.hidden[name] && !target.hidden[name] {
 			names = append(names, name)
 		}
 	}
