@@ -243,3 +243,24 @@ components:
 		t.Errorf("got %s", got)
 	}
 }
+
+// A document whose tools take too much is refused, also where a pattern selects them: which are left out would depend on their order.
+// Names of members that are looked at count, too.
+func TestT16_PatternsDoNotLeaveOutWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	var members, schemas, uses strings.Builder
+	for i := range 6_000 {
+		fmt.Fprintf(&members, `"p%d":{"readOnly":true},`, i)
+	}
+	for i := range 1_000 {
+		fmt.Fprintf(&schemas, `"S%d":{"allOf":[{"$ref":"#/components/schemas/Base"}],"minProperties":%[1]d},`, i)
+		fmt.Fprintf(&uses, `"q%d":{"$ref":"#/components/schemas/S%[1]d"},`, i)
+	}
+	doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"small"}},"/b":{"post":{"operationId":"wide","requestBody":{"content":{"application/json":{
+		"schema":{"properties":{` + uses.String() + `"z":{}}}}}}}}},"components":{"schemas":{` + schemas.String() + `"Base":{"properties":{` + members.String() + `"z":{}}}}}}`
+	defs, err := httptool.Import([]byte(doc), &httptool.ImportOptions{Server: "https://example.com", Operations: []string{"*"}, Allowlist: []string{"*"},
+		LeftOut: func(e *httptool.OperationError) { t.Errorf("left out: %v", e) }})
+	if err == nil || !strings.Contains(err.Error(), "wide: its body: the tools of the document take more than") && !strings.Contains(err.Error(), "wide: the tools of the document take more than") {
+		t.Errorf("got %d tools and %v", len(defs), err)
+	}
+}

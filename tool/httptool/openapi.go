@@ -160,7 +160,7 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 		case err == nil:
 			c.def.answers = answers.ofAnswers(c.op.Responses)
 			made, defs = append(made, c), append(defs, c.def)
-		case c.matched:
+		case c.matched && !errors.Is(err, errTooLarge):
 			out = append(out, c.wrong(err))
 		default:
 			bad = append(bad, c.wrong(err))

@@ -36,10 +36,12 @@ func newSharing(d *document, left *int) *sharing {
 	return &sharing{doc: d, left: left, names: map[target]string{}, taken: map[string]bool{}, alike: map[string]int{}, traits: map[string]*traits{}, readOnlyAt: map[string]bool{}}
 }
 
+var errTooLarge = fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
+
 // spend counts bytes of a tool.
 func (s *sharing) spend(n int) error {
 	if *s.left -= n; *s.left < 0 {
-		return fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
+		return errTooLarge
 	}
 	return nil
 }
