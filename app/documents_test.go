@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"weak"
 
@@ -68,4 +69,39 @@ func TestDocumentIsReadOnce(t *testing.T) {
 		t.Error("the documents are kept while the tools are in use")
 	}
 	runtime.KeepAlive(cfg)
+}
+
+// Operations that a pattern leaves out, and tools that hardly any call matches, are warnings of the configuration at the place of their
+// entry, and notes of the tools.
+func TestDocumentsWarn(t *testing.T) {
+	t.Parallel()
+	cfg := loadDocument(t, `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"paths":{
+		"/raw":{"post":{"operationId":"raw","tags":["x"],"requestBody":{"content":{"application/octet-stream":{}}}}},
+		"/animals":{"post":{"operationId":"add","tags":["x"],"requestBody":{"content":{"application/json":{"schema":{"oneOf":[
+			{"properties":{"kind":{"type":"string"},"lives":{"type":"integer"}}},{"properties":{"kind":{"type":"string"},"bark":{"type":"boolean"}}}]}}}}}},
+		"/noid":{"get":{"tags":["x"]}}}}`)
+	var got []string
+	for _, w := range cfg.Warnings() {
+		got = append(got, w.Key+" "+w.Message)
+		if !strings.HasSuffix(w.File, "lathe.yaml:1") {
+			t.Errorf("%s: the place is %q", w.Key, w.File)
+		}
+	}
+	if len(got) != 2 || !strings.HasPrefix(got[0], "tools.openapi.a.tags 1 operation left out") || !strings.HasPrefix(got[1], "tools.openapi.a.file 1 tool with a schema that hardly any call matches: add: ") {
+		t.Errorf("got %q", got)
+	}
+	set, err := NewToolSet(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"add", "get_noid"} {
+		if _, ok := set.Lookup(name); !ok {
+			t.Errorf("there is no tool %s", name)
+		}
+	}
+	b := OpenHTTPTools(cfg)
+	defer b.Close()
+	if n := b.Notes()["a"]; n == nil || len(n.LeftOut) != 1 || !strings.HasPrefix(n.LeftOut[0], "raw: its body is of type application/octet-stream") || len(n.Warnings) != 1 {
+		t.Errorf("got the notes %v", n)
+	}
 }

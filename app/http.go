@@ -15,22 +15,23 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/regular"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
 
-// httpTools returns the tools that are HTTP requests, those of tools.http and those of OpenAPI documents, and the problems
-// of the entries that have any.
-func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems []config.Problem) {
+// httpTools returns the tools that are HTTP requests, those of tools.http and those of OpenAPI documents, the problems
+// of the entries that have any, and warnings about documents.
+func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems, warnings []config.Problem) {
 	b := newHTTPTools(cfg)
 	b.documents = docs
 	if problems = b.checkEgress(); len(problems) > 0 {
-		return nil, problems
+		return nil, problems, nil
 	}
 	b.addAll()
 	b.checkNames(cfg)
-	return b.tools, b.problems
+	return b.tools, b.problems, b.warnings()
 }
 
 // HTTPTools are the tools of tools.http and tools.openapi, the servers that they reach and the logins that they need.
@@ -42,12 +43,47 @@ type HTTPTools struct {
 	tools    []lathe.Tool
 	keys     []string // of the configuration, one for each tool
 	problems []config.Problem
+	notes    map[string]*DocumentNotes // by name of the document
 	documents
 	httpLogins
 }
 
+// DocumentNotes are what an operator should know of an OpenAPI document, one line for each operation, sorted.
+type DocumentNotes struct {
+	LeftOut  []string // operations that a pattern or a tag selects and that cannot be tools
+	Warnings []string // tools whose schemas hardly any call matches
+}
+
+// Notes returns those of the documents by their names in the configuration. A document without any is left out.
+func (b *HTTPTools) Notes() map[string]*DocumentNotes { return b.notes }
+
+// notesOf returns the notes of a document.
+func (b *HTTPTools) notesOf(document string) *DocumentNotes {
+	if b.notes[document] == nil {
+		b.notes[document] = &DocumentNotes{}
+	}
+	return b.notes[document]
+}
+
+// warnings returns one line for each kind of notes of a document.
+func (b *HTTPTools) warnings() (out []config.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(b.notes)) {
+		notes, key, selected := b.notes[name], "tools.openapi."+name, ".operations"
+		if len(b.cfg.Tools.OpenAPI[name].Operations) == 0 {
+			selected = ".tags"
+		}
+		if n := len(notes.LeftOut); n > 0 {
+			out = append(out, config.Problem{Key: key + selected, Message: text.Plural(n, "operation") + " left out, of which no tool can be made: `lathe tools doctor` says why"})
+		}
+		if n := len(notes.Warnings); n > 0 {
+			out = append(out, config.Problem{Key: key + ".file", Message: text.Plural(n, "tool") + " with a schema that hardly any call matches: " + notes.Warnings[0]})
+		}
+	}
+	return out
+}
+
 func newHTTPTools(cfg *config.Config) *HTTPTools {
-	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, httpLogins: newHTTPLogins()}
+	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{}, httpLogins: newHTTPLogins()}
 }
 
 // OpenHTTPTools returns the HTTP tools of a configuration. Those that are not valid are left out.
@@ -240,7 +276,10 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		return
 	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
-		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet()}
+		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet(),
+		LeftOut: func(e *httptool.OperationError) {
+			b.notesOf(name).LeftOut = append(b.notesOf(name).LeftOut, e.Error())
+		}}
 	read, err := b.documents.read(doc)
 	var defs []*httptool.Definition
 	if err == nil {
@@ -262,6 +301,9 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		return
 	}
 	for _, def := range defs {
+		for _, what := range def.Warnings {
+			b.notesOf(name).Warnings = append(b.notesOf(name).Warnings, def.Name+": "+what)
+		}
 		before := len(b.problems)
 		b.add(key, key+".server", def, &c.Call)
 		for i := range b.problems[before:] {

@@ -40,7 +40,8 @@ func checkParts(cfg *config.Config, _ string) []config.Problem {
 
 // checkTools returns the problems of the tools that a configuration describes.
 func checkTools(cfg *config.Config) []config.Problem {
-	tools, problems := httpTools(cfg, checkedDocuments(cfg))
+	tools, problems, warnings := httpTools(cfg, checkedDocuments(cfg))
+	cfg.Warn(warnings...)
 	activities, lacking := temporalTools(cfg, nil)
 	tools = append(tools, activities...)
 	offered, bad := buildCatalog(cfg)

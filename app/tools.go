@@ -93,7 +93,7 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 		}
 		tools = append(tools, t)
 	}
-	overHTTP, problems := httpTools(cfg, takeDocuments(cfg))
+	overHTTP, problems, _ := httpTools(cfg, takeDocuments(cfg))
 	if len(problems) > 0 {
 		return nil, invalidConfig(config.Problems(problems))
 	}

@@ -54,6 +54,7 @@ type Config struct {
 
 	origin map[string]string // by key; a key that is not in it has its default
 	dir    string
+	noted  []Problem // by Warn
 }
 
 // Dir is the folder of the file, where its relative paths start; "": where the program runs.

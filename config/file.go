@@ -69,8 +69,6 @@ func (l *loader) section(n *yaml.Node, base, prefix string, rows []row) {
 	l.eachEntry(n, name, func(k, v *yaml.Node) {
 		path := prefix + k.Value
 		switch r := find(rows, path); {
-		case r != nil && r.or != "" && l.lines[base+r.path] > 0:
-			l.problem(k.Line, base+path, "%s and %s are one setting, which stands in line %d already", r.path, r.or, l.lines[base+r.path])
 		case r != nil:
 			full := base + r.path
 			if full != "models" { // what an entry of models leaves out has its default as its origin

@@ -10,7 +10,8 @@ import (
 )
 
 // Warnings returns settings that are valid but probably not intended: empty lists, which grant
-// nothing and in earlier versions granted everything, but for those of a key that reads metrics, and a taint guard that can block no call.
+// nothing and in earlier versions granted everything, but for those of a key that reads metrics, a taint guard that can block no call,
+// and those of [Config.Warn].
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	walk("", c.rows(), func(path string, r *row) {
@@ -27,12 +28,22 @@ func (c *Config) Warnings() []Problem {
 	out = append(out, c.budgetWarnings()...)
 	out = append(out, c.keysFileWarnings()...)
 	out = append(out, c.vendorToolWarnings()...)
+	out = append(out, c.noted...)
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
 			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
 				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
 	}
 	return out
+}
+
+// Warn adds warnings to those of [Config.Warnings], at the places where their keys are set: those of [LoadOptions].Check, which looks at
+// files that this package does not read.
+func (c *Config) Warn(warnings ...Problem) {
+	for _, w := range warnings {
+		w.File = c.Origin(w.Key)
+		c.noted = append(c.noted, w)
+	}
 }
 
 // vendorToolWarnings returns a warning if there are keys that do not say which tools of vendors they may use, and models whose vendors

@@ -89,7 +89,7 @@ type HTTPParameter struct {
 
 // An OpenAPI names the operations of a document that are tools.
 type OpenAPI struct {
-	// The document, OpenAPI 3.0 or 3.1, JSON or YAML. A relative path starts at the configuration file.
+	// The document, OpenAPI 3.0 to 3.2, JSON or YAML. A relative path starts at the configuration file.
 	File string `key:"file" is:"file" also:"path document spec"`
 	Path string `key:"-"` // of File, from where the program runs
 	// SHA-256 of the document, in hex: another one is refused. `lathe tools doctor` says what it is now.
@@ -98,20 +98,22 @@ type OpenAPI struct {
 	// used.
 	Server Ref `key:"server" is:"url" also:"base_url url"`
 	// The operations that become tools, by `operationId`; `*` stands for any characters. An operation becomes a tool only if
-	// it or one of its tags is named.
-	Operations []string `key:"operations" also:"include allow"`
+	// it or one of its tags is named. One without an id has that of its method and path, such as `get_users_id`. If no tool can be
+	// made of an operation, a pattern leaves it out with a warning; if its id is named, it is an error.
+	Operations []string `key:"operations" is:"operation" also:"include allow"`
 	// Operations that do not become tools, even if `operations` or `tags` name them; `*` stands for any characters.
-	Exclude []string `key:"exclude" also:"deny skip hide"`
-	// Tags whose operations are tools.
-	Tags []string `key:"tags"`
-	// Stands before the names of the tools, which are the `operationId`s.
+	Exclude []string `key:"exclude" is:"operation" also:"deny skip hide"`
+	// Tags whose operations are tools, apart from those of which no tool can be made.
+	Tags []string `key:"tags" is:"operation"`
+	// Stands before the names of the tools, which are the `operationId`s. A name longer than 64 characters ends in a part of the
+	// hash of its `operationId`.
 	Prefix string `key:"prefix" is:"word"`
 	// Names of tools in place of `prefix` and `operationId`.
-	Rename map[string]string `key:"rename" per:"operationId" is:"tool name" also:"alias aliases names"`
+	Rename map[string]string `key:"rename" names:"operation" per:"operationId" is:"tool name" also:"alias aliases names"`
 	// Allowlists of single operations; they come before `allowlist`.
-	Allowlists map[string][]string `key:"allowlists" per:"operationId to list of paths, separated by commas"`
+	Allowlists map[string][]string `key:"allowlists" names:"operation" per:"operationId to list of paths, separated by commas"`
 	// Effects of single operations; default: `read_only` for GET and HEAD, else `writes`.
-	Effects map[string]lathe.Effect `key:"effects" per:"operationId" also:"effect"`
+	Effects map[string]lathe.Effect `key:"effects" names:"operation" per:"operationId" also:"effect"`
 	// Credentials, by name of the document's security scheme: a key, a token, or `user:password`.
 	Security map[string]Ref `key:"security" per:"security scheme to reference" is:"key" also:"credentials auth"`
 	Call     HTTPCall       `key:",inline"`

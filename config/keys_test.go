@@ -54,7 +54,7 @@ func change(t *testing.T, k *kind, v reflect.Value) {
 
 // tagNames are the tags of fields; tagPair finds one.
 var (
-	tagNames = strings.Fields("key or default is of range off zero names per unset also narrow note guest")
+	tagNames = strings.Fields("key default is of range off zero names per unset also narrow note guest was")
 	tagPair  = regexp.MustCompile(`([a-z]+):"(?:[^"\\]|\\.)*"`)
 )
 
@@ -106,12 +106,10 @@ func TestEveryFieldHasOneKey(t *testing.T) {
 		applyDefaults(defaults)
 		seen := map[string]bool{}
 		for i, r := range rows {
-			for _, path := range []string{r.path, r.or} {
-				if seen[path] {
-					t.Errorf("%s: %s stands twice", s.Name(), path)
-				}
-				seen[path] = path != ""
+			if seen[r.path] {
+				t.Errorf("%s: %s stands twice", s.Name(), r.path)
 			}
+			seen[r.path] = true
 			change(t, r.kind, r.v)
 			if fmt.Sprintf("%#v", r.v) == fmt.Sprintf("%#v", defaults[i].v) {
 				t.Errorf("%s: no key changes %s", s.Name(), r.field)
@@ -195,14 +193,11 @@ func TestVariablesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, k := range Default().rows() {
-		for _, path := range []string{k.path, k.or} {
-			if name := variable(path); path != "" {
-				if seen[name] != "" {
-					t.Errorf("%s sets %s and %s", name, seen[name], path)
-				}
-				seen[name] = path
-			}
+		name := variable(k.path)
+		if seen[name] != "" {
+			t.Errorf("%s sets %s and %s", name, seen[name], k.path)
 		}
+		seen[name] = k.path
 	}
 }
 

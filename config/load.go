@@ -199,7 +199,7 @@ func (l *loader) set(k *kind, v reflect.Value, text string) error {
 // readEnvironment lays LATHE_… variables over the file. A name that is near a right one is an error;
 // others are not ours: container platforms make up names with that beginning.
 func (l *loader) readEnvironment() {
-	rows := map[string]*row{}
+	rows, now := map[string]*row{}, map[string]string{} // now: the variables of former ones
 	var names []string
 	for i := range l.rows {
 		r := &l.rows[i]
@@ -208,8 +208,8 @@ func (l *loader) readEnvironment() {
 		}
 		names = append(names, variable(r.path))
 		rows[variable(r.path)] = r
-		if r.or != "" {
-			rows[variable(r.or)] = r
+		if r.was != "" {
+			now[variable(r.was)] = variable(r.path)
 		}
 	}
 	var ours []string
@@ -223,13 +223,12 @@ func (l *loader) readEnvironment() {
 	for _, name := range ours {
 		r := rows[name]
 		if r == nil {
-			if i := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 }); i >= 0 {
+			if right := now[name]; right != "" {
+				problem(name, "unknown variable, it is called "+right+" here")
+			} else if i := slices.IndexFunc(names, func(right string) bool { return text.Distance(name, right) <= 2 }); i >= 0 {
 				problem(name, "unknown variable, did you mean "+names[i]+"?")
 			}
 			continue
-		}
-		if first := l.cfg.origin[r.path]; r.or != "" && rows[first] == r {
-			problem(name, first+" and "+name+" are one setting: set one of them")
 		}
 		if err := l.assign(r.kind, r.v, l.resolver.env[name]); err != nil {
 			problem(name, err.Error())

@@ -18,9 +18,6 @@ func TestOtherNamesOfSettingsSayTheName(t *testing.T) {
 	}
 	for _, r := range Default().rows() {
 		for _, word := range r.also {
-			if word == r.or[strings.LastIndexByte(r.or, '.')+1:] {
-				continue // read as well
-			}
 			path := strings.Split(r.path, ".")
 			path[len(path)-1] = word
 			text := strings.Join(path, ": {") + ": 1" + strings.Repeat("}", len(path)-1)

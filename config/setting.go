@@ -13,7 +13,6 @@ import (
 //
 //	key      name of the setting; a dot begins a section; ",inline": the settings of the struct stand in
 //	         the section of the field; "-": no setting. lathe.Settings and lathe.Limits have such fields, too
-//	or       second name that is read as well and documented nowhere
 //	default  default as one would write it; none: the zero value of the field. On a struct:
 //	         "KEY=VALUE", the default of one of its settings there
 //	is       what the text must be, if the type of the field does not say it: see textChecks,
@@ -32,13 +31,14 @@ import (
 //	unset    of a list: "all", if nil grants everything and ["*"] is read as nil; "omit", if
 //	         an unset value cannot be written, so that `config show` leaves it out
 //	also     other words that people look for, separated by blanks; errors name the key
+//	was      former name, which errors also name where a request or a variable has it
 type setting struct {
 	path  string // from the struct that was asked for its settings: "retention.mode"
-	or    string // likewise; "": none
 	field string // "Retention.Mode", where its comment is found
 	note  string // follows the comment
 	index []int
 	def   string
+	was   string // the former path; "": none
 	also  []string
 	kind  *kind
 }
@@ -116,10 +116,10 @@ func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflec
 			tag, def = narrowing(f.Type, tag)
 		}
 		s := &setting{path: prefix + name, field: t.Name() + "." + f.Name, note: within.Get("note"), index: at, def: def, kind: kindOf(f.Type, tag, def)}
-		if or := f.Tag.Get("or"); or != "" {
-			s.or = prefix + or
+		s.also = strings.Fields(f.Tag.Get("also") + " " + f.Tag.Get("was"))
+		if was := f.Tag.Get("was"); was != "" {
+			s.was = prefix + was
 		}
-		s.also = strings.Fields(f.Tag.Get("also") + " " + f.Tag.Get("or"))
 		dst = append(dst, s)
 	}
 	return dst
@@ -145,10 +145,10 @@ func rowsOf(v reflect.Value) []row {
 
 func (c *Config) rows() []row { return rowsOf(reflect.ValueOf(c)) }
 
-// find returns the row of a path or of its second name, and nil if the path is unknown.
+// find returns the row of a path, and nil if the path is unknown.
 func find(rows []row, path string) *row {
 	for i := range rows {
-		if rows[i].path == path || rows[i].or != "" && rows[i].or == path {
+		if rows[i].path == path {
 			return &rows[i]
 		}
 	}

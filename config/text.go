@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/vendor"
@@ -39,7 +40,7 @@ var textKinds = map[string]textKind{
 // nameChecks are what items of lists (tag `is`) and names of entries (tag `names`) may be.
 var nameChecks = map[string]func(string) error{
 	"": isName, "algorithm": isAlgorithm, "argument": isArgument, "effect": isEffect, "grant": isGrant, "header": isHeaderName, "host": isHost, "model": isModelName,
-	"offer": isOfferName, "origin": isOrigin, "pattern": isPattern, "profile": isProfile, "rule": isRuleName, "script": isScriptName, "server": isServerName,
+	"offer": isOfferName, "operation": isOperation, "origin": isOrigin, "pattern": isPattern, "profile": isProfile, "rule": isRuleName, "script": isScriptName, "server": isServerName,
 	"tool": isToolName, "tool or *": isAgentTool, "tool prefix": isToolHead, "variable": isEnvName,
 	"vendor object": isVendorObject, "vendor tool": isVendorTool,
 }
@@ -148,6 +149,14 @@ func isModelName(s string) error {
 func isName(s string) error {
 	if s == "" || len(s) > 128 || strings.ContainsAny(s, " \t\r\n,") {
 		return fmt.Errorf("%s is not a name", quote(s))
+	}
+	return nil
+}
+
+// isOperation takes the id of an operation, as a document has it.
+func isOperation(s string) error {
+	if s == "" || len(s) > 512 || strings.ContainsFunc(s, unicode.IsControl) {
+		return errors.New("an operationId has 1 to 512 bytes in one line")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestMembersForTheRestOfTheConversationAreNotIgnored(t *testing.T) {
 						}
 					}
 					check(c.path(true), body+"}")
-					check(c.path(true), body+`,"lathe":{"mode":"relaxed"}}`)
+					check(c.path(true), body+`,"lathe":{"tool_use_mode":"relaxed"}}`)
 					if path := counts[client]; path != "" {
 						check(path, body+"}")
 					}
@@ -54,7 +54,7 @@ func TestPassLeavesTheConversationToTheModelServer(t *testing.T) {
 	m := &modelServer{}
 	f := serve(t, &setting{model: m.model(t, lathe.WireMessages), pass: []string{"thread"}, opts: func(o *server.Options) { o.Setup.Tools = nil }})
 	const body = `{"model":"sim/demo","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"thread":{"type":"create"}%s}`
-	if resp, answer := f.do("POST", "/v1/messages", fmt.Sprintf(body, `,"lathe":{"mode":"relaxed"}`)); resp.StatusCode != http.StatusBadRequest || m.sent.Load() != nil {
+	if resp, answer := f.do("POST", "/v1/messages", fmt.Sprintf(body, `,"lathe":{"tool_use_mode":"relaxed"}`)); resp.StatusCode != http.StatusBadRequest || m.sent.Load() != nil {
 		t.Errorf("written anew: %d %s", resp.StatusCode, answer)
 	}
 	f.do("POST", "/v1/messages", fmt.Sprintf(body, ""))

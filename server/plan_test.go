@@ -35,7 +35,7 @@ func TestEveryWireRefusesTheSameRequests(t *testing.T) {
 		"labels that are no texts": {options: `"labels":{"a":1}`, status: 400, param: "labels"},
 		"an unknown tool":          {options: `"tools":["calculators"]`, status: 400, param: "tools"},
 		"a limit above":            {options: `"limits":{"max_iterations":6}`, status: 400, param: "limits.max_iterations"},
-		"an unknown mode":          {options: `"mode":"relaxd"`, status: 400, param: "mode"},
+		"an unknown mode":          {options: `"tool_use_mode":"relaxd"`, status: 400, param: "tool_use_mode"},
 		"the name of a tool":       {tools: tool, status: 400, param: "tools[0].function.name"},
 	} {
 		model := c.model

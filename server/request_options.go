@@ -138,13 +138,8 @@ func (o *requestOptions) member(name, at string, v []byte) *problem {
 			p = badRequest(at, "%s has more than %d names.", at, maxNamed)
 		}
 		return p
-	case "tool_use_mode", "mode": // one setting: the configuration's name and its short form
-		before := o.mode
-		p := word(v, &o.mode, at, lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled)
-		if p == nil && before != "" && before != o.mode {
-			p = badRequest(at, "mode and tool_use_mode are one setting and have different values here.")
-		}
-		return p
+	case "tool_use_mode":
+		return word(v, &o.mode, at, lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled)
 	case "tool_failure_policy":
 		return word(v, &o.failures, at, lathe.FailureFatal, lathe.FailureTolerated)
 	case "policy":
@@ -217,7 +212,7 @@ func (o *requestOptions) settingsFor(m *Model) (lathe.Settings, *problem) {
 	s := m.Settings
 	if o.mode != "" && o.mode != s.ToolUseMode {
 		if s.ToolUseMode == lathe.ModeDisabled || s.ToolUseMode == lathe.ModeEnforced && o.mode == lathe.ModeRelaxed {
-			return s, badRequest(o.param("mode"), "The server's mode is %s, and a request cannot loosen it.", s.ToolUseMode)
+			return s, badRequest(o.param("tool_use_mode"), "The server's tool_use_mode is %s, and a request cannot loosen it.", s.ToolUseMode)
 		}
 		s.ToolUseMode = o.mode
 	}

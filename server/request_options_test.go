@@ -23,8 +23,7 @@ func TestRequestOptionsOnlyNarrow(t *testing.T) {
 	for name, c := range map[string]struct{ lathe, param string }{
 		"no object":               {`[]`, "lathe"},
 		"an unknown member":       {`{"tool":["calculator"]}`, "lathe"},
-		"an unknown mode":         {`{"mode":"relaxd"}`, "lathe.mode"},
-		"two modes":               {`{"mode":"relaxed","tool_use_mode":"enforced"}`, "lathe.tool_use_mode"},
+		"an unknown mode":         {`{"tool_use_mode":"relaxd"}`, "lathe.tool_use_mode"},
 		"an unknown tool":         {`{"tools":["calculators"]}`, "lathe.tools"},
 		"a tool that is no name":  {`{"tools":[1]}`, "lathe.tools"},
 		"a policy that allows":    {`{"policy":{"calculator":"allow"}}`, "lathe.policy.calculator"},
@@ -64,8 +63,7 @@ func TestRequestOptionsOnlyNarrow(t *testing.T) {
 		"no tool":           {`{"tools":[]}`, 0, "answered"},
 		"a tool denied":     {`{"policy":{"calculator":"deny"}}`, 1, "answered"},
 		"both":              {`{"tools":["calculator"],"policy":{"calculator":"deny"}}`, 0, "answered"},
-		"disabled":          {`{"mode":"disabled"}`, 0, "answered"},
-		"its long name":     {`{"tool_use_mode":"disabled"}`, 0, "answered"},
+		"disabled":          {`{"tool_use_mode":"disabled"}`, 0, "answered"},
 		"a session, labels": {`{"session":"s1","labels":{"team":"x"}}`, 2, "answered"},
 	} {
 		got := f.complete(ask("sim/demo", twoTools, `,"lathe":`+c.lathe))
@@ -76,15 +74,33 @@ func TestRequestOptionsOnlyNarrow(t *testing.T) {
 			t.Errorf("%s: session %q", name, got.Lathe.Session)
 		}
 	}
-	resp, body = f.do("POST", "/v1/chat/completions", ask("sim/demo", "hello", `,"lathe":{"mode":"enforced"}`))
+	resp, body = f.do("POST", "/v1/chat/completions", ask("sim/demo", "hello", `,"lathe":{"tool_use_mode":"enforced"}`))
 	checkError(t, "a run that had to call a tool", resp, body, 422, "no_tool_calls", "")
+}
+
+// A former name of an option is refused wherever the option may stand, and the error says the name.
+func TestFormerNamesOfOptionsAreRefused(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	for path, body := range map[string]string{
+		"/v1/chat/completions":   ask("sim/demo", "x", `,"lathe":{"mode":"disabled"}`),
+		"/v1/responses":          `{"model":"sim/demo","input":"x","lathe":{"mode":"disabled"}}`,
+		"/v1/messages":           `{"model":"sim/demo","max_tokens":9,"messages":[{"role":"user","content":"x"}],"lathe":{"mode":"disabled"}}`,
+		"/api/runs":              `{"model":"sim/demo","prompt":"x","mode":"disabled"}`,
+		"/api/runs/run_x/replay": `{"settings":{"mode":"disabled"}}`,
+	} {
+		resp, answer := f.do("POST", path, body)
+		if resp.StatusCode != 400 || !strings.Contains(string(answer), "It is called tool_use_mode.") {
+			t.Errorf("%s: status %d, %s", path, resp.StatusCode, answer)
+		}
+	}
 }
 
 func TestTheServersModeCannotBeLoosened(t *testing.T) {
 	t.Parallel()
 	for mode, changes := range map[lathe.ToolUseMode][]string{
-		lathe.ModeDisabled: {`{"mode":"relaxed"}`, `{"mode":"enforced"}`},
-		lathe.ModeEnforced: {`{"mode":"relaxed"}`, `{"tool_failure_policy":"tolerated"}`},
+		lathe.ModeDisabled: {`{"tool_use_mode":"relaxed"}`, `{"tool_use_mode":"enforced"}`},
+		lathe.ModeEnforced: {`{"tool_use_mode":"relaxed"}`, `{"tool_failure_policy":"tolerated"}`},
 	} {
 		f := serve(t, &setting{settings: lathe.Settings{ToolUseMode: mode, FailurePolicy: lathe.FailureFatal}})
 		for _, w := range changes {

@@ -19,7 +19,7 @@ import (
 // Names of the members of a request for a run: those of the object `lathe` of chat completions, and
 // those that say the same as there.
 var (
-	optionMembers = []string{"tools", "tool_use_mode", "mode", "tool_failure_policy", "policy", "limits", "session", "labels"}
+	optionMembers = []string{"tools", "tool_use_mode", "tool_failure_policy", "policy", "limits", "session", "labels"}
 	runMembers    = []string{"model", "messages", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
 		"max_completion_tokens", "seed", "stop", "reasoning_effort", "response_format", "user"}
 )

@@ -20,7 +20,7 @@ const maxReplayEvents = 20_000
 
 // replaySettings are the members of `settings` in a request to run a run again.
 var replaySettings = []string{"temperature", "top_p", "max_completion_tokens", "seed", "stop", "reasoning_effort",
-	"tool_choice", "parallel_tool_calls", "mode", "tool_failure_policy", "limits"}
+	"tool_choice", "parallel_tool_calls", "tool_use_mode", "tool_failure_policy", "limits"}
 
 // Who answers the calls of a run that is run again.
 const (

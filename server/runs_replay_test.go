@@ -163,17 +163,17 @@ func TestReplayIsUnderTheRightsOfTheKey(t *testing.T) {
 		status      int
 		code, param string
 	}{
-		`{"model":"none"}`:                     {404, "model_not_found", "model"},
-		`{"modell":"sim/any"}`:                 {400, "invalid_request", ""},
-		`{"tools":"all"}`:                      {400, "invalid_request", "tools"},
-		`{"settings":[]}`:                      {400, "invalid_request", "settings"},
-		`{"settings":{"temprature":0}}`:        {400, "invalid_request", "settings"},
-		`{"settings":{"temperature":"hot"}}`:   {400, "invalid_request", "settings.temperature"},
-		`{"settings":{"mode":"loose"}}`:        {400, "invalid_request", "settings.mode"},
-		`{"settings":{"limits":{"x":1}}}`:      {400, "invalid_request", "settings.limits"},
-		`{"settings":{"temperature":0},"x":1}`: {400, "invalid_request", ""},
-		`[]`:                                   {400, "invalid_request", ""},
-		`{`:                                    {400, "invalid_json", ""},
+		`{"model":"none"}`:                       {404, "model_not_found", "model"},
+		`{"modell":"sim/any"}`:                   {400, "invalid_request", ""},
+		`{"tools":"all"}`:                        {400, "invalid_request", "tools"},
+		`{"settings":[]}`:                        {400, "invalid_request", "settings"},
+		`{"settings":{"temprature":0}}`:          {400, "invalid_request", "settings"},
+		`{"settings":{"temperature":"hot"}}`:     {400, "invalid_request", "settings.temperature"},
+		`{"settings":{"tool_use_mode":"loose"}}`: {400, "invalid_request", "settings.tool_use_mode"},
+		`{"settings":{"limits":{"x":1}}}`:        {400, "invalid_request", "settings.limits"},
+		`{"settings":{"temperature":0},"x":1}`:   {400, "invalid_request", ""},
+		`[]`:                                     {400, "invalid_request", ""},
+		`{`:                                      {400, "invalid_json", ""},
 	} {
 		if got := h.refused("POST", path, body, want.status, want.code); got.Param != want.param {
 			t.Errorf("%s: param %q, want %q: %s", body, got.Param, want.param, got.Detail)

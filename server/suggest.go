@@ -1,9 +1,21 @@
 package server
 
-import "github.com/lathe-run/lathe/internal/text"
+import (
+	"slices"
 
-// mean returns a sentence that suggests the known word that is nearest to s; "" if none is near.
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/setting"
+	"github.com/lathe-run/lathe/internal/text"
+)
+
+// mean returns a sentence that suggests a known word for s: the present name of a setting whose former name it is, or the nearest one;
+// "" if none is near.
 func mean(s string, words []string) string {
+	for _, r := range setting.Rows[lathe.Settings]() {
+		if r.Tag.Get("was") == s && slices.Contains(words, r.Key) {
+			return " It is called " + r.Key + "."
+		}
+	}
 	if w := text.Nearest(s, words); w != "" {
 		return " Did you mean " + w + "?"
 	}

@@ -104,7 +104,7 @@ func TestPermanentUpstreamFailures(t *testing.T) {
 		f := serve(t, &setting{instead: func(_ int, r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}, nil
 		}})
-		resp, body := f.do("POST", "/v1/chat/completions", ask("sim/x", "hi", `,"lathe":{"mode":"enforced"}`))
+		resp, body := f.do("POST", "/v1/chat/completions", ask("sim/x", "hi", `,"lathe":{"tool_use_mode":"enforced"}`))
 		retry := resp.Header.Get("X-Should-Retry") != "false"
 		if resp.StatusCode != c.want || !strings.Contains(body, c.says) || c.no != "" && strings.Contains(body, c.no) || retry != (c.want == 429) {
 			t.Errorf("%s: %d, retried %v: %s", name, resp.StatusCode, retry, body)

@@ -33,6 +33,10 @@ type sourceRow struct {
 	Stderr    []string  `json:"stderr,omitempty"`
 	// Reduced are the tools whose schemas the model server gets reduced, with the parts that are left out. Of a model.
 	Reduced map[string][]string `json:"reduced,omitempty"`
+	// LeftOut are operations of a document of which no tool can be made, and Warnings its tools whose schemas hardly any call matches. Both
+	// are no fault.
+	LeftOut  []string `json:"left_out,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // A problem is what is wrong and what to do next.
@@ -56,8 +60,10 @@ no tool is called. Exit code 1 when something is wrong.`,
 				return err
 			}
 			rows := plainSources(set)
-			rows = append(rows, httpSources(cmd.Context(), cfg)...)
-			rows = append(rows, documentSources(cfg, set)...)
+			overHTTP := app.OpenHTTPTools(cfg)
+			defer overHTTP.Close()
+			rows = append(rows, httpSources(cmd.Context(), overHTTP)...)
+			rows = append(rows, documentSources(cfg, set, overHTTP.Notes())...)
 			rows = append(rows, moduleSources(cmd.Context(), cfg)...)
 			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Inspect: true})
 			if err != nil {
@@ -223,6 +229,12 @@ func (r *sourceRow) print(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, name := range slices.Sorted(maps.Keys(r.Reduced)) {
 		fmt.Fprintf(w, "  %s is sent without %s\n", name, printable(strings.Join(r.Reduced[name], ", ")))
+	}
+	for _, s := range r.LeftOut {
+		fmt.Fprintf(w, "  left out: %s\n", printable(s))
+	}
+	for _, s := range r.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", printable(s))
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  wrong: %s\n  next:  %s\n", p.What, p.Next)

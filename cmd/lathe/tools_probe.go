@@ -31,9 +31,7 @@ const (
 
 // httpSources says of each server that HTTP tools and documents name whether it is there. It is asked
 // HEAD / without credentials: nothing of that is a call of a tool.
-func httpSources(ctx context.Context, cfg *config.Config) []sourceRow {
-	b := app.OpenHTTPTools(cfg)
-	defer b.Close()
+func httpSources(ctx context.Context, b *app.HTTPTools) []sourceRow {
 	origins := b.Origins()
 	rows := make([]sourceRow, len(origins))
 	places := make(chan struct{}, maxProbes)
@@ -109,8 +107,8 @@ func probeNext(code egress.Code, origin, key string) string {
 	}
 }
 
-// documentSources says of each OpenAPI document what of it is offered.
-func documentSources(cfg *config.Config, set *tool.Set) (rows []sourceRow) {
+// documentSources says of each OpenAPI document what of it is offered, and what is not.
+func documentSources(cfg *config.Config, set *tool.Set, notes map[string]*app.DocumentNotes) (rows []sourceRow) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
 		row := sourceRow{Source: "openapi:" + name, State: "ready", OK: true, Target: cfg.Tools.OpenAPI[name].File}
 		for _, sp := range set.Specs() {
@@ -120,6 +118,9 @@ func documentSources(cfg *config.Config, set *tool.Set) (rows []sourceRow) {
 		}
 		if doc, err := app.ReadDocument(cfg.Tools.OpenAPI[name].Path); err == nil {
 			row.Software = "sha256 " + app.DocumentSum(doc)
+		}
+		if n := notes[name]; n != nil {
+			row.LeftOut, row.Warnings = n.LeftOut, n.Warnings
 		}
 		rows = append(rows, row)
 	}

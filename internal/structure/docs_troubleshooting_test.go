@@ -79,7 +79,7 @@ func TestCrosswalkNamesWhatExists(t *testing.T) {
 			for name := range strings.FieldsSeq(m[1]) {
 				_, name, _ = strings.Cut("."+name, ".") // of a path of settings or a qualified name: each part
 				for part := range strings.SplitSeq(name, ".") {
-					if part = strings.Trim(part, "*…()"); part == "" || part == "NAME" || part == "RUN" || part == "lathe" {
+					if part = strings.Trim(part, "*…()-"); part == "" || part == "NAME" || part == "RUN" || part == "lathe" {
 						continue
 					}
 					if names++; !strings.Contains(text, part) {

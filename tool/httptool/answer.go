@@ -47,7 +47,7 @@ func (t *httpTool) answer(resp *http.Response) (*lathe.Output, error) {
 	if !ok {
 		return nil, tool.Fail(lathe.CodeInvalidOutput, "the answer is of a type that is not read: JSON, text and images are")
 	}
-	return &lathe.Output{Data: data, Blobs: blobs}, nil
+	return &lathe.Output{Data: t.def.withoutWriteOnly(resp.StatusCode, data), Blobs: blobs}, nil
 }
 
 // read returns a body as JSON, or as an image.
@@ -102,14 +102,14 @@ func (t *httpTool) errorAnswer(resp *http.Response) *lathe.Output {
 	data := append([]byte(`{"`+statusField+`":`), strconv.Itoa(resp.StatusCode)...)
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes+1))
 	if err == nil && len(b) > 0 && len(b) <= maxErrorBytes {
-		data = t.appendError(data, resp.Header.Get("Content-Type"), b)
+		data = t.appendError(data, resp, b)
 	}
 	return &lathe.Output{IsError: true, Code: codeOf(resp.StatusCode), Data: append(data, '}')}
 }
 
-func (t *httpTool) appendError(data []byte, contentType string, b []byte) []byte {
-	body, _, ok := t.read(contentType, b)
-	body = bytes.TrimSpace(body)
+func (t *httpTool) appendError(data []byte, resp *http.Response, b []byte) []byte {
+	body, _, ok := t.read(resp.Header.Get("Content-Type"), b)
+	body = bytes.TrimSpace(t.def.withoutWriteOnly(resp.StatusCode, body))
 	if !ok || rawjson.Check(body, rawjson.Limits{}) != nil || string(body) == "null" {
 		return data
 	}

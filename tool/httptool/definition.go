@@ -44,6 +44,11 @@ type Definition struct {
 	Rate        float64
 	Backend     string
 	Origin      string
+
+	// Warnings say why hardly any call matches the schemas. [New] does not read them.
+	Warnings []string
+
+	answers map[string]*shape // of a document; by status, such as 200, 4XX and DEFAULT
 }
 
 // A Place says where in a request a value goes.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A document is an OpenAPI document as plain values, which are never changed: maps, lists, texts, booleans, null and
@@ -16,7 +18,10 @@ import (
 type document struct {
 	root  map[string]any
 	v30   bool
+	v32   bool
 	found []pathOperation // the operations in the order of path and method
+	// Whether a member may be readOnly or writeOnly. Most documents have none.
+	readOnly, writeOnly bool
 }
 
 // A pathOperation is an operation with its place in the document.
@@ -30,11 +35,12 @@ type pathOperation struct {
 type operation struct {
 	OperationID, Summary, Description string
 
-	Tags       []string      // at most maxTags
-	Parameters []any         // parameters or references to some
-	Body       any           // the body of the request or a reference to one; nil: none
-	Security   []requirement // at most maxRequirements
-	secured    bool          // it has its own Security, which may be empty
+	Tags       []string       // at most maxTags
+	Parameters []any          // parameters or references to some
+	Body       any            // the body of the request or a reference to one; nil: none
+	Responses  map[string]any // by status; may be nil
+	Security   []requirement  // at most maxRequirements
+	secured    bool           // it has its own Security, which may be empty
 }
 
 // A requirement is the scopes of security schemes that are needed together, by name of the scheme.
@@ -64,18 +70,13 @@ func (d *document) read(b []byte) error {
 	if d.root, ok = v.(map[string]any); !ok {
 		return errors.New("not an OpenAPI document: it is not an object")
 	}
+	if err := d.readVersion(); err != nil {
+		return err
+	}
+	if err := d.checkReferences(d.root, false); err != nil {
+		return fmt.Errorf("not an OpenAPI document: %w", err)
+	}
 	var r fields
-	version := r.text(d.root, "openapi")
-	if r.err == nil {
-		r.err = d.checkReferences(d.root, false)
-	}
-	if r.err != nil {
-		return fmt.Errorf("not an OpenAPI document: %w", r.err)
-	}
-	if !strings.HasPrefix(version, "3.0.") && !strings.HasPrefix(version, "3.1.") {
-		return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", version)
-	}
-	d.v30 = strings.HasPrefix(version, "3.0.")
 	paths := r.object(d.root, "paths")
 	none := true
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -92,7 +93,47 @@ func (d *document) read(b []byte) error {
 	if r.err != nil {
 		return fmt.Errorf("not an OpenAPI document: %w", r.err)
 	}
+	d.nameOperations()
 	return nil
+}
+
+// readVersion refuses documents of other versions than 3.0 to 3.2.
+func (d *document) readVersion() error {
+	version, isText := d.root["openapi"].(string)
+	old, isOld := d.root["swagger"]
+	switch {
+	case isOld && d.root["openapi"] == nil:
+		return fmt.Errorf("the document is Swagger %.20q, and OpenAPI 3.0 to 3.2 are read: convert it with `npx swagger2openapi FILE --outfile openapi.json`", fmt.Sprint(old))
+	case d.root["openapi"] == nil:
+		return errors.New(`not an OpenAPI document: it has no member "openapi"`)
+	case !isText:
+		return errors.New(`not an OpenAPI document: "openapi" is not a text`)
+	}
+	for _, known := range []string{"3.0.", "3.1.", "3.2."} {
+		if strings.HasPrefix(version, known) {
+			d.v30, d.v32 = known == "3.0.", known == "3.2."
+			return nil
+		}
+	}
+	return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 to 3.2 are read", version)
+}
+
+// nameOperations gives those operations an operationId that have none, made of method and path. If another operation has the same, it
+// ends in 8 hex digits of the SHA-256 of both.
+func (d *document) nameOperations() {
+	count, unnamed := map[string]int{}, []pathOperation{}
+	for _, f := range d.found {
+		if f.op.OperationID == "" {
+			f.op.OperationID = pathName(f.method, f.path)
+			unnamed = append(unnamed, f)
+		}
+		count[f.op.OperationID]++
+	}
+	for _, f := range unnamed {
+		if count[f.op.OperationID] > 1 {
+			f.op.OperationID += "_" + text.Digest(f.method+" "+f.path)
+		}
+	}
 }
 
 // readPath reads the operations of one path.
@@ -110,18 +151,25 @@ func (d *document) readPath(path string, v any) error {
 	}
 	var r fields
 	inherited := r.list(item, "parameters")
-	for _, method := range methods {
-		if item[strings.ToLower(method)] == nil {
-			continue
+	add := func(method string, in map[string]any, member string) {
+		if in[member] == nil {
+			return
 		}
-		op := r.object(item, strings.ToLower(method))
-		if op == nil {
-			break
-		}
+		op := r.object(in, member)
 		o := &operation{OperationID: r.text(op, "operationId"), Summary: r.text(op, "summary"), Description: r.text(op, "description"),
-			Tags: r.tags(op), Parameters: r.list(op, "parameters"), Body: op["requestBody"]}
+			Tags: r.tags(op), Parameters: r.list(op, "parameters"), Body: op["requestBody"], Responses: asObject(op["responses"])}
 		o.Security, o.secured = r.requirements(op, "security"), op["security"] != nil
 		d.found = append(d.found, pathOperation{method, path, inherited, o})
+	}
+	for _, method := range methods {
+		add(method, item, strings.ToLower(method))
+	}
+	if d.v32 { // of these no tool is made, which is an error or is said
+		add("QUERY", item, "query")
+		others := r.object(item, "additionalOperations")
+		for _, method := range slices.Sorted(maps.Keys(others)) {
+			add(method, others, method)
+		}
 	}
 	if r.err != nil {
 		return fmt.Errorf("the path %.100q: %w", path, r.err)
@@ -134,10 +182,12 @@ var withoutReferences = words("example", "examples", "default", "enum", "const",
 
 // byAuthor are the members whose own members have names that the author of the document chose.
 var byAuthor = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
-	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks")
+	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks",
+	"mediaTypes", "additionalOperations")
 
 // checkReferences returns an error if v has a reference to another document, or to a place that the document does not have. Of several
-// errors it returns the first in the order of their texts. named says that the author of the document chose the names of v's members.
+// errors it returns the first in the order of their texts. It records whether there are members that are readOnly or writeOnly. named
+// says that the author of the document chose the names of v's members.
 func (d *document) checkReferences(v any, named bool) (bad error) {
 	note := func(err error) {
 		if err != nil && (bad == nil || err.Error() < bad.Error()) {
@@ -154,6 +204,8 @@ func (d *document) checkReferences(v any, named bool) (bad error) {
 			_, err := d.follow(ref)
 			note(err)
 		}
+		d.readOnly = d.readOnly || v["readOnly"] == true
+		d.writeOnly = d.writeOnly || v["writeOnly"] == true
 		for name, e := range v {
 			if named || !withoutReferences[name] && !strings.HasPrefix(name, "x-") {
 				note(d.checkReferences(e, !named && byAuthor[name]))
@@ -365,4 +417,10 @@ func valueAt(v any, pointer string) (any, error) {
 func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
+}
+
+// asList returns v if it is a list; nil otherwise.
+func asList(v any) []any {
+	list, _ := v.([]any)
+	return list
 }

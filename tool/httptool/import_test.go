@@ -259,7 +259,7 @@ func TestOperationsAreChosenExcludedAndRenamed(t *testing.T) {
 	}{
 		"patterns":      {func(o *httptool.ImportOptions) { o.Operations = []string{"*.list"} }, "x_notes_list x_tags_list"},
 		"tag, excluded": {func(o *httptool.ImportOptions) { o.Tags, o.Exclude = []string{"notes"}, []string{"*.purge"} }, "x_notes_create x_notes_list"},
-		"everything":    {func(o *httptool.ImportOptions) { o.Operations, o.Exclude = []string{"*"}, []string{"notes.*"} }, "x_tags_list"},
+		"everything":    {func(o *httptool.ImportOptions) { o.Operations, o.Exclude = []string{"*"}, []string{"notes.*"} }, "x_get_anonymous x_tags_list"},
 		"renamed": {func(o *httptool.ImportOptions) {
 			o.Operations, o.Rename = []string{"*.list"}, map[string]string{"tags.list": "labels"}
 		}, "labels x_notes_list"},
@@ -268,7 +268,7 @@ func TestOperationsAreChosenExcludedAndRenamed(t *testing.T) {
 		}, `it is renamed to "a b"`},
 		"empty name": {func(o *httptool.ImportOptions) {
 			o.Operations, o.Rename = []string{"tags.list"}, map[string]string{"tags.list": ""}
-		}, "makes no tool name"},
+		}, `it is renamed to ""`},
 		"renamed, not ours": {func(o *httptool.ImportOptions) {
 			o.Operations, o.Rename = []string{"tags.list"}, map[string]string{"notes.list": "n"}
 		}, "named in rename"},

@@ -3,14 +3,17 @@ package httptool
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // Limits of documents.
@@ -27,9 +30,13 @@ type ImportOptions struct {
 	// choose where requests and credentials are sent.
 	Server string
 	// Operations and Tags select operations, by operationId, in which * stands for any characters and ? for one, and by tag.
-	// If both are empty no operation is selected. Exclude, by operationId as Operations, are not selected even so.
+	// If both are empty no operation is selected. Exclude, by operationId as Operations, are not selected even so. An operation
+	// without an operationId has one of its method and path: get_users_id of GET /users/{id}.
 	Operations, Tags, Exclude []string
-	Prefix                    string // stands before the name of each tool
+	// LeftOut is called for each operation that a pattern or a tag selects and that cannot be a tool, such as one whose body is a
+	// file, in the order of the ids. It is an error if LeftOut is nil, if its operationId stands in Operations, or if no tool is left.
+	LeftOut func(*OperationError)
+	Prefix  string // stands before the name of each tool
 	// Rename are whole names of tools, in place of Prefix and operationId, by operationId.
 	Rename     map[string]string
 	Allowlist  []string
@@ -46,7 +53,7 @@ type ImportOptions struct {
 
 // An OperationError says what is wrong with one operation of a document.
 type OperationError struct {
-	Operation string // operationId, or method and path
+	Operation string // operationId
 	Err       error
 }
 
@@ -68,7 +75,7 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 // A Document is an OpenAPI document that has been read. Its methods may be called from several goroutines at once.
 type Document struct{ d document }
 
-// ReadDocument reads an OpenAPI document, 3.0 or 3.1, JSON or YAML, of at most [MaxDocumentBytes]. References outside the document are
+// ReadDocument reads an OpenAPI document, 3.0 to 3.2, JSON or YAML, of at most [MaxDocumentBytes]. References outside the document are
 // refused.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
@@ -87,15 +94,15 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
 	chosen, ids, errs := d.choose(o)
-	var defs []*Definition
-	left := maxSchemaBytes
-	for _, f := range chosen {
-		def, err := d.define(f, o, &left)
-		if err != nil {
-			errs = append(errs, &OperationError{f.op.OperationID, err})
-			continue
+	made, out, bad := d.defineAll(chosen, o)
+	errs = append(errs, bad...)
+	if o.LeftOut != nil {
+		made, out = withoutClashes(made, out)
+	}
+	if o.LeftOut == nil || len(made) == 0 {
+		for _, one := range out {
+			errs = append(errs, one)
 		}
-		defs = append(defs, def)
 	}
 	errs = append(errs, notChosen(ids, o.Effects, "effects")...)
 	errs = append(errs, notChosen(ids, o.Allowlists, "allowlists")...)
@@ -112,14 +119,101 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(errs...)
 	}
+	slices.SortFunc(out, func(a, b *OperationError) int { return strings.Compare(a.Operation, b.Operation) })
+	for _, one := range out {
+		o.LeftOut(one)
+	}
+	defs := make([]*Definition, len(made))
+	for i, one := range made {
+		defs[i] = one.def
+	}
 	slices.SortFunc(defs, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	return defs, nil
 }
 
+// A choice is an operation that is selected.
+type choice struct {
+	pathOperation
+	matched bool // by patterns or tags alone: it may be left out
+	twice   bool // another operation has its id
+	def     *Definition
+}
+
+func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
+
+// defineAll describes the operations. out are those that are left out, bad is what is wrong with others.
+func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, out []*OperationError, bad []error) {
+	left := maxSchemaBytes
+	answers := &shapes{doc: d, at: map[string]*shape{}}
+	var defs []*Definition
+	for _, c := range chosen {
+		var err error
+		if c.twice {
+			err = errors.New("stands twice in the document")
+		} else {
+			c.def, err = d.define(c.pathOperation, o, &left)
+		}
+		if err == nil && c.matched && o.LeftOut != nil {
+			err = c.def.check()
+		}
+		switch {
+		case err == nil:
+			c.def.answers = answers.ofAnswers(c.op.Responses)
+			made, defs = append(made, c), append(defs, c.def)
+		case c.matched && !errors.Is(err, errTooLarge):
+			out = append(out, c.wrong(err))
+		default:
+			bad = append(bad, c.wrong(err))
+		}
+	}
+	answers.finish(defs)
+	return made, out, bad
+}
+
+// withoutClashes leaves out the operations that have the name of another one, but for those that are named by their ids: of these
+// a set of tools takes one.
+func withoutClashes(made []*choice, out []*OperationError) ([]*choice, []*OperationError) {
+	byName := map[string][]*choice{}
+	for _, c := range made {
+		byName[c.def.Name] = append(byName[c.def.Name], c)
+	}
+	var rest []*choice
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		for i, c := range byName[name] {
+			if n := len(byName[name]); n > 1 && c.matched {
+				other := byName[name][(i+1)%n]
+				out = append(out, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
+				continue
+			}
+			rest = append(rest, c)
+		}
+	}
+	return rest, out
+}
+
+// check returns why no tool can be made of the definition. An allowlist that is missing is a mistake of the configuration, which making
+// the tool reports.
+func (d *Definition) check() error {
+	one, err := New(d, new(egress.Client), nil) // which is sent no request
+	if err == nil {
+		_, err = tool.NewSet(one)
+	}
+	if field := (*FieldError)(nil); errors.As(err, &field) && field.Field == "allowlist" {
+		return nil
+	}
+	if e := (*lathe.Error)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
 // choose returns the operations that are named and not excluded, and their ids.
-func (d *document) choose(o *ImportOptions) (chosen []pathOperation, ids map[string]bool, errs []error) {
-	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
+func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
+	wanted, excluded, tags, count, all := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, []string{}
 	ids = map[string]bool{}
+	for _, f := range d.found {
+		count[f.op.OperationID]++
+	}
 	for _, f := range d.found {
 		id := f.op.OperationID
 		all = append(all, id)
@@ -130,14 +224,8 @@ func (d *document) choose(o *ImportOptions) (chosen []pathOperation, ids map[str
 				take = true
 			}
 		}
-		switch {
-		case countMatches(o.Exclude, id, excluded) || !take:
-		case id == "":
-			errs = append(errs, &OperationError{f.method + " " + f.path, errors.New("has no operationId to name the tool after")})
-		case ids[id]:
-			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
-		default:
-			chosen = append(chosen, f)
+		if excluded := countMatches(o.Exclude, id, excluded); take && !excluded && !ids[id] {
+			chosen = append(chosen, &choice{pathOperation: f, matched: !slices.Contains(o.Operations, id), twice: count[id] > 1})
 			ids[id] = true
 		}
 	}
@@ -165,11 +253,10 @@ func (d *document) choose(o *ImportOptions) (chosen []pathOperation, ids map[str
 	return chosen, ids, errs
 }
 
-// countMatches reports whether a pattern matches the operationId, and counts it for each that does. No pattern matches the
-// empty id.
+// countMatches reports whether a pattern is the operationId or matches it, and counts it for each that does.
 func countMatches(patterns []string, id string, counts map[string]int) (any bool) {
 	for _, p := range patterns {
-		if p != "" && id != "" && policy.Match(p, id) {
+		if p == id || policy.Match(p, id) {
 			counts[p]++
 			any = true
 		}
@@ -197,9 +284,29 @@ func advice(id string, all []string) string {
 	return ""
 }
 
-// toolName makes a name for a tool of an operationId.
-func toolName(prefix, id string) (string, error) {
-	name := strings.Map(func(r rune) rune {
+// toolName returns the name of an operation's tool: the prefix and the operationId, without what a name may not have. Of an id without
+// any such character the method and the path are the name. See [text.ToolName] for a name that is too long.
+func toolName(prefix string, f pathOperation) (string, error) {
+	name := plainName(f.op.OperationID)
+	if name == "" {
+		name = plainName(pathName(f.method, f.path))
+	}
+	if name == "" {
+		return "", fmt.Errorf("%.100q makes no tool name", f.op.OperationID)
+	}
+	return text.ToolName(plainName(prefix)+name, f.op.OperationID), nil
+}
+
+// pathName returns the operationId of an operation that has none: the method in lower case and the parts of the path that are letters
+// and digits, with _ between them.
+func pathName(method, path string) string {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(append([]string{strings.ToLower(method)}, parts...), "_")
+}
+
+// plainName returns s with _ for . / : and blanks, and without other characters that the name of a tool may not have.
+func plainName(s string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
 			return r
@@ -207,11 +314,7 @@ func toolName(prefix, id string) (string, error) {
 			return '_'
 		}
 		return -1
-	}, prefix+id)
-	if name == "" || len(name) > 64 {
-		return "", fmt.Errorf("%q makes no tool name of 1 to 64 characters", prefix+id)
-	}
-	return name, nil
+	}, s)
 }
 
 // hidden reports whether the character is invisible.

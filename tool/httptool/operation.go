@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -17,10 +18,10 @@ const bodyArgument = "body"
 
 // define describes one operation. It takes from left, what is left of maxSchemaBytes.
 func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
-	name, err := toolName(o.Prefix, f.op.OperationID)
+	name, err := toolName(o.Prefix, f)
 	if own, ok := o.Rename[f.op.OperationID]; ok {
-		if name, err = toolName("", own); err == nil && name != own {
-			err = fmt.Errorf("it is renamed to %.80q, and a tool name has letters, digits, _ and -", own)
+		if name, err = own, nil; own == "" || len(own) > text.MaxToolName || own != plainName(own) {
+			err = fmt.Errorf("it is renamed to %.80q, and a tool name has 1 to %d letters, digits, _ and -", own, text.MaxToolName)
 		}
 	}
 	if err != nil {
@@ -51,6 +52,7 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 		return nil, err
 	}
 	def.Defs, err = shared.finish()
+	def.Warnings = shared.warnings
 	return def, err
 }
 
@@ -170,9 +172,12 @@ func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 			return nil, errors.New("has more than one form")
 		}
 		for typ, media := range in.Content {
-			form, ok := media.(map[string]any)
-			if !ok && media != nil {
-				return nil, fmt.Errorf("%.100q in content is not an object", typ)
+			form := map[string]any{}
+			if media != nil {
+				var err error
+				if form, err = d.resolve(media); err != nil {
+					return nil, fmt.Errorf("%.100q in content %w", typ, err)
+				}
 			}
 			p.Content, p.Style, p.Explode = typ, "", nil
 			schema = form["schema"]
@@ -211,8 +216,8 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 			typ = offered[i]
 		}
 	}
-	media := asObject(content[typ])
-	if media == nil {
+	media, err := d.resolve(content[typ])
+	if err != nil {
 		return fmt.Errorf("its body is of type %s: JSON, forms and text can be written", strings.Join(offered, ", "))
 	}
 	p := Parameter{Name: bodyArgument, In: InBody, Whole: true, Description: cleanText(r.text(in, "description")), Required: r.boolean(in, "required"), Parts: map[string]Part{}}

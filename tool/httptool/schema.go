@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -17,30 +19,42 @@ const (
 type sharing struct {
 	doc   *document
 	left  *int              // of maxSchemaBytes
-	names map[string]string // of $defs, by JSON pointer
-	queue []string          // pointers whose schemas are still to be taken
+	names map[target]string // of $defs
+	queue []target          // whose schemas are still to be taken
 	taken map[string]bool   // names
 	alike map[string]int    // how often a name was wanted
+
+	traits     map[string]*traits // by reference
+	readOnlyAt map[string]bool    // by reference
+	warnings   []string           // at most one of a kind
 }
 
+// A target is what a reference leads to: a JSON pointer, and in what the schema there differs from that of another reference to it.
+type target struct{ pointer, variant string }
+
 func newSharing(d *document, left *int) *sharing {
-	return &sharing{doc: d, left: left, names: map[string]string{}, taken: map[string]bool{}, alike: map[string]int{}}
+	return &sharing{doc: d, left: left, names: map[target]string{}, taken: map[string]bool{}, alike: map[string]int{}, traits: map[string]*traits{}, readOnlyAt: map[string]bool{}}
 }
+
+var errTooLarge = fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
 
 // spend counts bytes of a tool.
 func (s *sharing) spend(n int) error {
 	if *s.left -= n; *s.left < 0 {
-		return fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
+		return errTooLarge
 	}
 	return nil
 }
 
 // schema returns a schema of the document as JSON Schema 2020-12, its references leading to $defs. Without one every value is allowed.
-func (s *sharing) schema(v any) (json.RawMessage, error) {
+func (s *sharing) schema(v any) (json.RawMessage, error) { return s.without(v, &omission{}) }
+
+// without is schema for a schema from which something is left out.
+func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
 	if v == nil {
 		return json.RawMessage(`{}`), nil
 	}
-	out, err := s.walk(v, maxSchemaDepth)
+	out, err := s.walk(v, maxSchemaDepth, o)
 	if err == nil {
 		err = checkVisible(out)
 	}
@@ -58,13 +72,13 @@ func (s *sharing) schema(v any) (json.RawMessage, error) {
 func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	defs := map[string]json.RawMessage{}
 	for len(s.queue) > 0 {
-		pointer := s.queue[0]
+		next := s.queue[0]
 		s.queue = s.queue[1:]
-		v, err := valueAt(s.doc.root, pointer)
+		v, err := valueAt(s.doc.root, next.pointer)
 		if err != nil {
 			return nil, err
 		}
-		if defs[s.names[pointer]], err = s.schema(v); err != nil {
+		if defs[s.names[next]], err = s.without(v, next.omission()); err != nil {
 			return nil, err
 		}
 	}
@@ -72,13 +86,17 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 }
 
 // refer returns the reference within the tool's schema for one within the document.
-func (s *sharing) refer(ref string) (string, error) {
+func (s *sharing) refer(ref string, o *omission) (string, error) {
 	spelled, local := strings.CutPrefix(ref, "#/")
 	if !local {
 		return "", fmt.Errorf("the reference %.100q leads out of the document, or to an anchor", ref)
 	}
-	pointer := plainPointer(spelled)
-	name, ok := s.names[pointer]
+	variant, err := s.variant(ref, o)
+	if err != nil {
+		return "", err
+	}
+	to := target{plainPointer(spelled), variant}
+	name, ok := s.names[to]
 	if !ok {
 		wanted := strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
@@ -94,8 +112,8 @@ func (s *sharing) refer(ref string) (string, error) {
 			}
 		}
 		s.taken[name] = true
-		s.names[pointer] = name
-		s.queue = append(s.queue, pointer)
+		s.names[to] = name
+		s.queue = append(s.queue, to)
 	}
 	return "#/$defs/" + name, nil
 }
@@ -117,8 +135,8 @@ func words(list ...string) map[string]bool {
 	return m
 }
 
-// walk converts a schema as plain values.
-func (s *sharing) walk(v any, depth int) (any, error) {
+// walk converts a schema as plain values. o is what other schemas of the same value leave out.
+func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
 		if b, isBool := v.(bool); isBool {
@@ -129,38 +147,69 @@ func (s *sharing) walk(v any, depth int) (any, error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("a schema is nested deeper than %d", maxSchemaDepth)
 	}
+	o, err := s.within(in, o)
+	if err != nil {
+		return nil, err
+	}
 	out := make(map[string]any, len(in))
-	for key, val := range in {
+	for _, key := range slices.Sorted(maps.Keys(in)) { // the names of $defs depend on the order
+		val := in[key]
 		if dropped[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val) {
 			continue
 		}
-		var err error
-		switch {
-		case key == "$ref":
-			ref, _ := val.(string)
-			out[key], err = s.refer(ref)
-		case key == "$dynamicRef":
-			err = fmt.Errorf("a schema has a $dynamicRef, which is not read")
-		case inMap[key]:
-			out[key], err = s.walkMap(val, depth)
-		case inList[key]:
-			out[key], err = s.walkList(val, depth)
-		case inSchema[key]:
-			out[key], err = s.walk(val, depth-1)
-		case key == "description" || key == "title" || key == "$comment":
-			text, _ := val.(string)
-			out[key] = cleanText(text)
-		default:
-			out[key] = shortest(val)
-		}
+		converted, err := s.keyword(key, val, depth, o)
 		if err != nil {
 			return nil, err
+		}
+		if !hasNoEffect(key, converted) { // which it has if all of it is left out
+			out[key] = converted
 		}
 	}
 	if s.doc.v30 {
 		return old(in, out), nil
 	}
 	return out, nil
+}
+
+// keyword converts the value of a keyword.
+func (s *sharing) keyword(key string, val any, depth int, o *omission) (any, error) {
+	switch {
+	case key == "$ref":
+		ref, _ := val.(string)
+		return s.refer(ref, o)
+	case key == "$dynamicRef":
+		return nil, fmt.Errorf("a schema has a $dynamicRef, which is not read")
+	case inMap[key]:
+		return s.walkMap(key, val, depth, o)
+	case inList[key]:
+		if key == "prefixItems" {
+			o = o.inside()
+		}
+		if key == "oneOf" {
+			s.compareForms(asList(val))
+		}
+		return s.walkList(val, depth, o)
+	case key == "not", key == "if":
+		return s.walk(val, depth-1, &omission{none: s.doc.readOnly})
+	case key == "then", key == "else":
+		return s.walk(val, depth-1, o)
+	case key == "additionalProperties" && s.leavesOut(val, o):
+		return false, nil
+	case inSchema[key]:
+		return s.walk(val, depth-1, o.inside())
+	case key == "required":
+		return o.names(val), nil
+	case key == "dependentRequired":
+		out := map[string]any{}
+		for name, names := range asObject(val) {
+			out[name] = o.names(names)
+		}
+		return out, nil
+	case key == "description" || key == "title" || key == "$comment":
+		text, _ := val.(string)
+		return cleanText(text), nil
+	}
+	return shortest(val), nil
 }
 
 // hasNoEffect reports whether a schema with this keyword and value means the same without it.
@@ -182,22 +231,30 @@ func hasNoEffect(key string, v any) bool {
 	return false
 }
 
-func (s *sharing) walkMap(v any, depth int) (any, error) {
+// walkMap converts the schemas of a keyword that has them by name.
+func (s *sharing) walkMap(key string, v any, depth int, o *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("schemas by name are not an object")
 	}
+	members := key == "properties" || key == "patternProperties"
+	if key != "dependentSchemas" {
+		o = o.inside()
+	}
 	out := make(map[string]any, len(in))
-	for name, val := range in {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if members && s.leavesOut(in[name], o) {
+			continue
+		}
 		var err error
-		if out[name], err = s.walk(val, depth-1); err != nil {
+		if out[name], err = s.walk(in[name], depth-1, o); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *sharing) walkList(v any, depth int) (any, error) {
+func (s *sharing) walkList(v any, depth int, o *omission) (any, error) {
 	in, ok := v.([]any)
 	if !ok {
 		return nil, fmt.Errorf("a list of schemas is none")
@@ -205,7 +262,7 @@ func (s *sharing) walkList(v any, depth int) (any, error) {
 	out := make([]any, len(in))
 	for i, val := range in {
 		var err error
-		if out[i], err = s.walk(val, depth-1); err != nil {
+		if out[i], err = s.walk(val, depth-1, o); err != nil {
 			return nil, err
 		}
 	}

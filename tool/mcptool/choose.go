@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 )
 
@@ -41,8 +42,8 @@ func (s *Server) checkNames() error {
 		if !s.offers(remote) {
 			return fmt.Errorf("the tool %.128q is renamed, and it is not among the tools that are offered", remote)
 		}
-		if name == "" || len(name) > maxToolName || name != string(safeName(name)) {
-			return fmt.Errorf("the tool %.128q is renamed to %.80q, which is not 1 to %d of a-z, A-Z, 0-9, _ and -", remote, name, maxToolName)
+		if name == "" || len(name) > text.MaxToolName || name != string(safeName(name)) {
+			return fmt.Errorf("the tool %.128q is renamed to %.80q, which is not 1 to %d of a-z, A-Z, 0-9, _ and -", remote, name, text.MaxToolName)
 		}
 		if other, ok := by[name]; ok {
 			return fmt.Errorf("the tools %.128q and %.128q are both renamed to %s", other, remote, name)

@@ -1,16 +1,13 @@
 package mcptool
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxToolName is the length that model servers take, maxServerName the part of it that is the server's.
-const (
-	maxToolName   = 64
-	maxServerName = 32
-)
+// maxServerName is the part of a tool's name that is the server's.
+const maxServerName = 32
 
 // separator stands between the names of server and tool. No server's name has it.
 const separator = "__"
@@ -36,15 +33,9 @@ func ValidServerName(s string) bool {
 }
 
 // toolName returns the name under which a server's tool is offered. Characters that a name may not
-// have become _, and a name that is too long ends in a part of its hash.
+// have become _; see [text.ToolName] for a name that is too long.
 func toolName(server, remote string) string {
-	b := safeName(server + separator + remote)
-	if len(b) > maxToolName {
-		sum := sha256.Sum256([]byte(remote))
-		tail := "_" + hex.EncodeToString(sum[:4])
-		b = append(b[:maxToolName-len(tail)], tail...)
-	}
-	return string(b)
+	return text.ToolName(string(safeName(server+separator+remote)), remote)
 }
 
 // safeName returns s with _ in place of each byte that a tool's name may not have.

@@ -1,0 +1,178 @@
+package httptool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Limits of the comparison of the forms of a oneOf.
+const (
+	maxForms    = 24     // further ones are not compared
+	maxCompared = 20_000 // schemas, members and values of one oneOf
+)
+
+// An objectForm is what one form of a oneOf says of objects.
+type objectForm struct {
+	members  map[string]any
+	hidden   map[string]bool // of members that requests do not have
+	required map[string]bool
+	closed   bool           // further members are refused
+	rest     map[string]any // the other keywords
+	unclear  bool           // it has what is not compared
+}
+
+// annotations are keywords of [isAnnotation].
+var annotations = words("title", "description", "$comment", "deprecated", "default", "readOnly", "writeOnly", "example", "examples", "discriminator", "xml", "externalDocs")
+
+// compareForms adds a warning if a form of a oneOf can never be used: each value with the members that it declares matches another form,
+// too, which oneOf refuses. Only a member that the document does not declare, or a value of a wrong type, would make a difference.
+func (s *sharing) compareForms(forms []any) {
+	if len(s.warnings) > 0 {
+		return
+	}
+	left := maxCompared
+	all := make([]objectForm, min(len(forms), maxForms))
+	for i := range all {
+		all[i] = objectForm{members: map[string]any{}, hidden: map[string]bool{}, required: map[string]bool{}, rest: map[string]any{}}
+		s.read(&all[i], forms[i], &left)
+	}
+	for i := range all {
+		for j := range all {
+			if i != j && all[j].takes(&all[i], &left) {
+				s.warnings = append(s.warnings, fmt.Sprintf("a value of %s in a oneOf matches %s, too, so that none is accepted; in the document, "+
+					"give a member that both have a value of its own in each (const), or close them (additionalProperties: false)", formName(forms[i], i), formName(forms[j], j)))
+				return
+			}
+		}
+	}
+}
+
+// formName returns what a warning calls a form.
+func formName(form any, i int) string {
+	if ref, ok := asObject(form)["$ref"].(string); ok {
+		return fmt.Sprintf("form %d (%.60q)", i+1, ref[strings.LastIndexByte(ref, '/')+1:])
+	}
+	return fmt.Sprintf("form %d", i+1)
+}
+
+// read adds what a schema says to f. It takes from left, what is left of maxCompared.
+func (s *sharing) read(f *objectForm, v any, left *int) {
+	in, err := s.doc.resolve(v)
+	if *left -= 1 + len(in) + len(asObject(in["properties"])) + len(asList(in["required"])); err != nil || *left < 0 {
+		f.unclear = true
+		return
+	}
+	if local := asObject(v); local["$ref"] != nil && len(local) > 1 && !s.doc.v30 {
+		f.unclear = true // something stands beside the reference
+		return
+	}
+	for key, val := range in {
+		switch {
+		case isAnnotation(key, val), key == "type" && val == "object", key == "additionalProperties" && val == true:
+		case key == "properties":
+			s.readMembers(f, asObject(val))
+		case key == "required":
+			for _, name := range asList(val) {
+				text, _ := name.(string)
+				f.required[text] = true
+			}
+		case key == "allOf":
+			for _, part := range asList(val) {
+				s.read(f, part, left)
+			}
+		case key == "additionalProperties" && val == false:
+			f.closed = true
+		default:
+			_, again := f.rest[key]
+			f.rest[key], f.unclear = val, f.unclear || again
+		}
+	}
+}
+
+// readMembers adds the members of an object to f.
+func (s *sharing) readMembers(f *objectForm, members map[string]any) {
+	for name, member := range members {
+		if s.leavesOut(member, &omission{}) {
+			f.hidden[name] = true
+			continue
+		}
+		_, again := f.members[name]
+		f.members[name], f.unclear = member, f.unclear || again
+	}
+}
+
+// isAnnotation reports whether a keyword says nothing about which values a schema matches.
+func isAnnotation(key string, val any) bool {
+	return annotations[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val)
+}
+
+// takes reports whether f matches every value with the members that other declares. It is false where this is not sure.
+func (f *objectForm) takes(other *objectForm, left *int) bool {
+	if f.unclear || other.unclear || len(other.members) == 0 {
+		return false
+	}
+	for name := range f.required {
+		if !f.hidden[name] && !other.required[name] {
+			return false
+		}
+	}
+	for key, val := range f.rest {
+		if !same(val, other.rest[key], left) {
+			return false
+		}
+	}
+	for name, member := range other.members {
+		own, is := f.members[name]
+		if is && !contains(own, member, left) || !is && f.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// contains reports whether a schema matches every value that other matches: what it demands, other demands, too.
+func contains(schema, other any, left *int) bool {
+	in, ok := schema.(map[string]any)
+	if !ok {
+		return schema == true
+	}
+	more := asObject(other)
+	for key, val := range in {
+		if !isAnnotation(key, val) && !same(val, more[key], left) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether two values are equal. It is false after maxCompared values.
+func same(a, b any, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name, v := range a {
+			if other, has := b[name]; !has || !same(v, other, left) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return same(x, y, left) })
+	case nil:
+		return b == nil
+	default:
+		switch b.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		return a == b
+	}
+}
