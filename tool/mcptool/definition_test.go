@@ -136,8 +136,8 @@ func TestT1_AnnotationsAreNoPermission(t *testing.T) {
 	conf := testConf(t, "")
 	toolsFile(t, &conf, `[{"name":"x","annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true}}]`)
 	r := newRig(t, nil, conf)
-	if got := r.set.Specs()[0].Effect; got != lathe.Writes {
-		t.Errorf("got %s, want writes", got)
+	if got := r.set.Specs()[0].Effect; got != lathe.EffectUndeclared {
+		t.Errorf("got %d, want none", got)
 	}
 }
 
