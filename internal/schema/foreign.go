@@ -14,7 +14,7 @@ import (
 // the schema allows is allowed by the result. For that, a part whose meaning such a pattern turns round (not, if, contains) is left out,
 // and oneOf becomes anyOf. left has the place of each part that was left out, and the reason. If it is empty, out is raw itself.
 func Tolerate(raw []byte) (out []byte, left []string) {
-	if !bytes.Contains(raw, []byte(`"pattern`)) && !bytes.Contains(raw, []byte("null")) {
+	if !bytes.Contains(raw, []byte(`"pattern`)) && !hasNull(raw) {
 		return raw, nil
 	}
 	t := &tolerance{verdicts: map[string]error{}}
@@ -24,6 +24,20 @@ func Tolerate(raw []byte) (out []byte, left []string) {
 		return raw, nil
 	}
 	return out, t.left
+}
+
+// hasNull reports whether a member may be null: most schemas have null only in lists of types.
+func hasNull(raw []byte) bool {
+	for i := 0; ; {
+		n := bytes.Index(raw[i:], []byte("null"))
+		if n < 0 {
+			return false
+		}
+		if bytes.HasSuffix(bytes.TrimRight(raw[:i+n], " \t\r\n"), []byte(":")) {
+			return true
+		}
+		i += n + len("null")
+	}
 }
 
 // A tolerance rewrites one schema.

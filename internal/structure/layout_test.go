@@ -106,7 +106,7 @@ var rules = []rule{
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},
 	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/reconnect", "internal/schema", "internal/sse", "policy", "secret", "tool", "internal/text", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	{path: "tool/httptool", imports: []string{"", "egress", "event", "internal/oauth", "internal/rawjson", "internal/reconnect", "policy", "secret", "tool", "internal/text", "internal/httpname"}, std: []string{"net/http"},
+	{path: "tool/httptool", imports: []string{"", "egress", "event", "internal/oauth", "internal/rawjson", "internal/reconnect", "internal/schema", "policy", "secret", "tool", "internal/text", "internal/httpname"}, std: []string{"net/http"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "tool/agenttool", imports: []string{"", "event", "internal/rawjson", "loop", "tool"}},
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/lazy", "internal/rawjson", "internal/regular", "internal/wasmrt"}, std: []string{"os"},

@@ -44,6 +44,9 @@ type Definition struct {
 	Rate        float64
 	Backend     string
 	Origin      string
+	// Imported says that others have written the schemas: what of them Lathe cannot check, such as a pattern of another language, is left
+	// to the server ([lathe.ToolSpec].Unchecked), and is no error.
+	Imported bool
 }
 
 // A Place says where in a request a value goes.

@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/reconnect"
+	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -139,12 +140,16 @@ func (t *httpTool) prepare() error {
 	if err := t.reserve(); err != nil {
 		return wrong("parameters", err)
 	}
-	schema, err := d.argsSchema()
+	args, err := d.argsSchema()
 	if err != nil {
 		return wrong("parameters", err)
 	}
+	var unchecked []string
+	if d.Imported {
+		args, unchecked = schema.Tolerate(args)
+	}
 	t.spec = lathe.ToolSpec{
-		Name: d.Name, Description: d.Description, Schema: schema, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
+		Name: d.Name, Description: d.Description, Schema: args, Unchecked: unchecked, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
 		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil
