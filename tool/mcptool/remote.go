@@ -168,27 +168,27 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	if got.refused != nil {
 		return nil, nil, tool.Fail(lathe.CodeUnavailable, "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
 	}
-	switch got.refusal {
-	case lostSession, unknownSession:
+	switch {
+	case got.refusal == lostSession, got.refusal == unknownSession:
 		x.lose()
-	case tooSoon: // the connection is as it was
+	case got.status == http.StatusTooManyRequests: // the connection is as it was
 	default:
 		t.s.broken(x)
 	}
-	return nil, got, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: lostBy(got)}
+	return nil, got, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: &tool.CauseError{Cause: lostBy(got)}}
 }
 
 // lostBy says why a call got no answer.
-func lostBy(got *request) error {
+func lostBy(got *request) string {
 	switch {
 	case got.refusal == lostSession || got.refusal == unknownSession:
-		return errSessionLost
-	case got.refusal == tooSoon:
-		return fmt.Errorf("the server answered HTTP %d", got.status)
+		return errSessionLost.Error()
+	case got.status != 0:
+		return fmt.Sprintf("the server answered HTTP %d", got.status)
 	case !got.sent:
-		return errUnsent
+		return "the server could not be reached"
 	}
-	return errLost
+	return errLost.Error()
 }
 
 // errorOutput is what a model gets of a JSON-RPC error: it may say how to do better.
@@ -211,10 +211,7 @@ func errorOutput(fault []byte) *lathe.Output {
 	return out
 }
 
-var (
-	errLost   = errors.New("the server ended or could not be reached")
-	errUnsent = errors.New("the server could not be reached")
-)
+var errLost = errors.New("the server ended or could not be reached")
 
 // maxMessage bounds the text of a server's error.
 const maxMessage = 4 << 10
