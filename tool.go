@@ -110,6 +110,14 @@ func (e Effect) String() string {
 	}
 }
 
+// Declared returns the effect's name for lists of tools: "undeclared" for [EffectUndeclared], else that of String.
+func (e Effect) Declared() string {
+	if e == EffectUndeclared {
+		return "undeclared"
+	}
+	return e.String()
+}
+
 // Owner says who executes a tool.
 type Owner uint8
 

@@ -371,13 +371,20 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	default:
 		return nil, usageError("--fallback %s: want off, on or both", f.fallback)
 	}
+	var err error
+	o.Settings, err = evalSettings(cmd)
+	return o, err
+}
+
+// evalSettings returns the settings of the flags.
+func evalSettings(cmd *cobra.Command) (out []eval.Setting, err error) {
 	for _, over := range settingOverrides(cmd) {
 		if over.From == "--run-timeout" {
 			return nil, usageError("--run-timeout: the time of a run is --timeout here")
 		}
-		o.Settings = append(o.Settings, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
+		out = append(out, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
 	}
-	return o, nil
+	return out, nil
 }
 
 // Bounds of an evaluation.

@@ -71,7 +71,7 @@ func toolsListCommand() *cobra.Command {
 				if why, next := loginState(apis.NeedsLogin(sp.Name)); why != "" {
 					state, reason = why, next
 				}
-				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: shownEffect(sp.Effect), Origin: sp.Origin, State: state, Reason: reason,
+				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.Declared(), Origin: sp.Origin, State: state, Reason: reason,
 					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
 				if asJSON {
 					if err := enc.Encode(row); err != nil {

@@ -15,14 +15,6 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// shownEffect returns the effect for lists, which do not show as declared what nobody has declared.
-func shownEffect(e lathe.Effect) string {
-	if e == lathe.EffectUndeclared {
-		return "undeclared"
-	}
-	return e.String()
-}
-
 func toolsEffectsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "effects SERVER",

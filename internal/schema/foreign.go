@@ -55,6 +55,7 @@ var (
 	oneSchema     = strings.Fields("items additionalItems additionalProperties contains propertyNames unevaluatedItems unevaluatedProperties not if then else contentSchema")
 	noSchema      = strings.Fields(`$schema $id $ref $comment title description type enum examples required pattern format minLength maxLength minItems maxItems
 		minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minProperties maxProperties uniqueItems readOnly writeOnly deprecated`)
+	notNull = slices.Concat(schemasByName, schemaLists, oneSchema, noSchema)
 )
 
 // bad returns why a pattern is left out, or nil.
@@ -155,7 +156,7 @@ func (t *tolerance) schema(dst, raw []byte, at string) []byte {
 				key = []byte(`"anyOf"`)
 			}
 		}
-		if string(v) == "null" && (slices.Contains(noSchema, name) || slices.Contains(oneSchema, name) || slices.Contains(schemasByName, name) || slices.Contains(schemaLists, name)) {
+		if string(v) == "null" && slices.Contains(notNull, name) {
 			reason = "it is null"
 		}
 		if reason != "" {

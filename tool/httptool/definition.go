@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -203,14 +204,14 @@ func isCookieValue(s string) bool {
 }
 
 // argsSchema is the schema of the tool's arguments: an object with a property for each parameter.
-func (d *Definition) argsSchema() (json.RawMessage, error) {
+func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err error) {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []byte
 	seen := map[string]bool{}
 	for i := range d.Parameters {
 		p := &d.Parameters[i]
 		if seen[p.Name] {
-			return nil, fmt.Errorf("two parameters are called %q", p.Name)
+			return nil, nil, fmt.Errorf("two parameters are called %q", p.Name)
 		}
 		seen[p.Name] = true
 		if i > 0 {
@@ -233,11 +234,15 @@ func (d *Definition) argsSchema() (json.RawMessage, error) {
 	if len(d.Defs) > 0 {
 		defs, err := json.Marshal(d.Defs) // sorted by name
 		if err != nil {
-			return nil, fmt.Errorf("shared schemas: %w", err)
+			return nil, nil, fmt.Errorf("shared schemas: %w", err)
 		}
 		b = append(append(b, `,"$defs":`...), defs...)
 	}
-	return append(b, '}'), nil
+	if b = append(b, '}'); d.Imported {
+		args, unchecked = schema.Tolerate(b)
+		return args, unchecked, nil
+	}
+	return b, nil, nil
 }
 
 // describe puts the description of a parameter into its schema, where that has none.

@@ -17,7 +17,6 @@ import (
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/reconnect"
-	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -140,13 +139,9 @@ func (t *httpTool) prepare() error {
 	if err := t.reserve(); err != nil {
 		return wrong("parameters", err)
 	}
-	args, err := d.argsSchema()
+	args, unchecked, err := d.argsSchema()
 	if err != nil {
 		return wrong("parameters", err)
-	}
-	var unchecked []string
-	if d.Imported {
-		args, unchecked = schema.Tolerate(args)
 	}
 	t.spec = lathe.ToolSpec{
 		Name: d.Name, Description: d.Description, Schema: args, Unchecked: unchecked, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -40,6 +41,7 @@ type supervisor struct {
 	list    []ToolStatus
 	refused int
 	first   chan struct{} // closed once the server was ready, or has failed for good measure
+	started atomic.Bool   // first is closed
 	legacy  bool
 }
 
@@ -66,7 +68,7 @@ func (s *supervisor) run(ctx context.Context) {
 	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
 	for ctx.Err() == nil {
 		s.set(func(st *Status) { st.State = StateStarting })
-		if s.isStarted() {
+		if s.started.Load() {
 			until = time.Now().Add(s.conf.StartTimeout)
 		}
 		x, err := s.connect(ctx, s.legacy, until)
@@ -364,21 +366,9 @@ func (s *supervisor) cause(err error) string {
 	return text.Clip(plain(err.Error(), s.conf.secrets()), 500)
 }
 
-// isStarted reports whether the first attempts are over.
-func (s *supervisor) isStarted() bool {
-	select {
-	case <-s.first:
-		return true
-	default:
-		return false
-	}
-}
-
 // endFirstAttempts records that the first attempts are over.
 func (s *supervisor) endFirstAttempts() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isStarted() {
+	if s.started.CompareAndSwap(false, true) {
 		close(s.first)
 	}
 }
