@@ -69,6 +69,9 @@ type ToolSpec struct {
 	Barred bool `json:",omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
+	// Unchecked are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
+	// checks that, and not Lathe.
+	Unchecked []string `json:"-"`
 }
 
 // For reports whether the runs of a principal have the tool. profile is [RunInfo].Profile; "": none.
@@ -105,6 +108,14 @@ func (e Effect) String() string {
 	default:
 		return "writes"
 	}
+}
+
+// Declared returns the effect's name for lists of tools: "undeclared" for [EffectUndeclared], else that of String.
+func (e Effect) Declared() string {
+	if e == EffectUndeclared {
+		return "undeclared"
+	}
+	return e.String()
 }
 
 // Owner says who executes a tool.

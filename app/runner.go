@@ -42,10 +42,10 @@ func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error
 		Limits:   cfg.Limits(),
 		HashMode: tool.HashMode(cfg.Telemetry.ArgsPreviewHash),
 		HashKey:  []byte(cfg.Telemetry.ArgsPreviewKey.Reveal()),
-		Log:      calls.Log,
-		Secrets:  newSecrets(cfg),
-		Circuit:  tool.Circuit{Failures: circuitFailures(cfg), OpenFor: cfg.Tools.Circuit.OpenFor},
-		Retry:    tool.Retry{Attempts: cfg.Tools.Retry.Attempts, Backoff: cfg.Tools.Retry.Backoff},
+		Log:      calls.Log, LogErrors: cfg.Telemetry.LogToolErrors,
+		Secrets: newSecrets(cfg),
+		Circuit: tool.Circuit{Failures: circuitFailures(cfg), OpenFor: cfg.Tools.Circuit.OpenFor},
+		Retry:   tool.Retry{Attempts: cfg.Tools.Retry.Attempts, Backoff: cfg.Tools.Retry.Backoff},
 	}
 	if calls.Audit != nil {
 		opts.Journal = calls.Audit.Call

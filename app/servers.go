@@ -222,7 +222,8 @@ func (s *Servers) Reconnect(name string) error {
 
 var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
 
-// Warnings returns one line for each server that is not ready, and for the tools whose definitions are not accepted. It
+// Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
+// configuration of a server that none of its tools has. It
 // may hold text of the servers: escape it before it is written to a terminal.
 func (s *Servers) Warnings() []string {
 	var out []string
@@ -235,14 +236,21 @@ func (s *Servers) Warnings() []string {
 			out = append(out, "the MCP server "+st.Server+" is not ready: "+text.FirstLine(st.LastError)+next)
 			continue
 		}
-		var blocked []string
+		var blocked, missing []string
 		for _, t := range st.Tools {
-			if t.State == mcptool.ToolBlocked {
+			switch t.State {
+			case mcptool.ToolBlocked:
 				blocked = append(blocked, t.Name+" ("+text.FirstLine(t.Reason)+")")
+			case mcptool.ToolMissing:
+				missing = append(missing, t.Name+": "+text.FirstLine(t.Reason))
+			case mcptool.ToolReady, mcptool.ToolRefused, mcptool.ToolExcluded:
 			}
 		}
 		if len(blocked) > 0 {
 			out = append(out, "not offered, because the definition is not accepted: "+strings.Join(blocked, ", ")+"; see `lathe tools doctor`")
+		}
+		if len(missing) > 0 {
+			out = append(out, "tools.mcp."+st.Server+" names what the server does not have: "+strings.Join(missing, "; "))
 		}
 	}
 	return out

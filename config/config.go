@@ -231,8 +231,11 @@ type Telemetry struct {
 	// Requests that pass on the caller's W3C `baggage`, if spans are sent: `none`, those of `tools`, or `all`, also those to
 	// models. Read at start.
 	Baggage string `key:"baggage" default:"none" of:"none tools all"`
-	// Key of the `keyed` hash, as a reference.
+	// Key of the `keyed` hash, as a reference, of at least 16 bytes.
 	ArgsPreviewKey Ref `key:"args_preview_key" is:"key"`
+	// Log why tools failed: the text of their errors and of outputs that report a failure, without what looks like a key. It may hold
+	// arguments and outputs.
+	LogToolErrors bool `key:"log_tool_errors" default:"false" also:"tool_errors"`
 }
 
 // Sim sets up the simulated model.

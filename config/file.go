@@ -46,10 +46,88 @@ func (l *loader) yamlProblem(b []byte, err error) {
 		line, _ = strconv.Atoi(m[1])
 		msg = msg[len(m[0]):]
 	}
+	if at := faultLine(b); at > 0 {
+		line = at
+	}
 	if strings.Contains(msg, "cannot start any token") && startsWithTab(b, line) {
 		msg = "the line is indented with a tab: YAML is indented with spaces"
 	}
+	for _, known := range yamlFaults {
+		if strings.Contains(msg, known[0]) {
+			msg = known[1] + " (" + msg + ")"
+			break
+		}
+	}
 	l.problem(line, "", "not YAML: %s", msg)
+}
+
+// yamlFaults are parts of the errors of the YAML reader, and what to look for.
+var yamlFaults = [][2]string{
+	{"expected ',' or", "the bracket [ or { of this line is not closed"},
+	{"unexpected end of stream", "the quotation mark of this line is not closed"},
+	{"could not find expected ':'", "a colon is missing after the key"},
+	{"did not find expected key", "the line does not fit those before it: look at its indentation"},
+	{"'-' indicator", "the line does not fit the list before it: look at its indentation"},
+	{"not allowed in this context", "look at the indentation of the line, and for a colon in a text without quotation marks"},
+}
+
+// maxFaultLines bounds the lines that are looked at before the one at which the YAML reader stopped.
+const maxFaultLines = 50
+
+// faultLine returns the line after the longest beginning, in whole lines, that is valid YAML, since the error of the YAML reader names
+// where the mapping or the list begins that holds the fault. 0: it is not among the lines that are looked at.
+func faultLine(b []byte) int {
+	r := &lineReader{rest: b}
+	_ = decodeAll(r) // it fails
+	for stopped := r.given; len(r.ends) > 0 && stopped-len(r.ends) < maxFaultLines; r.ends = r.ends[:len(r.ends)-1] {
+		before := 0
+		if n := len(r.ends); n > 1 {
+			before = r.ends[n-2]
+		}
+		if decodeAll(bytes.NewReader(b[:before])) == nil {
+			return len(r.ends)
+		}
+	}
+	return 0
+}
+
+// decodeAll reads all documents, and returns the first error.
+func decodeAll(r io.Reader) error {
+	dec := yaml.NewDecoder(r)
+	for {
+		switch err := dec.Decode(&yaml.Node{}); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// A lineReader gives one line at a time, so that it shows how far its reader has come.
+type lineReader struct {
+	rest  []byte
+	given int   // lines of which the reader has a part
+	ends  []int // where these lines end
+	at    int
+}
+
+// Read implements [io.Reader].
+func (r *lineReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	end := bytes.IndexByte(r.rest, '\n') + 1
+	if end == 0 {
+		end = len(r.rest)
+	}
+	if len(r.ends) == 0 || r.at == r.ends[len(r.ends)-1] {
+		r.given++
+		r.ends = append(r.ends, r.at+end)
+	}
+	n := copy(p, r.rest[:end])
+	r.rest, r.at = r.rest[n:], r.at+n
+	return n, nil
 }
 
 // startsWithTab reports whether the indentation of line n, from 1, has a tab.

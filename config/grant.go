@@ -3,28 +3,15 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/vendor"
 )
 
-// Warnings returns settings that are valid but probably not intended: empty lists, which grant
-// nothing and in earlier versions granted everything, but for those of a key that reads metrics, a taint guard that can block no call,
-// and those of [Config.Warn].
+// Warnings returns settings that are valid but probably not intended, such as names of keys that do not exist, a taint guard that can
+// block no call, and those of [Config.Warn]. A list that is written as empty grants nothing, as it says, and is no such setting.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
-	walk("", c.rows(), func(path string, r *row) {
-		k := r.kind
-		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit || c.isOfScraper(path) || strings.HasSuffix(path, ".vendor_tools") {
-			return
-		}
-		msg := "the list is empty and grants nothing; earlier versions took it for unset: remove the key for the default"
-		if k.everything {
-			msg = fmt.Sprintf("the list is empty and grants nothing; earlier versions granted everything: remove the key or write [%q] for all", everything)
-		}
-		out = append(out, Problem{File: c.Origin(path), Key: path, Message: msg})
-	})
 	out = append(out, c.budgetWarnings()...)
 	out = append(out, c.keysFileWarnings()...)
 	out = append(out, c.vendorToolWarnings()...)
@@ -73,16 +60,6 @@ func (c *Config) vendorToolWarnings() []Problem {
 	key := keys[0] + ".vendor_tools"
 	return []Problem{{File: c.Origin(keys[0]), Key: key, Message: "it is not set" + more + ", so that requests may have the vendor execute tools, such as web search and code, " +
 		`at your cost and outside of budgets: list the tools, [] for none, or ["*"]`}}
-}
-
-// isOfScraper reports whether a setting is the models or tools of a key that reads metrics: such a key needs neither.
-func (c *Config) isOfScraper(path string) bool {
-	for name, k := range c.Keys {
-		if k.Metrics && (path == "keys."+name+".models" || path == "keys."+name+".tools") {
-			return true
-		}
-	}
-	return false
 }
 
 // idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change

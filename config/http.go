@@ -77,7 +77,7 @@ type HTTPParameter struct {
 	// Whether the model must give it; those in the path are.
 	Required bool `key:"required" default:"false"`
 	// Its JSON Schema; `{}` is any value. Default `{type: string}`.
-	Schema json.RawMessage `key:"schema" unset:"omit"` // an object; nil: a string
+	Schema json.RawMessage `key:"schema" unset:"omit" also:"type enum items properties format minimum maximum pattern"` // an object; nil: a string
 	// How lists and objects are written, as in OpenAPI. Default: `simple` in path and header, `form` in query and
 	// cookie.
 	Style string `key:"style" of:"simple label matrix form spaceDelimited pipeDelimited deepObject"` // empty: that of the place

@@ -17,8 +17,9 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxConfigBytes bounds the configuration file, maxProblems what is said about it.
+// maxConfigBytes bounds the configuration file, maxProblems what is said about it. minHashKey is the length of a key of hashes, in bytes.
 const (
+	minHashKey     = 16
 	maxConfigBytes = 1 << 20
 	maxProblems    = 100
 )
@@ -296,6 +297,9 @@ func (l *loader) checkWhole() {
 	}
 	if c.Telemetry.ArgsPreviewHash == "keyed" && c.Telemetry.ArgsPreviewKey.IsZero() {
 		l.at("telemetry.args_preview_hash", "keyed needs telemetry.args_preview_key")
+	}
+	if n := len(c.Telemetry.ArgsPreviewKey.Reveal()); c.Telemetry.ArgsPreviewHash == "keyed" && n > 0 && n < minHashKey {
+		l.at("telemetry.args_preview_key", fmt.Sprintf("the key has %d bytes and can be guessed: want at least %d, such as those of `openssl rand -hex 32`", n, minHashKey))
 	}
 	if tools := c.Tools.Builtin; l.opts.Tools != nil && !slices.Equal(tools, []string{"all"}) {
 		for _, name := range tools {

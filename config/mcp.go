@@ -32,7 +32,8 @@ type MCPServer struct {
 	Exclude []string `key:"exclude" also:"deny_tools skip_tools hide"`
 	// Names under which tools are offered in place of `NAME__tool`. Policy, keys and agents refer to the new names.
 	Rename map[string]string `key:"rename" per:"the server's name of a tool" is:"tool name" also:"alias aliases names"`
-	// What tools do. What is not listed writes, whatever the server says of it.
+	// What tools do. What is not listed is undeclared and counts as one that writes, whatever the server says of it; `lathe tools effects`
+	// prints a block to review.
 	Effects map[string]lathe.Effect `key:"effects" per:"the server's name of a tool" also:"effect"`
 	// Fields of the output that the model may see, as dotted paths; `["*"]` for all. Required, unless `allowlists`
 	// has every tool.
@@ -48,7 +49,7 @@ type MCPServer struct {
 	// Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A
 	// definition that changes later always waits.
 	Pin string `key:"pin" default:"trust-first-use" of:"trust-first-use=tofu,first-use require=required,strict" also:"pins trust"`
-	// Time to connect and to list the tools.
+	// Time to connect and to list the tools, with all attempts that a start waits for.
 	StartTimeout time.Duration `key:"start_timeout" default:"30s" range:"1ns.." also:"connect_timeout"`
 	// Time of one call without a sign of progress.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"30s" range:"1ns.." also:"timeout"`

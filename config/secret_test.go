@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-const canary = "canary-7f3a"
+const canary = "canary-7f3a-4d2e0"
 
 func write(t testing.TB, dir, name, content string) string {
 	t.Helper()
@@ -33,7 +33,7 @@ func TestSecretsDoNotShow(t *testing.T) {
     key: ${KEY}
     base_url: http://${HOST}/v1
     headers:
-      Authorization: Bearer canary-7f3a
+      Authorization: Bearer canary-7f3a-4d2e0
       X-B: Bearer ${KEY}
   b:
     key: ${file:key}
@@ -74,12 +74,12 @@ telemetry:
 	}
 
 	for name, content := range map[string]string{
-		"a key written out":      "models: {a: {key: canary-7f3a}}",
-		"a bad address":          "models: {a: {base_url: canary-7f3a}}",
+		"a key written out":      "models: {a: {key: canary-7f3a-4d2e0}}",
+		"a bad address":          "models: {a: {base_url: canary-7f3a-4d2e0}}",
 		"a bad address behind":   "models: {a: {base_url: '${KEY}'}}",
-		"an address with a user": "models: {a: {base_url: 'http://canary-7f3a:x@localhost'}}",
-		"a hash key written out": "telemetry: {args_preview_key: canary-7f3a}",
-		"a reference cut off":    "models: {a: {key: 'canary-7f3a ${'}}",
+		"an address with a user": "models: {a: {base_url: 'http://canary-7f3a-4d2e0:x@localhost'}}",
+		"a hash key written out": "telemetry: {args_preview_key: canary-7f3a-4d2e0}",
+		"a reference cut off":    "models: {a: {key: 'canary-7f3a-4d2e0 ${'}}",
 	} {
 		_, err := Load(write(t, t.TempDir(), "lathe.yaml", content), opts)
 		if err == nil || strings.Contains(err.Error(), canary) {

@@ -88,6 +88,9 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 		}
 		word, deeper, _ := strings.Cut(rest, ".")
 		if deeper == "" && slices.Contains(r.also, name) {
+			if r.kind.shape == object {
+				return "unknown key, it goes into " + word + ": {" + name + ": …}"
+			}
 			return "unknown key, it is called " + word + " here"
 		}
 		if !slices.Contains(here, word) {
@@ -102,7 +105,7 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 		if inEntry := i >= len(all); inEntry && s.kind.shape == group {
 			continue
 		}
-		if s.last() == name || slices.Contains(s.also, name) {
+		if s.last() == name || s.kind.shape != object && slices.Contains(s.also, name) {
 			return "unknown key here, did you mean " + s.path + "?"
 		}
 	}

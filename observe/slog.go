@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
@@ -13,8 +14,9 @@ var _ event.Sink = (*Slog)(nil)
 
 // A Slog writes operator's log lines with constant messages and the events' data, never content.
 // One line a run's start, end, pause and approval is info; one line a model call and a tool call is
-// debug; a model call that failed, a run that failed or met a limit, and the first call in a
-// deprecated syntax of each run are warnings. It may be used by several goroutines at once.
+// debug; a model call that failed, a call whose tool failed, a run that failed or met a limit, and the first call in a
+// deprecated syntax of each run are warnings. The line of a tool that failed has the code and the cause that the tool itself
+// names for operators; the text of its error is in the log with [tool.Options].LogErrors. It may be used by several goroutines at once.
 type Slog struct {
 	log *slog.Logger
 
@@ -70,7 +72,11 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 		s.line(ctx, slog.LevelInfo, "approval resolved", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
 			slog.String("decision", d.Decision), slog.String("by", d.By), slog.String("reason_code", d.ReasonCode))
 	case *event.ToolCallExecuted:
-		s.note(ctx, e.RunID, func(r *runLines) {
+		level := slog.LevelDebug
+		if !d.Success {
+			level = slog.LevelWarn
+		}
+		s.note(ctx, level, e.RunID, func(r *runLines) {
 			if r.executed == nil {
 				r.executed = map[string]executed{}
 			}
@@ -91,7 +97,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 }
 
 func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallFinished) {
-	s.note(ctx, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
+	s.note(ctx, slog.LevelDebug, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
 	if d.Status == "error" {
 		attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
 			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
@@ -122,17 +128,30 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 		delete(r.executed, d.ToolCallID)
 	}
 	s.mu.Unlock()
-	outcome := slog.String("code", string(d.ErrorType))
-	if x.rc != nil {
-		outcome = slog.Int("rc", *x.rc)
-	}
 	attrs := []slog.Attr{slog.String("tool_name", d.Tool), slog.String("tool_call_id", d.ToolCallID), slog.Int("seq", d.Seq),
-		slog.String("status", d.Status), outcome, slog.Int("output_size_bytes", x.size), slog.Int64("latency_ms", d.LatencyMS),
+		slog.String("status", d.Status), slog.String("code", string(d.ErrorType)), slog.Int("output_size_bytes", x.size), slog.Int64("latency_ms", d.LatencyMS),
 		slog.String("upstream_request_id", upstream)}
+	if x.rc != nil {
+		attrs = append(attrs, slog.Int("rc", *x.rc))
+	}
 	if d.Cause != "" {
 		attrs = append(attrs, slog.String("cause", d.Cause))
 	}
+	if isToolFailure(d) {
+		s.line(ctx, slog.LevelWarn, "tool call failed", e, attrs...)
+		return
+	}
 	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
+}
+
+// isToolFailure reports whether a call failed in its tool: not for a mistake of the model, the policy or a limit, nor in the client.
+func isToolFailure(d *event.ToolCallResult) bool {
+	switch d.ErrorType {
+	case lathe.CodeExecutionFailed, lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeInterrupted, lathe.CodeOutputTooLarge, lathe.CodeInvalidOutput, lathe.CodeRedactionFailed:
+		return !d.Client
+	default:
+		return false
+	}
 }
 
 func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinished) {
@@ -170,9 +189,9 @@ func (s *Slog) warnDeprecated(ctx context.Context, e event.Event, d *event.ToolC
 	}
 }
 
-// note changes what is known of a run, where a later debug line can use it.
-func (s *Slog) note(ctx context.Context, runID string, fn func(*runLines)) {
-	if !s.log.Enabled(ctx, slog.LevelDebug) {
+// note changes what is known of a run, where a later line of the level can use it.
+func (s *Slog) note(ctx context.Context, level slog.Level, runID string, fn func(*runLines)) {
+	if !s.log.Enabled(ctx, level) {
 		return
 	}
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/httpname"
@@ -26,12 +27,16 @@ func (g *Server) HTTPServer() *http.Server {
 // CheckAddr returns an error if the server must not listen on the address: without keys only loopback addresses are
 // allowed.
 func CheckAddr(addr string, keys int) error {
-	if keys > 0 || httpname.IsLoopback(addr) {
-		return nil
-	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return invalid("listen", err)
+		port := "8080"
+		if n, err := strconv.Atoi(addr); err == nil && n > 0 {
+			port = addr
+		}
+		return invalid("listen", fmt.Errorf("%.80q is not HOST:PORT, such as 127.0.0.1:%s", addr, port))
+	}
+	if keys > 0 || httpname.IsLoopback(addr) {
+		return nil
 	}
 	if host == "" {
 		host = "every address of this machine"

@@ -102,7 +102,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 
 // toolRow describes a tool of the caller.
 func (co *core) toolRow(c *caller, s *lathe.ToolSpec, advertised bool) toolRow {
-	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
+	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.Declared(), Origin: s.Origin, Labels: s.Labels,
 		Parameters: s.Schema, Advertised: advertised, Disabled: co.disabled(c, s.Name)}
 	if p := c.setup.Policy; p != nil {
 		row.Policy = p.Tool(c.run(), s).Decision.String()

@@ -15,9 +15,7 @@ import (
 // An operator finds why a call failed in its event, and the details in OnError; the model gets neither.
 func TestFailuresNameTheirCause(t *testing.T) {
 	t.Parallel()
-	type out struct {
-		Name string `json:"name"`
-	}
+	type out struct{}
 	returns := func(o *lathe.Output, err error) func(context.Context, struct{}) (*lathe.Output, error) {
 		return func(context.Context, struct{}) (*lathe.Output, error) { return o, err }
 	}
@@ -28,7 +26,7 @@ func TestFailuresNameTheirCause(t *testing.T) {
 		code         lathe.Code
 		cause, shown string
 	}{
-		{"the allowlist has the Go name of a field", tool.Func("t", "d", func(context.Context, struct{}) (out, error) { return out{"Ann"}, nil },
+		{"the allowlist has the Go name of a field", tool.Func("t", "d", returns(&lathe.Output{Data: []byte(`{"name":"Ann"}`)}, nil),
 			&tool.FuncOptions{Show: []string{"Name"}}), lathe.CodeRedactionFailed, "the allowlist matches nothing of the output: it names Name", `"name"`},
 		{"no output", tool.Func("t", "d", returns(nil, nil), all), lathe.CodeInvalidOutput, "the tool returned no output", "no output"},
 		{"not JSON", tool.Func("t", "d", returns(&lathe.Output{Data: []byte(`{"a":`)}, nil), all), lathe.CodeInvalidOutput, "not JSON", "not JSON"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // abandonGrace is how long a tool may take to return once its context is done.
@@ -135,7 +136,9 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 	}
 	c.err = inv.err
 	if inv.err == nil {
-		c.out = inv.out
+		if c.out = inv.out; c.out != nil && c.out.IsError {
+			logError(ctx, c, string(c.out.Data))
+		}
 		return proceed
 	}
 	reportError(ctx, c, inv.err)
@@ -188,14 +191,36 @@ func writeIntent(ctx context.Context, c *call) (err error) {
 	return c.w.r.opts.Journal(ctx, c.info, c.verdict)
 }
 
-// reportError passes the error of a tool to OnError. A panic of OnError does not change the call.
+// reportError logs the error of a tool and passes it to OnError. A panic of OnError does not change the call.
 func reportError(ctx context.Context, c *call, err error) {
+	text := err.Error()
+	if f := (*Failure)(nil); errors.As(err, &f) && f.Message != "" {
+		text = f.Message
+	}
+	logError(ctx, c, text)
 	report := c.w.r.opts.OnError
 	if report == nil {
 		return
 	}
 	defer func() { _ = recover() }()
 	report(ctx, c.describe(new(description)), err)
+}
+
+// maxLoggedError bounds the text of an error in the log, in bytes.
+const maxLoggedError = 500
+
+// logError writes why a tool failed to the log, if Options.LogErrors allows that.
+func logError(ctx context.Context, c *call, why string) {
+	opts := &c.w.r.opts
+	if opts.Log == nil || !opts.LogErrors {
+		return
+	}
+	if c.w.secrets.store != nil {
+		why = string(c.w.secrets.hideText(c, []byte(why)))
+	}
+	why = text.Cut(secret.Scrub(strings.ToValidUTF8(why, "\uFFFD")), maxLoggedError)
+	opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool error", slog.String("run_id", c.w.info.RunID), slog.String("tool_name", c.tool),
+		slog.String("tool_call_id", c.ID), slog.String("error", why))
 }
 
 func logPanic(ctx context.Context, c *call, err error) {

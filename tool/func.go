@@ -2,18 +2,22 @@ package tool
 
 import (
 	"context"
+	"encoding"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // FuncOptions are the properties of a tool that [Func] cannot derive from the Go function.
@@ -60,7 +64,7 @@ type FuncOptions struct {
 // function may also return a *[lathe.Output] of its own. The model gets the text of an error made by [Fail], and the fixed
 // text of the code of any other error.
 //
-// [Set.Add] returns the error of a definition that cannot be used: no JSON form of In, no Show.
+// [Set.Add] returns the error of a definition that cannot be used: no JSON form of In, no Show, a Show that names no field of Out.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
 	var o FuncOptions
 	if opts != nil {
@@ -85,7 +89,50 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 		}
 		t.spec.Schema = s
 	}
+	if t.err == nil {
+		t.err = checkShow(reflect.TypeFor[Out](), o.Show)
+	}
 	return t
+}
+
+// checkShow returns an error if a path of Show begins with a name that no field of the output has. Only the JSON of a struct is known
+// from its type.
+func checkShow(out reflect.Type, show []string) error {
+	for out.Kind() == reflect.Pointer {
+		out = out.Elem()
+	}
+	if out.Kind() != reflect.Struct || out == reflect.TypeFor[lathe.Output]() || hasOwnJSON(out) || hasOwnJSON(reflect.PointerTo(out)) {
+		return nil
+	}
+	s, err := schema.For(out)
+	if err != nil {
+		return nil //nolint:nilerr // what the output is shows when it is written
+	}
+	more, _ := rawjson.Get(s, "additionalProperties")
+	fields, _ := rawjson.Get(s, "properties")
+	if string(more) != "false" {
+		return nil
+	}
+	var names []string
+	if len(fields) > 0 {
+		for key := range rawjson.Members(fields) {
+			names = append(names, rawjson.Text(key))
+		}
+	}
+	for _, path := range show {
+		name, _, _ := strings.Cut(path, ".")
+		if name == "*" || slices.Contains(names, name) {
+			continue
+		}
+		return fmt.Errorf("Show has %q, and the JSON of the output has no member %q: %s", path, name, text.Suggest(name, names, "it has "+strings.Join(names, ", ")))
+	}
+	return nil
+}
+
+// hasOwnJSON reports whether a type writes its JSON itself.
+func hasOwnJSON(t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[stdjson.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) ||
+		t.Implements(reflect.TypeFor[json.MarshalerTo]())
 }
 
 type function[In, Out any] struct {

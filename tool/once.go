@@ -18,7 +18,7 @@ type CallError struct {
 	// violations of the schema, the limit, the reason of the policy.
 	Detail json.RawMessage
 	Limit  string // config key of the limit that ended the call; "" for another cause
-	Rule   string // of the policy's verdict; "" if the policy was not asked
+	Rule   string // of the policy's verdict; "" if the policy was not asked, or has not refused the call
 	Cause  string // for operators
 	// Output is what a tool returned that reported its failure as an output, under its allowlist; nil for another failure.
 	Output *lathe.Output
@@ -86,7 +86,8 @@ func (c *call) result() (*lathe.Output, error) {
 		return c.shown(), nil
 	}
 	e := &CallError{Detail: c.appendError(nil), Limit: c.limitKey, Cause: text.Cut(c.cause, maxCause), Err: c.err}
-	if c.judged {
+	switch c.code {
+	case lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired:
 		e.Rule = c.verdict.Rule
 	}
 	if c.toolCode != "" {

@@ -30,12 +30,15 @@ type Options struct {
 	// Log gets a warning for a tool that panicked: no arguments, no output. The line of each call is written by a sink of
 	// the events.
 	Log *slog.Logger
+	// LogErrors writes a warning to Log with the text of each error that a tool returns, and of each output that reports a failure, cut
+	// and without what looks like a key. The text may hold arguments and outputs.
+	LogErrors bool
 	// Journal, when set, is called right before a tool is, with the verdict under which it is called.
 	// An error means that the intent could not be stored: the tool is not called, and the call is
 	// answered unavailable. call may be kept and must not be changed.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
-	// OnError gets the errors of tools. They may hold arguments or secrets and are not shown anywhere else. OnError may be
-	// called from several goroutines at once.
+	// OnError gets the errors of tools. They may hold arguments or secrets and are not shown anywhere else, unless LogErrors is set.
+	// OnError may be called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
 	// Secrets are replaced by tokens for the model and for tools that are not granted them; nil: no secrets.
 	Secrets *Secrets

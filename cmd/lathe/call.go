@@ -82,7 +82,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 	}
 	defer modules.Close()
 	for _, text := range running.Warnings() {
-		view.note(printable(text))
+		view.warn(printable(text))
 	}
 	var approver lathe.Approver
 	switch in := cmd.InOrStdin(); {

@@ -50,7 +50,7 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 	f.upstreamFlags(cmd)
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
 	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
-	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` of one model call, its retries included (default 2m)")
+	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
 	f.server.add(cmd, true)
 	fl.StringVar(&f.system, "system", "", "system `text`")
 	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the chat may use, \"\" for none; default: all that are configured")

@@ -108,7 +108,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 		if sp.Hidden || l.flags.tools != nil && !slices.Contains(l.flags.tools, sp.Name) {
 			continue
 		}
-		out = append(out, chatTool{sp.Name, sp.Description, sp.Effect.String(), policy.Tool(&lathe.RunInfo{}, sp).Decision.String()})
+		out = append(out, chatTool{sp.Name, sp.Description, sp.Effect.Declared(), policy.Tool(&lathe.RunInfo{}, sp).Decision.String()})
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -132,8 +133,8 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.StringVar(&f.fallback, "fallback", "off", "ask servers that cannot do tools again without: `off`, on or both")
 	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario (1)")
 	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side (4)")
-	fl.Var(&f.timeout, "timeout", "`time` of one run (5m)")
-	fl.Var(&f.client, "client-timeout", "`time` of one model call, its retries included (2m); 0: no bound")
+	fl.Var(&f.timeout, "timeout", "`time` of one run, also of a stream that moves (5m)")
+	fl.Var(&f.client, "client-timeout", "`time` "+clientTimeoutText+" (2m); 0: no bound")
 	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
 	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
 	fl.StringVar(&f.out, "out", "", "`folder` of results; default: eval-results and the time")
@@ -149,7 +150,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.bfcl.add(cmd)
-	group(cmd, "Settings and limits, under those of the scenarios (see docs/config.md):", addSettings)
+	group(cmd, "Settings and limits, with their defaults here; lathe.yaml has no influence, scenarios do (see docs/eval.md):", addEvalSettings)
 	for name, fn := range map[string]cobra.CompletionFunc{
 		"model":      completeModels,
 		"user-model": completeModels,
@@ -234,6 +235,11 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	}
 	if opts.UserModel, err = f.user(cmd, scenarios); err != nil {
 		return err
+	}
+	for _, s := range opts.Settings {
+		if s.Key == "tool_use_mode" && s.Value == string(lathe.ModeDisabled) {
+			view.warn("tool_use_mode is disabled: scenarios in which a call is expected cannot pass")
+		}
 	}
 	if f.unguarded {
 		view.note("without guards: what fails is what would happen if nothing stood in the way")
@@ -365,10 +371,20 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	default:
 		return nil, usageError("--fallback %s: want off, on or both", f.fallback)
 	}
+	var err error
+	o.Settings, err = evalSettings(cmd)
+	return o, err
+}
+
+// evalSettings returns the settings of the flags.
+func evalSettings(cmd *cobra.Command) (out []eval.Setting, err error) {
 	for _, over := range settingOverrides(cmd) {
-		o.Settings = append(o.Settings, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
+		if over.From == "--run-timeout" {
+			return nil, usageError("--run-timeout: the time of a run is --timeout here")
+		}
+		out = append(out, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
 	}
-	return o, nil
+	return out, nil
 }
 
 // Bounds of an evaluation.

@@ -378,10 +378,8 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 			return noTool("--tools: ", name, all)
 		}
 	}
-	if !f.quiet {
-		for _, text := range g.servers.Warnings() {
-			view.note(printable(text))
-		}
+	for _, text := range g.servers.Warnings() {
+		view.warn(printable(text))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // zones by name on machines that have none
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/stdlog"
 )
 
@@ -83,7 +84,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		e = &exitError{exitUsage, err}
 	}
 	if msg := e.Error(); msg != "" {
+		var locked *app.LockedError
 		switch {
+		case errors.As(err, &locked) && strings.HasSuffix(msg, locked.Error()):
+			msg += "; end that process, or name another store; `lathe runs` asks a running lathe serve"
 		case strings.HasSuffix(msg, "no such file or directory"), strings.HasSuffix(msg, "The system cannot find the file specified."):
 			msg += ": check the path"
 		case strings.HasSuffix(msg, "permission denied"):

@@ -138,7 +138,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 			return noTool("--tools: ", name, set)
 		}
 	}
-	noteServers(cmd.ErrOrStderr(), tools.Servers)
+	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
 	if f.addr == "" {
 		return f.serveStreams(cmd, cfg, set, offered, log, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -207,6 +208,10 @@ func workError(err error) *exitError {
 // worksItself reports whether a command that holds others does something when it is called with arguments.
 func worksItself(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " ") }
 
+// otherFlags are flags of other programs, and what they are called here.
+var otherFlags = map[string]string{"port": "addr", "host": "addr", "listen": "addr", "bind": "addr", "timeout": "run-timeout", "api-key": "key-env", "url": "base-url",
+	"max-turns": "max-iterations", "verbose": "log"}
+
 // flagError names the nearest flag where there is no such one.
 func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
@@ -214,6 +219,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + missing.GetSpecifiedName()
+		switch other := otherFlags[missing.GetSpecifiedName()]; {
+		case name == "--preset":
+			return usageError("unknown flag --preset: presets belong to models in lathe.yaml, as models.NAME.profile")
+		case other != "" && slices.Contains(names, "--"+other):
+			return usageError("unknown flag %s: it is called --%s here", name, other)
+		}
 		if suggestion := text.Suggest(name, names, ""); suggestion != "" {
 			return usageError("unknown flag %s: %s", name, suggestion)
 		}

@@ -70,17 +70,20 @@ for on a terminal, and denied if no approver can be asked. policy.tools in lathe
 	return cmd
 }
 
+// clientTimeoutText says what client_timeout bounds.
+const clientTimeoutText = "to the first piece of an answer, attempts included; a stream that moves is not cut"
+
 // modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
 func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	f.upstreamFlags(cmd)
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, or sim/…"
 	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
-	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` of one model call, its retries included (default 2m)")
+	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
 	storeFlag(cmd, &f.store)
 	fl.BoolVar(&f.asJSON, "json", false, "print every event as a JSON line")
 	fl.BoolVar(&f.noContent, "no-content", false, "with --json: leave out message, argument and output text")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr; warnings stay")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
 	logFormatFlag(cmd, &f.logFormat)
 	fl.StringVar(&f.metrics, "metrics-file", "", "write the run's metrics to this `file`, in Prometheus' text form")
@@ -261,10 +264,8 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	if !f.quiet {
-		for _, text := range s.Warnings() {
-			view.note(printable(text))
-		}
+	for _, text := range s.Warnings() {
+		view.warn(printable(text))
 	}
 	for _, t := range f.tools {
 		if _, ok := s.Tools.Lookup(t); !ok {

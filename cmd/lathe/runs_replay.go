@@ -67,7 +67,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	}
 	defer tools.Close()
 	set := tools.Set
-	noteServers(cmd.ErrOrStderr(), tools.Servers)
+	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
 	var sinks []event.Sink
 	var lines *observe.JSONLines
 	if f.asJSON {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/lab/eval"
 )
 
 // The flags of settings and limits are made from the tables of package config. They are text here:
@@ -19,6 +21,7 @@ import (
 type settingValue struct {
 	setting config.Setting
 	text    string
+	usual   string // the default of the command, if it is another than that of the setting
 }
 
 func (v *settingValue) Set(s string) error { v.text = s; return nil }
@@ -32,10 +35,11 @@ func (v *settingValue) switches() bool {
 
 // shown is the flag's value in help: the default.
 func (v *settingValue) shown() string {
-	if strings.ContainsAny(v.setting.Default, " \t") {
-		return strconv.Quote(v.setting.Default)
+	usual := cmp.Or(v.usual, v.setting.Default)
+	if strings.ContainsAny(usual, " \t") {
+		return strconv.Quote(usual)
 	}
-	return v.setting.Default
+	return usual
 }
 
 func addSettings(fs *pflag.FlagSet) {
@@ -44,6 +48,17 @@ func addSettings(fs *pflag.FlagSet) {
 		f := fs.VarPF(v, s.Flag, "", flagText(s.Doc))
 		if v.switches() {
 			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// addEvalSettings adds the flags of settings with the defaults that evaluations have. run_timeout is --timeout there.
+func addEvalSettings(fs *pflag.FlagSet) {
+	addSettings(fs)
+	fs.Lookup("run-timeout").Hidden = true
+	for _, s := range eval.Builtin().Required() {
+		if v, ok := fs.Lookup(strings.ReplaceAll(s.Key, "_", "-")).Value.(*settingValue); ok {
+			v.usual = s.Value
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -28,10 +27,6 @@ func openStore(name string, readOnly bool) (app.Store, error) {
 	s, err := app.OpenStore(name, &app.StoreOptions{ReadOnly: readOnly, From: from})
 	for _, path := range app.Tightened(s) {
 		fmt.Fprintf(os.Stderr, "note: others than its owner could open %s: they cannot any more\n", path)
-	}
-	var locked *app.LockedError
-	if errors.As(err, &locked) {
-		err = &exitError{exitFailed, fmt.Errorf("%w; end that process, or name another store; `lathe runs` asks a running lathe serve", app.Cause(err))}
 	}
 	return s, err
 }

@@ -259,6 +259,13 @@ func (s *screen) note(text string) {
 	s.printLine("dim", "·", text)
 }
 
+// warn says that something does not work as it is configured. It is not silenced.
+func (s *screen) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeLine("yellow", "!", text)
+}
+
 // ask writes a question as it is, after what stands on the screen. It is not silenced.
 func (s *screen) ask(text string) {
 	s.mu.Lock()
@@ -270,12 +277,18 @@ func (s *screen) ask(text string) {
 
 var plainMarks = map[string]string{"✓": "ok:", "✗": "failed:", "·": "note:", "!": "warning:"}
 
+// printLine writes a line about the work, unless the screen is quiet.
 func (s *screen) printLine(colour, mark, text string) {
 	s.endLine()
 	s.clearLive()
-	if s.quiet {
-		return
+	if !s.quiet {
+		s.writeLine(colour, mark, text)
 	}
+}
+
+func (s *screen) writeLine(colour, mark, text string) {
+	s.endLine()
+	s.clearLive()
 	if !s.live {
 		mark = plainMarks[mark]
 	}

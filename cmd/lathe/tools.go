@@ -18,7 +18,7 @@ import (
 
 func toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools"}
-	cmd.AddCommand(toolsListCommand(), toolsSearchCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
+	cmd.AddCommand(toolsListCommand(), toolsSearchCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsEffectsCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func toolsListCommand() *cobra.Command {
 				if why, next := loginState(apis.NeedsLogin(sp.Name)); why != "" {
 					state, reason = why, next
 				}
-				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: state, Reason: reason,
+				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.Declared(), Origin: sp.Origin, State: state, Reason: reason,
 					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
 				if asJSON {
 					if err := enc.Encode(row); err != nil {
@@ -127,9 +127,10 @@ func startTools(cmd *cobra.Command, asJSON bool) (*config.Config, lathe.Policy, 
 	return cfg, pol, tools, err
 }
 
-// noteServers writes a note for each MCP server that is not ready, and for definitions that are not accepted.
-func noteServers(w io.Writer, servers *app.Servers) {
+// warnOfServers writes a warning for each MCP server that is not ready, for definitions that are not accepted, and for names in the
+// configuration of a server that none of its tools has.
+func warnOfServers(w io.Writer, servers *app.Servers) {
 	for _, text := range servers.Warnings() {
-		fmt.Fprintln(w, "note:", printable(text))
+		fmt.Fprintln(w, "warning:", printable(text))
 	}
 }

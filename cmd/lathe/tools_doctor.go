@@ -37,6 +37,8 @@ type sourceRow struct {
 	// are no fault.
 	LeftOut  []string `json:"left_out,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Unchecked are the tools with parts of their schemas that Lathe leaves to the server, and the reasons. Of a source of tools.
+	Unchecked map[string][]string `json:"unchecked,omitempty"`
 }
 
 // A problem is what is wrong and what to do next.
@@ -81,12 +83,28 @@ no tool is called. Exit code 1 when something is wrong.`,
 			if err != nil {
 				return err
 			}
+			noteUnchecked(rows, set)
 			rows = append(rows, reducedModels(reduced)...)
 			return printSources(cmd.OutOrStdout(), rows, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each source")
 	return cmd
+}
+
+// noteUnchecked notes in the row of each source what its servers alone check, which is no fault.
+func noteUnchecked(rows []sourceRow, set *tool.Set) {
+	for _, sp := range set.Specs() {
+		source, _, _ := strings.Cut(sp.Origin, "#") // of an operation of a document
+		i := slices.IndexFunc(rows, func(r sourceRow) bool { return r.Source == source })
+		if len(sp.Unchecked) == 0 || i < 0 {
+			continue
+		}
+		if rows[i].Unchecked == nil {
+			rows[i].Unchecked = map[string][]string{}
+		}
+		rows[i].Unchecked[sp.Name] = sp.Unchecked
+	}
 }
 
 // reducedModels are the models whose servers do not get every schema whole, which is no fault.
@@ -155,9 +173,9 @@ func examineTool(server string, t *mcptool.ToolStatus) (p problem, wrong bool) {
 		}
 		return problem{what, "look at it with `lathe tools list --json`, then `lathe tools accept " + t.Name + "`"}, true
 	case mcptool.ToolRefused:
-		return problem{t.Name + " is refused: " + printable(t.Reason), "only the server can mend it; " + key + ".tools leaves it out"}, true
+		return problem{t.Name + " is refused: " + printable(t.Reason), "the author of the server can mend its definition; " + key + ".exclude leaves it out"}, true
 	case mcptool.ToolMissing:
-		return problem{t.Name + ": " + printable(t.Reason), "take it out of " + key + ".tools, or update the server"}, true
+		return problem{t.Name + ": " + printable(t.Reason), "correct the name or take it out of " + key + ", or update the server"}, true
 	case mcptool.ToolReady, mcptool.ToolExcluded:
 	}
 	return problem{}, false
@@ -170,11 +188,16 @@ func nextStep(st *mcptool.Status) string {
 	case mcptool.ProblemProgram:
 		return "install the program, or write its whole path in " + key + ".command; its PATH is that of this shell"
 	case mcptool.ProblemTimeout:
+		if st.Transport == "http" {
+			return "look at the log of the server, or raise " + key + ".start_timeout"
+		}
 		return "run `" + printable(st.Target) + "` by hand and see what it waits for, or raise " + key + ".start_timeout"
 	case mcptool.ProblemLogin:
 		return app.LoginCommand(st.Server) + "; or put a key that the server takes into " + key + ".headers"
 	case mcptool.ProblemCredentials:
 		return "look at " + key + ".headers or " + key + ".oauth: the server does not take the credentials"
+	case mcptool.ProblemRedirect:
+		return "write the address to which it leads into " + key + ".url, if you trust it"
 	case mcptool.ProblemHTTP:
 		return "look at " + key + ".url: there is no MCP server that speaks there"
 	case mcptool.ProblemUnreachable:
@@ -182,6 +205,9 @@ func nextStep(st *mcptool.Status) string {
 	case mcptool.ProblemTools:
 		return "name the tools to offer in " + key + ".tools, or raise tool_calling.max_tools and tool_calling.max_tools_bytes; if a name is taken, rename the server"
 	case mcptool.ProblemEnded:
+		if st.Transport == "http" {
+			return "look at the log of the server, and at what stands between it and Lathe"
+		}
 		return "run `" + printable(st.Target) + "` by hand; it gets PATH, HOME, LANG and " + key + ".env, and nothing else of the environment"
 	}
 	return "try again"
@@ -235,6 +261,14 @@ func (r *sourceRow) print(w io.Writer) {
 	}
 	for _, s := range r.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", printable(s))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Unchecked)) {
+		parts := r.Unchecked[name]
+		more := ""
+		if n := len(parts) - maxNamed; n > 0 {
+			parts, more = parts[:maxNamed], fmt.Sprintf("; and %d more", n)
+		}
+		fmt.Fprintf(w, "  %s leaves to its server: %s\n", name, printable(strings.Join(parts, "; "))+more)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  wrong: %s\n  next:  %s\n", p.What, p.Next)

@@ -47,7 +47,7 @@ tools.search is on or off.`,
 				return err
 			}
 			defer tools.Close()
-			noteServers(cmd.ErrOrStderr(), tools.Servers)
+			warnOfServers(cmd.ErrOrStderr(), tools.Servers)
 			noteSearch(cmd.ErrOrStderr(), cfg, tools.Set)
 			var specs []*lathe.ToolSpec
 			for _, spec := range tools.Set.Specs() {

@@ -113,7 +113,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 		}
 	}
 	out := cmd.ErrOrStderr()
-	noteServers(out, tools.Servers)
+	warnOfServers(out, tools.Servers)
 	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err

@@ -58,17 +58,36 @@ func (f *File) Read() ([]byte, error) {
 func (f *File) Replace(b []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.Path), ".private-*") // 0600
 	if err != nil {
-		return err
+		return f.named(err)
 	}
 	_, err = tmp.Write(b)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closed := tmp.Close(); err == nil {
+		err = closed
+	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), f.Path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
+		_ = os.Remove(tmp.Name()) // the error of the file says more
+		return f.named(err)
 	}
 	return nil
+}
+
+// named returns an error with the path of the file in place of that of a temporary one.
+func (f *File) named(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 }
 
 // Lock waits until no other holds the lock of that name, and holds it until unlock is called or the process ends. It

@@ -1,5 +1,5 @@
 // Package reconnect recognises requests that failed only because the server had closed the connection
-// that they were sent on.
+// that they were sent on, and reads how long a server asks to wait before the next request.
 //
 // A client that keeps connections can send a request in the moment in which the server closes the
 // connection. llama.cpp, for example, closes a connection with the last byte of each stream while its

@@ -159,7 +159,7 @@ func (p *patterns) problems(doc any) []string {
 	var found []string
 	add := func(at, expr string) {
 		if err := p.refused[expr]; err != nil {
-			found = append(found, fmt.Sprintf("at %q: %s is not a regular expression of ECMA-262: %v", at, cut(strconv.Quote(expr)), err))
+			found = append(found, fmt.Sprintf("at %q: the pattern %s cannot be matched: %v", at, cut(strconv.Quote(expr)), err))
 		}
 	}
 	parts(doc, "", func(at string, s map[string]any) {

@@ -130,15 +130,19 @@ func classOfUser(err error) Class {
 	}
 }
 
-// setServerMessage takes the error of the run, and the server's own words.
+// setServerMessage takes the error of the run, and the server's own words. A server that sent no answer has none.
 func (r *Run) setServerMessage(res *event.Result) {
 	if res.Err == nil {
 		return
 	}
 	r.Error = res.Err.Error() // holds no content: see lathe.Error
 	var up *lathe.UpstreamError
-	if errors.As(res.Err, &up) {
+	switch {
+	case !errors.As(res.Err, &up) || up.Message == "":
+	case (up.Status != 0 || up.InBand) && up.Kind != lathe.UpstreamBadProtocol:
 		r.ServerMessage = up.Message
+	case !strings.Contains(r.Error, up.Message): // words of Lathe or of the transport
+		r.Error += ": " + up.Message
 	}
 }
 

@@ -510,11 +510,7 @@ func writeFailures(w io.Writer, row *Row) error {
 		if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", text.OneLine(f.Model), f.Scenario, f.Trial, f.Class, text.OneLine(f.Error)); err != nil {
 			return err
 		}
-		switch {
-		case f.ServerMessage == "":
-		case f.Class == ClassConnection || f.Class == ClassConnectionLost: // the words of the transport
-			fmt.Fprintf(w, "  %s\n", text.OneLine(f.ServerMessage))
-		default:
+		if f.ServerMessage != "" {
 			fmt.Fprintf(w, "  the server said: %s\n", text.OneLine(f.ServerMessage))
 		}
 	}

@@ -47,8 +47,8 @@ func (s Strategy) settings(suite *Suite) []Setting {
 	}
 }
 
-// required is what every evaluation of the suite asks for.
-func (s *Suite) required() []Setting {
+// Required returns the settings that every evaluation of the suite has, under those of flags and scenarios.
+func (s *Suite) Required() []Setting {
 	mode := lathe.ModeEnforced
 	if s.MeasuresLathe {
 		mode = lathe.ModeRelaxed // a model that calls nothing is as good as any
@@ -210,7 +210,7 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
 		j.user, j.run.UserModel, played = u, u.Name, u.Name+"\x00"+u.Identity
 	}
-	list := slices.Concat(s.settings(suite), suite.required(), o.Settings)
+	list := slices.Concat(s.settings(suite), suite.Required(), o.Settings)
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
 	}

@@ -96,7 +96,7 @@ func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept 
 	}
 	l, err := takeLock(path + ".lock")
 	if err != nil {
-		return "", nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: err}
+		return "", nil, &lathe.Error{Code: lockCode(err), Op: op, Err: opening(err)}
 	}
 	defer l.release()
 	if found, err = writeCopy(ctx, from, path+".partial", opts); err != nil {

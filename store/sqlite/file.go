@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 
 	driver "modernc.org/sqlite"
 
@@ -183,11 +184,31 @@ func cause(err error) error {
 	return err
 }
 
-// opening is the error of opening a file: one that is no database is said so, and not by its number.
+// errLocked says that another process writes the file.
+var errLocked = errors.New("another process has it open")
+
+// lockCode returns the code of an error of takeLock.
+func lockCode(err error) lathe.Code {
+	if errors.Is(err, errLocked) {
+		return lathe.CodeConflict
+	}
+	return lathe.CodeUnavailable
+}
+
+// opening is the error of opening a file, with the next step: one that is no database is said so, and not by its number.
 func opening(err error) error {
 	var e *driver.Error
-	if errors.As(err, &e) && e.Code()&0xff == codeOther {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &e) && e.Code()&0xff == codeOther:
 		return errors.New("the file is not an SQLite database: name another file")
+	case errors.As(err, &e) && e.Code()&0xff == codeFull, errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the disk is full: free space, or name a file on another disk (%w)", err)
+	case !errors.As(err, &path):
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s: create it, or name a file in another folder (%w)", filepath.Dir(path.Path), err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("this user may not write in the folder %s: change that, or name a file in another folder (%w)", filepath.Dir(path.Path), err)
 	}
 	return err
 }

@@ -3,7 +3,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -13,8 +15,11 @@ type lock struct{ file *os.File }
 
 func takeLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%w; if none has, remove %s", errLocked, path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("another process has it open; if none has, remove %s: %w", path, err)
+		return nil, err
 	}
 	return &lock{f}, nil
 }

@@ -21,7 +21,7 @@ func takeLock(path string) (*lock, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another process has it open (its lock is %s)", path)
+			return nil, fmt.Errorf("%w (its lock is %s)", errLocked, path)
 		}
 		return nil, err
 	}

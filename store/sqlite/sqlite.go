@@ -60,7 +60,7 @@ func Open(path string, opts *Options) (*Store, error) {
 	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d}
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
-			return fail(lathe.CodeConflict, err)
+			return fail(lockCode(err), err)
 		}
 		if s.tightened, err = restrict(path); err != nil {
 			s.lock.release()

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -44,6 +45,9 @@ type Definition struct {
 	Rate        float64
 	Backend     string
 	Origin      string
+	// Imported says that others have written the schemas: what of them Lathe cannot check, such as a pattern of another language, is left
+	// to the server ([lathe.ToolSpec].Unchecked), and is no error.
+	Imported bool
 
 	// Warnings say why hardly any call matches the schemas. [New] does not read them.
 	Warnings []string
@@ -205,14 +209,14 @@ func isCookieValue(s string) bool {
 }
 
 // argsSchema is the schema of the tool's arguments: an object with a property for each parameter.
-func (d *Definition) argsSchema() (json.RawMessage, error) {
+func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err error) {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []byte
 	seen := map[string]bool{}
 	for i := range d.Parameters {
 		p := &d.Parameters[i]
 		if seen[p.Name] {
-			return nil, fmt.Errorf("two parameters are called %q", p.Name)
+			return nil, nil, fmt.Errorf("two parameters are called %q", p.Name)
 		}
 		seen[p.Name] = true
 		if i > 0 {
@@ -235,11 +239,15 @@ func (d *Definition) argsSchema() (json.RawMessage, error) {
 	if len(d.Defs) > 0 {
 		defs, err := json.Marshal(d.Defs) // sorted by name
 		if err != nil {
-			return nil, fmt.Errorf("shared schemas: %w", err)
+			return nil, nil, fmt.Errorf("shared schemas: %w", err)
 		}
 		b = append(append(b, `,"$defs":`...), defs...)
 	}
-	return append(b, '}'), nil
+	if b = append(b, '}'); d.Imported {
+		args, unchecked = schema.Tolerate(b)
+		return args, unchecked, nil
+	}
+	return b, nil, nil
 }
 
 // describe puts the description of a parameter into its schema, where that has none.

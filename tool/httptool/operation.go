@@ -32,7 +32,7 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	}
 	def := &Definition{
 		Name: name, Method: f.method, URL: strings.TrimSuffix(o.Server, "/") + f.path, Effect: o.Effects[f.op.OperationID],
-		Allowlist: o.Allowlist, Origin: "openapi:" + o.Source + "#" + f.op.OperationID,
+		Allowlist: o.Allowlist, Origin: "openapi:" + o.Source + "#" + f.op.OperationID, Imported: true,
 	}
 	if own, ok := o.Allowlists[f.op.OperationID]; ok {
 		def.Allowlist = own

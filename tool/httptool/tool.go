@@ -16,15 +16,13 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Limits of retries.
-const (
-	maxRetryAfter = 10 * time.Second // a server that asks for more is not asked again
-	firstBackoff  = 200 * time.Millisecond
-)
+// firstBackoff is the wait before the second request of a call, if the server does not say one.
+const firstBackoff = 200 * time.Millisecond
 
 // Options adjust a tool. Zero fields have the default in their comment.
 type Options struct {
@@ -83,7 +81,7 @@ func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error
 		t.opts.MaxAttempts = 3
 	}
 	if t.opts.Wait == nil {
-		t.opts.Wait = wait
+		t.opts.Wait = reconnect.Wait
 	}
 	t.def.Parameters = slices.Clone(d.Parameters)
 	if err := t.prepare(); err != nil {
@@ -141,12 +139,12 @@ func (t *httpTool) prepare() error {
 	if err := t.reserve(); err != nil {
 		return wrong("parameters", err)
 	}
-	schema, err := d.argsSchema()
+	args, unchecked, err := d.argsSchema()
 	if err != nil {
 		return wrong("parameters", err)
 	}
 	t.spec = lathe.ToolSpec{
-		Name: d.Name, Description: d.Description, Schema: schema, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
+		Name: d.Name, Description: d.Description, Schema: args, Unchecked: unchecked, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
 		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil
@@ -308,38 +306,9 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 	out, err = t.answer(resp)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return out, retryAfter(resp.Header.Get("Retry-After")), err
+		return out, reconnect.RetryAfter(resp.Header.Get("Retry-After")), err
 	}
 	return out, -1, err
-}
-
-// retryAfter parses a Retry-After header. It returns 0 for an empty header, and a negative value if the header is not valid
-// or asks for a longer wait than maxRetryAfter.
-func retryAfter(s string) time.Duration {
-	if s == "" {
-		return 0
-	}
-	d := time.Duration(-1)
-	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
-		d = time.Duration(min(n, 1<<20)) * time.Second
-	} else if at, err := http.ParseTime(s); err == nil {
-		d = max(time.Until(at), 0)
-	}
-	if d > maxRetryAfter {
-		return -1
-	}
-	return d
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // unauthorized returns the error of a request for which there is no token.

@@ -56,13 +56,36 @@ func (s *Server) checkNames() error {
 	return nil
 }
 
-// missing returns the entries of Tools and Rename for which the server has no tool. has reports whether it has one, by the
-// server's name.
-func (s *Server) missing(has func(remote string) bool) []string {
-	var out []string
-	for _, name := range slices.Concat(s.Tools, slices.Sorted(maps.Keys(s.Rename))) {
-		if !isPattern(name) && !has(name) && !slices.Contains(out, name) {
-			out = append(out, name)
+// missing returns the names and patterns of the configuration for which the server has no tool, in the order of the settings, each once.
+// names are those of the server's tools.
+func (s *Server) missing(names []string) []ToolStatus {
+	var out []ToolStatus
+	settings := map[string][]string{}
+	for _, of := range []struct {
+		setting string
+		named   []string
+	}{{"tools", s.Tools}, {"exclude", s.Exclude}, {"rename", slices.Sorted(maps.Keys(s.Rename))}, {"effects", slices.Sorted(maps.Keys(s.Effects))},
+		{"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}} {
+		for _, name := range of.named {
+			isList := of.setting == "tools" || of.setting == "exclude" // only these have patterns
+			if isList && name == "*" || slices.ContainsFunc(names, func(has string) bool { return has == name || isList && policy.Match(name, has) }) {
+				continue
+			}
+			if settings[name] == nil {
+				st := ToolStatus{Name: s.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"}
+				if isList && isPattern(name) {
+					st.Name, st.Reason = s.Name+"__"+name, "no tool of the server has a name of this pattern"
+				}
+				out = append(out, st)
+			}
+			settings[name] = append(settings[name], of.setting)
+		}
+	}
+	for i := range out {
+		name := out[i].Remote
+		out[i].Reason += " (" + strings.Join(settings[name], ", ") + ")"
+		if near := text.Nearest(name, names); near != "" {
+			out[i].Reason += ", did you mean " + near + "?"
 		}
 	}
 	return out

@@ -8,19 +8,21 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
 )
 
 // A definition is what a server says of one tool, as it says it.
 type definition struct {
-	name        string // the server's own
-	description string // cleaned
-	schema      []byte // of the arguments, cleaned
-	output      []byte // schema of the output; nil: none
-	marks       []mark // parameters that go along as headers
-	hidden      int    // characters that were left out
-	parts       parts  // hashes, of what was said before anything was left out
-	digest      string // hash of all of it
-	said        []byte // all of it in the RFC 8785 form
+	name        string   // the server's own
+	description string   // cleaned
+	schema      []byte   // of the arguments, cleaned
+	output      []byte   // schema of the output; nil: none
+	marks       []mark   // parameters that go along as headers
+	hidden      int      // characters that were left out
+	unchecked   []string // parts of the schemas that were left out, with their reasons
+	parts       parts    // hashes, of what was said before anything was left out
+	digest      string   // hash of all of it
+	said        []byte   // all of it in the RFC 8785 form
 }
 
 // partNames are the parts of a definition that a pin holds, in the order of error texts.
@@ -122,7 +124,11 @@ func (d *definition) read(raw []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		*s.to = cleaned
+		tolerated, left := schema.Tolerate(cleaned)
+		for _, one := range left {
+			d.unchecked = append(d.unchecked, s.name+"."+one)
+		}
+		*s.to = tolerated
 		d.hidden += n
 	}
 	if d.schema != nil {

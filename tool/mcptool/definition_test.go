@@ -61,7 +61,7 @@ func TestT4_T16_DefinitionsAreBounded(t *testing.T) {
 		`{"name":"large","inputSchema":{"type":"object","enum":["`+strings.Repeat("x", 70_000)+`"]}},`+
 		`{"name":"remote","inputSchema":{"type":"object","$ref":"https://example.com/schema.json"}},`+
 		`{"name":"list","inputSchema":{"type":"array"}},{"name":"text","inputSchema":"x"},{"name":7},{},`+
-		`{"name":"twice"},{"name":"twice"},{"name":"`+strings.Repeat("n", 129)+`"}]`)
+		`{"name":"twice"},{"name":"twice","description":"another"},{"name":"`+strings.Repeat("n", 129)+`"}]`)
 	r := newRig(t, nil, conf)
 	states := r.states()
 	for name, want := range map[string]string{"talks": "description of", "large": "70", "remote": "", "list": "object", "text": "not an object", "twice": "two tools"} {
@@ -136,8 +136,8 @@ func TestT1_AnnotationsAreNoPermission(t *testing.T) {
 	conf := testConf(t, "")
 	toolsFile(t, &conf, `[{"name":"x","annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true}}]`)
 	r := newRig(t, nil, conf)
-	if got := r.set.Specs()[0].Effect; got != lathe.Writes {
-		t.Errorf("got %s, want writes", got)
+	if got := r.set.Specs()[0].Effect; got != lathe.EffectUndeclared {
+		t.Errorf("got %d, want none", got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
 // A Group supervises a set of servers and restarts those that end. Its methods may be called from several goroutines at once.
@@ -43,6 +44,9 @@ func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error)
 	}
 	if g.opts.StopGrace <= 0 {
 		g.opts.StopGrace = time.Second
+	}
+	if g.opts.wait == nil {
+		g.opts.wait = reconnect.Wait
 	}
 	seen := map[string]bool{}
 	for i := range servers {

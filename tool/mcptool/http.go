@@ -30,7 +30,11 @@ type gate struct {
 	headers map[string]secret.Secret
 	tap     *tap
 	max     int
-	status  atomic.Int64 // of the last answer that was no success
+	status  atomic.Int64 // of the last answer to a message, if it was no success; else 0
+	// isForeign is set if the last answer to a message had a content type in which no MCP server answers.
+	isForeign atomic.Bool
+	// redirect is where the last answer leads, if it is a redirect: an address at the server's own origin, or another origin.
+	redirect atomic.Pointer[string]
 	// unauthorized is why the last request that had no token which the server takes had none.
 	unauthorized atomic.Pointer[oauth.Error]
 }
@@ -91,12 +95,14 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		g.status.Store(int64(resp.StatusCode))
-		g.tap.answered(ctx, resp.StatusCode)
-		resp.Body = limited(resp.Body, g.max)
-		return resp, nil
+		return g.failed(out, resp, id), nil
 	}
-	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if req.Method == http.MethodPost {
+		g.status.Store(0)
+		g.isForeign.Store(kind != "application/json" && kind != "text/event-stream" && resp.StatusCode == http.StatusOK && id != "")
+	}
+	switch kind {
 	case "application/json":
 		resp.Body = &jsonBody{src: resp.Body, gate: g, id: id}
 	case "text/event-stream":
@@ -105,6 +111,38 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = limited(resp.Body, g.max)
 	}
 	return resp, nil
+}
+
+// failed notes an answer that is no success. For a watched request in a session that the server does not know any more, the decoder gets
+// a JSON-RPC error in place of the status, after which it would end the other requests of the connection, too.
+func (g *gate) failed(req *http.Request, resp *http.Response, id string) *http.Response {
+	if req.Method == http.MethodPost {
+		g.status.Store(int64(resp.StatusCode))
+	}
+	if to := g.leadsTo(req, resp); to != "" {
+		g.redirect.Store(&to)
+	}
+	resp.Body = limited(resp.Body, g.max)
+	why, after := refusalOf(req, resp)
+	isWatched := g.tap.answered(req.Context(), resp.StatusCode, why, after)
+	if isWatched && id != "" && (why == lostSession || why == unknownSession) {
+		_ = resp.Body.Close() // nothing more is wanted of it
+		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
+		resp.Body = io.NopCloser(bytes.NewReader(errorResponse(id)))
+	}
+	return resp
+}
+
+// leadsTo returns the address of a redirect, without its query; of one to another origin only that. "": it is no redirect.
+func (g *gate) leadsTo(req *http.Request, resp *http.Response) string {
+	to, err := req.URL.Parse(resp.Header.Get("Location"))
+	switch {
+	case resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" || err != nil || to.Host == "":
+		return ""
+	case httpname.Origin(to) == g.origin:
+		return to.Scheme + "://" + to.Host + to.EscapedPath()
+	}
+	return to.Scheme + "://" + to.Host
 }
 
 // outgoing passes a message to the tap before it is sent, and returns its id.

@@ -57,7 +57,7 @@ func TestT38_ErasOverHTTP(t *testing.T) {
 			if st := r.group.Status()[0]; st.State != StateReady || tt.want != "" && st.Protocol != tt.want || st.Transport != "http" {
 				t.Errorf("got %+v, want protocol %s", st, tt.want)
 			}
-			if got := r.set.Specs()[0].Effect; got != lathe.Writes {
+			if got := r.set.Specs()[0].Effect; got != lathe.EffectUndeclared {
 				t.Errorf("got effect %s", got)
 			}
 		})

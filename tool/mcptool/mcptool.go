@@ -13,6 +13,7 @@
 package mcptool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -84,7 +85,7 @@ type Server struct {
 	Elicitation  Elicitation   // how the server's questions to a user are answered
 	Required     bool          // Start fails without it
 	Pin          PinMode       // of definitions that are not pinned
-	StartTimeout time.Duration // to connect and list tools; 30 s
+	StartTimeout time.Duration // to connect and list tools, with all attempts that Start waits for; 30 s
 	IdleTimeout  time.Duration // of a call, without progress; 30 s
 	CallTimeout  time.Duration // of a call, with all its progress; 10 min
 	KeepAlive    time.Duration // between pings to the server; 1 min. Negative: no pings
@@ -118,6 +119,8 @@ type Options struct {
 	StopGrace time.Duration
 	// Now is the clock of statuses and pins; time.Now.
 	Now func() time.Time
+
+	wait func(ctx context.Context, d time.Duration) error // before a call is sent again; tests replace it
 }
 
 // Limits of definitions.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -42,21 +43,29 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	for again := true; ; again = false {
+	pause := newBackoff(firstPause, 0)
+	for attempt := 1; ; attempt++ {
 		x, err := t.s.ready(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		out, err := t.callOn(ctx, x, args)
-		if again && errors.Is(err, errUnsent) { // the connection had ended before the call
-			continue
+		out, unanswered, err := t.callOn(ctx, x, args)
+		x.release()
+		if unanswered == nil {
+			return out, err
 		}
-		return out, err
+		wait, again := unanswered.again(t.spec.Effect, attempt)
+		if unanswered.refusal == tooSoon && wait == 0 {
+			wait = pause.next()
+		}
+		if !again || !t.s.opts.waitFor(ctx, wait) {
+			return out, err
+		}
 	}
 }
 
-// callOn asks over one connection.
-func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, error) {
+// callOn asks over one connection. If that got no answer, it also returns what is known of the request.
+func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, *request, error) {
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
 		got, cause := t.send(ctx, x, params)
@@ -65,10 +74,11 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 			return t.failed(ctx, cause, x, got)
 		}
 		if !openFirst && !wantsInput(got.result) {
-			return t.answer(got.result)
+			out, err := t.answer(got.result)
+			return out, nil, err
 		}
 		if round == maxRounds {
-			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil
+			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil, nil
 		}
 		var answers mcp.InputResponseMap
 		var state string
@@ -79,13 +89,13 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 			answers, state, err = t.s.inputs(ctx, x, got.result)
 		}
 		if e := (*inputError)(nil); errors.As(err, &e) {
-			return declined(e), nil
+			return declined(e), nil, nil
 		}
 		if errors.Is(err, errNoResult) {
 			err = &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: err}
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		params.InputResponses, params.RequestState = answers, state
 	}
@@ -140,41 +150,57 @@ func (t *remote) answer(result []byte) (*lathe.Output, error) {
 
 func (t *remote) op() string { return "mcp: call " + t.spec.Name }
 
-// failed says what a call without a result comes to.
-func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, error) {
+// failed says what a call without a result comes to, and returns its request if it got no answer.
+func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, *request, error) {
 	switch {
 	case errors.Is(got.err, errUnreadable):
-		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: got.err}
+		return nil, nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: got.err}
 	case errors.Is(got.err, errTooLong):
-		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the answer of the server has more than %d bytes", t.s.conf.MaxLineBytes)
+		return nil, nil, tool.Fail(lathe.CodeOutputTooLarge, "the answer of the server has more than %d bytes", t.s.conf.MaxLineBytes)
 	case errors.Is(cause, errIdle):
-		return nil, tool.Fail(lathe.CodeTimeout, "the server sent nothing for %s", t.s.conf.IdleTimeout)
+		return nil, nil, tool.Fail(lathe.CodeTimeout, "the server sent nothing for %s", t.s.conf.IdleTimeout)
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if len(got.fault) > 0 {
-		return refusal(got.fault), nil
+		return errorOutput(got.fault), nil, nil
 	}
 	if got.refused != nil {
-		return nil, tool.Fail(lathe.CodeUnavailable, "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
+		return nil, nil, tool.Fail(lathe.CodeUnavailable, "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
 	}
-	t.s.broken(x)
-	return nil, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: lostBy(got)}
+	switch {
+	case got.refusal == lostSession, got.refusal == unknownSession:
+		x.lose()
+	case got.status == http.StatusTooManyRequests: // the connection is as it was
+	default:
+		t.s.broken(x)
+	}
+	return nil, got, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: &tool.CauseError{Cause: lostBy(got)}}
 }
 
 // lostBy says why a call got no answer.
-func lostBy(got *request) error {
-	if !got.sent {
-		return errUnsent
+func lostBy(got *request) string {
+	switch {
+	case got.refusal == lostSession || got.refusal == unknownSession:
+		return errSessionLost.Error()
+	case got.status != 0:
+		return fmt.Sprintf("the server answered HTTP %d", got.status)
+	case !got.sent:
+		return "the server could not be reached"
 	}
-	return errLost
+	return errLost.Error()
 }
 
-// refusal is what a model gets of a JSON-RPC error: it may say how to do better.
-func refusal(fault []byte) *lathe.Output {
+// errorOutput is what a model gets of a JSON-RPC error: it may say how to do better.
+func errorOutput(fault []byte) *lathe.Output {
 	out := &lathe.Output{IsError: true}
 	message := ""
-	if fault[0] == '{' {
+	switch fault[0] {
+	case '"': // some servers send the message alone
+		if b, err := rawjson.AppendUnquote(nil, fault); err == nil {
+			message, _ = clean(string(b))
+		}
+	case '{':
 		if code, _ := rawjson.Get(fault, "code"); string(code) == "-32602" { // invalid params
 			out.Code = lathe.CodeInvalidArguments
 		}
@@ -185,10 +211,7 @@ func refusal(fault []byte) *lathe.Output {
 	return out
 }
 
-var (
-	errLost   = errors.New("the server ended or could not be reached")
-	errUnsent = errors.New("the server could not be reached")
-)
+var errLost = errors.New("the server ended or could not be reached")
 
 // maxMessage bounds the text of a server's error.
 const maxMessage = 4 << 10
@@ -208,11 +231,8 @@ func newRemote(s *supervisor, d *definition) *remote {
 	t := &remote{s: s, name: d.name, digest: d.digest, marks: d.marks}
 	t.spec = lathe.ToolSpec{
 		Name: c.toolName(d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
-		Effect: lathe.Writes, Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
-		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(),
-	}
-	if e, ok := c.Effects[d.name]; ok && e != lathe.EffectUndeclared {
-		t.spec.Effect = e
+		Effect: c.Effects[d.name], Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
+		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), Unchecked: d.unchecked,
 	}
 	if list, ok := c.Allowlists[d.name]; ok {
 		t.spec.Allowlist = list

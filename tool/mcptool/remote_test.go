@@ -25,7 +25,7 @@ func TestSchemaWithoutTypeIsAnObject(t *testing.T) {
 		`{"type":"object","title":""}`: `{"type":"object","title":""}`,
 	} {
 		d := &definition{name: "x", schema: []byte(in), digest: sum(nil)}
-		if got := newRemote(&supervisor{conf: Server{Name: "s"}}, d).spec; string(got.Schema) != want || got.Effect != lathe.Writes {
+		if got := newRemote(&supervisor{conf: Server{Name: "s"}}, d).spec; string(got.Schema) != want || got.Effect != lathe.EffectUndeclared {
 			t.Errorf("%s: got %s", in, got.Schema)
 		}
 	}

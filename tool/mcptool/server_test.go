@@ -182,6 +182,9 @@ func (s *testServer) call(m testMessage) {
 	case "raw":
 		raw, _ := p.Arguments["result"].(string)
 		s.result(m, raw)
+	case "as": // answers with a message of the caller's, in which ID stands for the id
+		raw, _ := p.Arguments["message"].(string)
+		s.line(strings.ReplaceAll(raw, "ID", string(m.ID)))
 	case "refuse":
 		s.line(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no such \u001b[2J` + "\U000E0041" + `path"}}`)
 	case "env":

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // legacyProtocol is the last protocol version that begins with `initialize`. A server that does not
@@ -28,18 +26,30 @@ type session struct {
 	changed chan struct{}   // holds a mark when the server says that its tools have changed
 	life    context.Context // of the connection
 	stop    context.CancelFunc
+	until   time.Time // for the handshake and the first list of tools
 	client  *http.Client
+	// isSilentAtFirst is set if the server answered `initialize` and not what comes before it.
+	isSilentAtFirst bool
+	// isOffered is set once the tools of the connection were offered.
+	isOffered bool
+
+	mu     sync.Mutex
+	calls  int // that run
+	isLost bool
+	loss   chan struct{} // closed when the server does not know the session any more
+	unused chan struct{} // closed when no call runs, after a loss
+
 	// fresh is how long the last list of tools may be kept, as its hint ttlMs says; 0: the server gave no such hint.
 	fresh time.Duration
 }
 
-// connect starts the server's program or reaches its endpoint, and shakes hands.
-func (s *supervisor) connect(ctx context.Context, legacy bool) (*session, error) {
-	x := &session{tap: newTap(s.refusedRequest), ended: make(chan struct{}), changed: make(chan struct{}, 1)}
+// connect starts the server's program or reaches its endpoint, and shakes hands, until a time at most.
+func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) (*session, error) {
+	x := &session{tap: newTap(s.refusedRequest), ended: make(chan struct{}), changed: make(chan struct{}, 1), loss: make(chan struct{}), unused: make(chan struct{})}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x.life, x.stop = life, stop
+	x.life, x.stop, x.until = life, stop, until
 	var late atomic.Bool
-	timer := time.AfterFunc(s.conf.StartTimeout, func() { late.Store(true); stop() })
+	timer := time.AfterFunc(time.Until(until), func() { late.Store(true); stop() })
 	defer timer.Stop()
 	defer context.AfterFunc(ctx, stop)()
 
@@ -58,7 +68,7 @@ func (s *supervisor) connect(ctx context.Context, legacy bool) (*session, error)
 		}
 		x.close(0)
 		if slow {
-			return nil, fmt.Errorf("%w (%s)", errLate, s.conf.StartTimeout)
+			return nil, x.late(&s.conf)
 		}
 		return nil, err
 	}
@@ -92,7 +102,8 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 	if why := g.unauthorized.Load(); why != nil {
 		return why
 	}
-	if status := g.status.Load(); status == 400 || status == 404 || status == 405 {
+	status := g.status.Load()
+	if status == 400 || status == 404 || status == 405 {
 		// The transport of 2024-11-05: a stream that names the place to post to.
 		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))
 		if oldErr == nil {
@@ -100,8 +111,12 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 			return nil
 		}
 	}
-	if status := g.status.Load(); status != 0 {
-		return &errHTTP{int(status), err}
+	refused := &errHTTP{status: int(status), err: err}
+	if to := g.redirect.Load(); to != nil {
+		refused.redirect = *to
+	}
+	if status != 0 || g.isForeign.Load() {
+		return refused
 	}
 	return err
 }
@@ -109,13 +124,30 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 // errLate says that a server did not answer in time.
 var errLate = errors.New("no answer within start_timeout")
 
-// errHTTP says with which status a server refused the connection.
-type errHTTP struct {
-	status int
-	err    error
+// late returns the error of a server that did not answer in time, and what it sent in place of answers.
+func (x *session) late(s *Server) error {
+	if n := x.tap.badMessages(); n > 0 {
+		return fmt.Errorf("%w (%s); %d lines or messages of it were not strict JSON-RPC", errLate, s.StartTimeout, n)
+	}
+	return fmt.Errorf("%w (%s)", errLate, s.StartTimeout)
 }
 
-func (e *errHTTP) Error() string { return fmt.Sprintf("HTTP %d: %v", e.status, e.err) }
+// errHTTP says with which answer a server refused the connection.
+type errHTTP struct {
+	status   int    // 0: a success that holds no MCP message
+	redirect string // where the status leads; "": nowhere
+	err      error
+}
+
+func (e *errHTTP) Error() string {
+	switch {
+	case e.redirect != "":
+		return fmt.Sprintf("HTTP %d: the server redirects to %s, and redirects are not followed", e.status, e.redirect)
+	case e.status == 0:
+		return e.err.Error()
+	}
+	return fmt.Sprintf("HTTP %d: %v", e.status, e.err)
+}
 func (e *errHTTP) Unwrap() error { return e.err }
 
 func sessionOptions(legacy bool) *mcp.ClientSessionOptions {
@@ -123,6 +155,24 @@ func sessionOptions(legacy bool) *mcp.ClientSessionOptions {
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacyProtocol}
 	}
 	return nil
+}
+
+// sending changes requests before they are sent. The request that a server of the older protocols need not answer gets half of the time,
+// so that `initialize` can follow it on the same connection.
+func (x *session) sending(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "server/discover":
+			probe, cancel := context.WithTimeout(ctx, time.Until(x.until)/2)
+			defer cancel()
+			res, err := next(probe, method, req)
+			x.isSilentAtFirst = err != nil && probe.Err() != nil && ctx.Err() == nil
+			return res, err
+		case "tools/list":
+			req = withEmptyCursor(req)
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // newClient returns a protocol client that offers a server no more than to ask a person, where the
@@ -148,6 +198,7 @@ func (x *session) newClient(s *supervisor) *mcp.Client {
 			return next(ctx, method, req)
 		}
 	})
+	c.AddSendingMiddleware(x.sending)
 	if len(s.opts.Observers) > 0 {
 		c.AddSendingMiddleware(x.observed(s))
 	}
@@ -167,86 +218,3 @@ func (x *session) close(grace time.Duration) {
 		x.client.CloseIdleConnections()
 	}
 }
-
-// list asks for all tools of the server. unchanged says that the answer is the one of before.
-func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refused map[string]error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.StartTimeout)
-	defer cancel()
-	refused = map[string]error{}
-	cursor, fresh := "", time.Duration(0)
-	for page := 0; ; page++ {
-		if page == maxPages {
-			return nil, nil, fmt.Errorf("the list of tools has more than %d pages", maxPages)
-		}
-		r := &request{}
-		res, err := x.mcp.ListTools(x.tap.watch(ctx, r), &mcp.ListToolsParams{Cursor: cursor})
-		x.tap.forget(r)
-		got := x.tap.state(r)
-		switch {
-		case got.err != nil:
-			return nil, nil, fmt.Errorf("listing tools: %w", got.err)
-		case got.result == nil && err != nil:
-			return nil, nil, fmt.Errorf("listing tools: %w", err)
-		case got.result == nil:
-			return nil, nil, errCached
-		case got.result[0] != '{':
-			return nil, nil, errors.New("listing tools: the result is not an object")
-		}
-		fresh = shorter(fresh, freshFor(got.result))
-		more, bad := readList(got.result)
-		if err == nil { // else one definition is so odd that none was decoded; each is looked at here
-			refuseMisfits(res.Tools, more, bad)
-		}
-		defs = append(defs, more...)
-		for name, why := range bad {
-			refused[name] = why
-		}
-		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
-			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
-		}
-		if cursor, _ = memberText(got.result, "nextCursor"); cursor == "" {
-			x.fresh = fresh
-			return defs, refused, nil
-		}
-	}
-}
-
-// freshFor returns how long a page of a list may be kept, as its hint ttlMs says, within bounds; 0: it has no hint that is a whole
-// number of ms above 0.
-func freshFor(page []byte) time.Duration {
-	raw, _ := rawjson.Get(page, "ttlMs")
-	ms, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || ms <= 0 {
-		return 0
-	}
-	return max(time.Duration(min(ms, maxFreshMS))*time.Millisecond, minFresh)
-}
-
-// shorter returns the shorter of two times, of which 0 is none.
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-const (
-	minFresh   = time.Second      // a server cannot make this process list its tools more often by its hints
-	maxFreshMS = 24 * 3600 * 1000 // a list is asked for once a day at least, if it has a hint
-)
-
-// refuseMisfits notes the definitions that the decoder has left out.
-func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) {
-	fit := map[string]bool{}
-	for _, t := range taken {
-		fit[t.Name] = true
-	}
-	for _, d := range defs {
-		if !fit[d.name] && bad[d.name] == nil {
-			bad[d.name] = errors.New("an x-mcp-header of its schema is not valid")
-		}
-	}
-}
-
-// errCached says that the list was answered without asking: by its hint ttlMs it may be kept, and it is the one of before.
-var errCached = errors.New("the list of tools is the one of before")

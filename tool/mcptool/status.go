@@ -37,7 +37,8 @@ const (
 	ProblemTimeout     Problem = "timeout"     // it did not answer in time
 	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
 	ProblemLogin       Problem = "login"       // an operator must log in
-	ProblemHTTP        Problem = "http"        // any other HTTP status
+	ProblemRedirect    Problem = "redirect"    // the URL leads elsewhere, which LastError names
+	ProblemHTTP        Problem = "http"        // any other HTTP status, or an answer that is no MCP message
 	ProblemUnreachable Problem = "unreachable" // no connection could be made
 	ProblemEnded       Problem = "ended"       // it ended, or broke the connection
 	ProblemTools       Problem = "tools"       // OnChange refused its tools
@@ -59,6 +60,8 @@ func problemOf(err error) Problem {
 		return ProblemTimeout
 	case errors.As(err, &status) && (status.status == http.StatusUnauthorized || status.status == http.StatusForbidden):
 		return ProblemCredentials
+	case errors.As(err, &status) && status.redirect != "":
+		return ProblemRedirect
 	case errors.As(err, &status):
 		return ProblemHTTP
 	case neverSent(err):

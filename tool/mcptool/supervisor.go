@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -39,6 +41,7 @@ type supervisor struct {
 	list    []ToolStatus
 	refused int
 	first   chan struct{} // closed once the server was ready, or has failed for good measure
+	started atomic.Bool   // first is closed
 	legacy  bool
 }
 
@@ -60,14 +63,27 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 // run supervises until ctx is done.
 func (s *supervisor) run(ctx context.Context) {
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	var draining sync.WaitGroup
+	defer draining.Wait()
+	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
 	for ctx.Err() == nil {
 		s.set(func(st *Status) { st.State = StateStarting })
-		x, err := s.connect(ctx, s.legacy)
-		if err == nil {
-			err = s.serve(ctx, x, pause)
-			x.close(s.opts.StopGrace)
-		} else {
+		if s.started.Load() {
+			until = time.Now().Add(s.conf.StartTimeout)
+		}
+		x, err := s.connect(ctx, s.legacy, until)
+		switch {
+		case err != nil:
 			s.legacy = !s.legacy // it may not know the other beginning
+		default:
+			s.legacy = s.legacy || x.isSilentAtFirst
+			err = s.serve(ctx, x, pause)
+			if errors.Is(err, errSessionLost) && x.isOffered {
+				draining.Go(func() { x.drain(ctx); x.close(s.opts.StopGrace) })
+				s.log("mcp session is lost, a new one is made")
+				continue
+			}
+			x.close(s.opts.StopGrace)
 		}
 		if ctx.Err() != nil {
 			break
@@ -76,7 +92,7 @@ func (s *supervisor) run(ctx context.Context) {
 			continue
 		}
 		wait := pause.next()
-		s.fail(err, pause.failures, wait)
+		s.fail(err, pause.failures, wait, until)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
 		timer := time.NewTimer(wait)
 		select {
@@ -92,14 +108,19 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// errReconnect ends a connection that an operator wants made anew.
-var errReconnect = errors.New("the server is connected anew")
+var (
+	// errReconnect ends a connection that an operator wants made anew.
+	errReconnect = errors.New("the server is connected anew")
+	// errSessionLost ends a connection whose session the server does not know any more.
+	errSessionLost = errors.New("the server does not know the session any more")
+)
 
 // serve offers the tools of a connection until it ends.
 func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) error {
-	if err := s.refresh(ctx, x); err != nil {
+	if err := s.refresh(ctx, x, x.until); err != nil {
 		return err
 	}
+	x.isOffered = true
 	info := x.mcp.InitializeResult()
 	s.set(func(st *Status) {
 		st.State, st.Failures, st.LastError, st.NextTry = StateReady, 0, "", time.Time{}
@@ -133,6 +154,8 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-x.loss:
+			return errSessionLost
 		case <-x.life.Done():
 			return errLost
 		case <-x.ended:
@@ -144,7 +167,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		case <-x.changed:
 		case <-stale.C:
 		}
-		if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
+		if err := s.refresh(ctx, x, time.Now().Add(s.conf.StartTimeout)); err != nil && !errors.Is(err, errCached) {
 			return err
 		}
 	}
@@ -190,9 +213,12 @@ func (s *supervisor) authorized() {
 // broken ends a connection that has failed a call, so that a new one is made.
 func (s *supervisor) broken(x *session) { x.stop() }
 
-// refresh asks for the tools and decides which of them are offered.
-func (s *supervisor) refresh(ctx context.Context, x *session) error {
-	defs, refused, err := x.list(ctx, &s.conf)
+// refresh asks for the tools, until a time at most, and decides which of them are offered.
+func (s *supervisor) refresh(ctx context.Context, x *session, until time.Time) error {
+	defs, refused, err := x.list(ctx, &s.conf, until)
+	if errors.Is(err, errSessionLost) {
+		x.lose()
+	}
 	if err != nil {
 		return err
 	}
@@ -248,9 +274,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 		shown := text.Clip(plain(name, nil), maxRemoteName)
 		list = append(list, ToolStatus{Name: c.toolName(shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
 	}
-	for _, name := range c.missing(func(name string) bool { return byName[name] != nil || refused[name] != nil }) {
-		list = append(list, ToolStatus{Name: c.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"})
-	}
+	list = append(list, c.missing(slices.Concat(slices.Sorted(maps.Keys(byName)), slices.Sorted(maps.Keys(refused))))...)
 	slices.SortFunc(list, func(a, b ToolStatus) int { return strings.Compare(a.Name+a.Remote, b.Name+b.Remote) })
 	s.mu.Lock()
 	s.live, s.defs = live, byName
@@ -270,7 +294,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// ready returns the connection for a call of t, and waits a while for one that is being made.
+// ready returns the connection for a call of t, and waits a while for one that is being made. The caller releases it.
 func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	unavailable := func(why string) error {
 		return tool.Fail(lathe.CodeUnavailable, "the server %s %s", s.conf.Name, why)
@@ -285,10 +309,12 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 		switch {
 		case state == StateClosed:
 			return nil, unavailable("is stopped")
-		case x != nil && x.life.Err() == nil && !same:
+		case x != nil && x.take():
+			if same {
+				return x, nil
+			}
+			x.release()
 			return nil, unavailable("has changed the definition of this tool; a person has to accept it")
-		case x != nil && x.life.Err() == nil:
-			return x, nil
 		case down:
 			return nil, unavailable("cannot be reached")
 		}
@@ -315,7 +341,8 @@ func (s *supervisor) set(fn func(*Status)) {
 	s.moved = make(chan struct{})
 }
 
-func (s *supervisor) fail(err error, failures int, wait time.Duration) {
+// fail notes a failed attempt. until is the time for the first attempts together.
+func (s *supervisor) fail(err error, failures int, wait time.Duration, until time.Time) {
 	s.set(func(st *Status) {
 		st.State, st.Failures, st.PID = StateBackoff, failures, 0
 		if failures >= failedAfter {
@@ -325,8 +352,8 @@ func (s *supervisor) fail(err error, failures int, wait time.Duration) {
 		st.NextTry = s.opts.Now().Add(wait)
 	})
 	// The two beginnings are tried in turn: the first failure alone says little, unless there is no
-	// program at all, or a person has to log in first.
-	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin {
+	// program at all, or a person has to log in first, or no time is left for the other.
+	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin || time.Until(until) <= wait {
 		s.endFirstAttempts()
 	}
 }
@@ -341,11 +368,7 @@ func (s *supervisor) cause(err error) string {
 
 // endFirstAttempts records that the first attempts are over.
 func (s *supervisor) endFirstAttempts() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.first:
-	default:
+	if s.started.CompareAndSwap(false, true) {
 		close(s.first)
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -47,12 +50,14 @@ func newTap(asked func()) *tap {
 type request struct {
 	token     string
 	id        string
-	sent      bool            // bytes of it may have reached the server
+	sent      bool            // the server may have handled it
 	result    []byte          // as it came
 	fault     []byte          // the error object that came in its place
 	stub      bool            // the decoder gets an empty result in place of the true one
 	err       error           // what was wrong with the answer
 	status    int             // of HTTP, where it was not a success
+	refusal   refusal         // what that says
+	after     time.Duration   // how long the server asks to wait; of tooSoon
 	refused   error           // why it was not sent with a token, or was sent with one that was not taken
 	marks     []mark          // of the tool; with arguments, they are never changed
 	arguments json.RawMessage // of the call, where there are marks
@@ -169,20 +174,31 @@ func (t *tap) isBusy() bool {
 	return len(t.pending) > 0
 }
 
-// answered notes the HTTP status of a request that was not a success.
-func (t *tap) answered(ctx context.Context, status int) {
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		r.status = status
+// answered notes the HTTP status of a request that was not a success, and what it says. It reports whether the request is watched.
+func (t *tap) answered(ctx context.Context, status int, why refusal, after time.Duration) bool {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	if r == nil {
+		return false
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.status, r.refusal, r.after = status, why, after
+	if why == lostSession {
+		r.sent = false
+	}
+	return true
 }
 
 // received checks one message and returns what the decoder may have of it; nil is nothing. The
 // answer to a request that cannot be used is replaced by an error.
 func (t *tap) received(msg []byte) []byte {
 	if err := rawjson.Check(msg, rawjson.Limits{}); err != nil {
-		return t.refuse(looseID(msg), errUnreadable)
+		id := looseID(msg)
+		out := t.refuse(id, errUnreadable)
+		if _, isRequest := rawjson.Get(msg, "method"); out == nil && id != "" && !isRequest {
+			return errorResponse(id) // to a request that is not watched
+		}
+		return out
 	}
 	msg = msg[rawjson.SkipSpace(msg, 0):]
 	if msg[0] != '{' {
@@ -209,20 +225,46 @@ func (t *tap) received(msg []byte) []byte {
 	result, ok := rawjson.Get(msg, "result")
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := t.pending[string(id)]
+	r := t.pending[keyOf(id)]
 	if r == nil || r.result != nil {
-		return msg
+		return decodable(msg, id)
 	}
 	if !ok {
-		fault, _ := rawjson.Get(msg, "error")
-		r.fault = append([]byte(nil), fault...)
-		return msg
+		t.failed(r, msg)
+		return decodable(msg, id)
 	}
 	r.result = append([]byte(nil), result...)
 	if !r.stub {
-		return msg
+		return decodable(msg, id)
 	}
 	return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
+}
+
+// decodable returns a reply that the decoder takes: the message, or an error in its place. The decoder passes over what it cannot
+// decode, and the request would wait for its answer until a timeout.
+func decodable(msg, id []byte) []byte {
+	if _, err := jsonrpc.DecodeMessage(msg); err == nil {
+		return msg
+	}
+	return errorResponse(string(id))
+}
+
+// failed notes the error of a reply without a result. t.mu is held.
+func (t *tap) failed(r *request, msg []byte) {
+	if fault, ok := rawjson.Get(msg, "error"); ok && string(fault) != "null" {
+		r.fault = append([]byte(nil), fault...)
+		return
+	}
+	t.bad++
+	r.err = errUnreadable
+}
+
+// keyOf returns the text of an id under which its request is pending. Some servers write the number 1 as 1.0.
+func keyOf(id []byte) string {
+	if f, err := strconv.ParseFloat(string(id), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return string(id)
 }
 
 // maxBatch bounds the messages of a batch, which servers of 2025-03-26 may send.
@@ -286,7 +328,7 @@ func (t *tap) refuseAll(err error) {
 }
 
 func errorResponse(id string) []byte {
-	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "unreadable")
+	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "the answer is not strict JSON-RPC")
 }
 
 // looseID returns the id of a message that is not strict JSON, so that its request is answered. It reads the members of
@@ -350,12 +392,25 @@ func (t *tap) lost(ctx context.Context, err error) {
 	}
 }
 
-// receivedFor is received for the answer to the request with that id, which is never nothing.
+// receivedFor is received for a message that must be the answer to the request with that id. Its result is never nothing, and always has
+// the id: a reply to another id, such as an error whose id is null, would leave the request without an answer.
 func (t *tap) receivedFor(raw []byte, id string) []byte {
 	out := t.received(raw)
-	if out == nil && id != "" {
-		t.refuse(id, errUnreadable)
-		return errorResponse(id)
+	if id == "" {
+		return out
 	}
-	return out
+	of, _ := rawjson.Get(orEmpty(out), "id")
+	_, isRequest := rawjson.Get(orEmpty(out), "method")
+	if out != nil && !isRequest && keyOf(of) == id {
+		return out
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.pending[id]; r != nil && r.result == nil && r.err == nil && r.fault == nil {
+		if out == nil {
+			raw = nil // it is not strict JSON
+		}
+		t.failed(r, orEmpty(raw))
+	}
+	return errorResponse(id)
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/tool/mcptool"
+)
+
+func toolsEffectsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "effects SERVER",
+		Short: "Print a block of effects for the tools of an MCP server, to review and paste",
+		Long: `Starts the MCP server and prints the effects of its tools in the form of lathe.yaml. What the configuration does not declare
+is taken from the server's own hints, which are claims: review each line before you paste the block.`,
+		Example: `  lathe tools effects files`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, set, err := configuredTools(cmd)
+			if err != nil {
+				return err
+			}
+			name := args[0]
+			if cfg.Tools.MCP[name] == nil {
+				return usageError("no MCP server %q: tools.mcp in lathe.yaml has those that there are", name)
+			}
+			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: []string{name}, Inspect: true})
+			if err != nil {
+				return err
+			}
+			defer running.Close()
+			st := running.Status()[0]
+			if st.State != mcptool.StateReady {
+				return &exitError{exitUpstream, fmt.Errorf("the MCP server %s is not ready: %s; `lathe tools doctor` examines it", name, printable(st.LastError))}
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)
+			for _, t := range st.Tools {
+				if t.State == mcptool.ToolMissing || t.State == mcptool.ToolExcluded || len(t.Definition) == 0 {
+					continue
+				}
+				effect, why := hintedEffect(t.Definition)
+				if declared := cfg.Tools.MCP[name].Effects[t.Remote]; declared != lathe.EffectUndeclared {
+					effect, why = declared, "as configured"
+				}
+				fmt.Fprintf(w, "        %s: %s\t# %s\n", yamlKey(t.Remote), effect, why)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+// hintedEffect returns the effect that the hints of a definition claim, and which hint does.
+func hintedEffect(definition []byte) (effect lathe.Effect, why string) {
+	var d struct {
+		Annotations struct {
+			ReadOnly   *bool `json:"readOnlyHint"`
+			Idempotent *bool `json:"idempotentHint"`
+		} `json:"annotations"`
+	}
+	_ = json.Unmarshal(definition, &d) // hints of another form are none
+	switch a := &d.Annotations; {
+	case a.ReadOnly != nil && *a.ReadOnly:
+		return lathe.ReadOnly, "readOnlyHint"
+	case a.Idempotent != nil && *a.Idempotent:
+		return lathe.Idempotent, "idempotentHint"
+	case a.ReadOnly != nil || a.Idempotent != nil:
+		return lathe.Writes, "by its hints"
+	}
+	return lathe.Writes, "no hint"
+}
+
+// plainKey matches the keys that YAML reads as text without quotation marks.
+var plainKey = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+// yamlKey returns a key as YAML has it.
+func yamlKey(s string) string {
+	switch strings.ToLower(s) {
+	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
+		return strconv.Quote(s)
+	}
+	if plainKey().MatchString(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}

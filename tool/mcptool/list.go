@@ -1,0 +1,154 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// list asks for all tools of the server, until a time at most. A definition that is listed twice, with equal parts, is one tool.
+func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []*definition, refused map[string]error, err error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	refused = map[string]error{}
+	cursor, fresh := "", time.Duration(0)
+	for page := 0; ; page++ {
+		if page == maxPages {
+			return nil, nil, fmt.Errorf("the list of tools has more than %d pages", maxPages)
+		}
+		result, taken, err := x.listPage(ctx, s, cursor)
+		if err != nil {
+			return nil, nil, err
+		}
+		fresh = shorter(fresh, freshFor(result))
+		more, bad := readList(result)
+		if taken != nil { // else one definition is so odd that none was decoded; each is looked at here
+			refuseMisfits(taken.Tools, more, bad)
+		}
+		isNew := false
+		for _, d := range more {
+			if !slices.ContainsFunc(defs, func(o *definition) bool { return o.digest == d.digest }) {
+				defs, isNew = append(defs, d), true
+			}
+		}
+		for name, why := range bad {
+			refused[name] = why
+		}
+		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
+			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
+		}
+		if cursor = x.nextCursor(result, cursor == emptyCursor && !isNew); cursor == "" {
+			x.fresh = fresh
+			return defs, refused, nil
+		}
+	}
+}
+
+// listPage asks for one page of the list. It returns the result as it came, and as the decoder took it; nil: not at all.
+func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byte, *mcp.ListToolsResult, error) {
+	r := &request{}
+	res, err := x.mcp.ListTools(x.tap.watch(ctx, r), &mcp.ListToolsParams{Cursor: cursor})
+	x.tap.forget(r)
+	got := x.tap.state(r)
+	switch {
+	case got.refusal == lostSession, got.refusal == unknownSession:
+		return nil, nil, errSessionLost
+	case got.err != nil:
+		err = got.err
+	case got.result == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = x.late(s)
+	case got.result == nil && err == nil:
+		return nil, nil, errCached
+	case got.result != nil && got.result[0] != '{':
+		err = errors.New("the result is not an object")
+	case got.result != nil && err != nil:
+		return got.result, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing tools: %w", err)
+	}
+	return got.result, res, nil
+}
+
+// emptyCursor stands for a cursor that is the empty text, which the client would leave out of the request.
+const emptyCursor = "lathe: the empty cursor"
+
+// nextCursor returns the cursor of the page that follows; "": there is none. From 2026-07-28 on the empty text is a cursor like any
+// other, unless a page that was asked for with it has brought nothing new.
+func (x *session) nextCursor(result []byte, isRepeated bool) string {
+	cursor, ok := memberText(result, "nextCursor")
+	info := x.mcp.InitializeResult()
+	if ok && cursor == "" && !isRepeated && info != nil && info.ProtocolVersion >= statelessProtocol {
+		return emptyCursor
+	}
+	return cursor
+}
+
+// listParams are the parameters of a request for a page with an empty cursor.
+type listParams struct{ *mcp.ListToolsParams }
+
+// MarshalJSON writes the cursor also if it is empty.
+func (p listParams) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Meta   mcp.Meta `json:"_meta,omitempty"`
+		Cursor string   `json:"cursor"`
+	}{p.Meta, ""})
+}
+
+// withEmptyCursor returns a request for a page, with the empty text in place of emptyCursor.
+func withEmptyCursor(req mcp.Request) mcp.Request {
+	list, ok := req.GetParams().(*mcp.ListToolsParams)
+	session, _ := req.GetSession().(*mcp.ClientSession)
+	if !ok || list.Cursor != emptyCursor || session == nil {
+		return req
+	}
+	return &mcp.ClientRequest[mcp.Params]{Session: session, Params: listParams{list}}
+}
+
+// freshFor returns how long a page of a list may be kept, as its hint ttlMs says, within bounds; 0: it has no hint that is a whole
+// number of ms above 0.
+func freshFor(page []byte) time.Duration {
+	raw, _ := rawjson.Get(page, "ttlMs")
+	ms, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || ms <= 0 {
+		return 0
+	}
+	return max(time.Duration(min(ms, maxFreshMS))*time.Millisecond, minFresh)
+}
+
+// shorter returns the shorter of two times, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+const (
+	minFresh   = time.Second      // a server cannot make this process list its tools more often by its hints
+	maxFreshMS = 24 * 3600 * 1000 // a list is asked for once a day at least, if it has a hint
+)
+
+// refuseMisfits notes the definitions that the decoder has left out.
+func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) {
+	fit := map[string]bool{}
+	for _, t := range taken {
+		fit[t.Name] = true
+	}
+	for _, d := range defs {
+		if !fit[d.name] && bad[d.name] == nil {
+			bad[d.name] = errors.New("an x-mcp-header of its schema is not valid")
+		}
+	}
+}
+
+// errCached says that the list was answered without asking: by its hint ttlMs it may be kept, and it is the one of before.
+var errCached = errors.New("the list of tools is the one of before")
