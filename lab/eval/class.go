@@ -68,7 +68,7 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	}
 	r.setServerMessage(res)
 	called := len(calls(res.History)) > 0
-	reason := res.Reason
+	reason := answeredIfEmpty(res.Reason)
 	if lathesOwn && !slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason) {
 		reason, toolsOn = lathe.ReasonAnswered, false
 	}
@@ -118,6 +118,14 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	}
 }
 
+// answeredIfEmpty returns the reason, and answered for a run with a blank answer, whose checks decide.
+func answeredIfEmpty(reason lathe.Reason) lathe.Reason {
+	if reason == lathe.ReasonEmptyAnswer {
+		return lathe.ReasonAnswered
+	}
+	return reason
+}
+
 // classOfUser is the class of a run that the user ended with an error.
 func classOfUser(err error) Class {
 	switch {
@@ -132,7 +140,7 @@ func classOfUser(err error) Class {
 
 // setServerMessage takes the error of the run, and the server's own words. A server that sent no answer has none.
 func (r *Run) setServerMessage(res *event.Result) {
-	if res.Err == nil {
+	if res.Err == nil || res.Reason == lathe.ReasonEmptyAnswer {
 		return
 	}
 	r.Error = res.Err.Error() // holds no content: see lathe.Error
