@@ -86,3 +86,46 @@ func TestThinkingIsSentBehindItsToolsOnly(t *testing.T) {
 		t.Errorf("%d requests were refused, want one", server.refused)
 	}
 }
+
+// A readerOfOne is a server of Responses that can read no encrypted reasoning but its own.
+type readerOfOne struct{ last string }
+
+func (s *readerOfOne) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	s.last = string(body)
+	status, answer := http.StatusOK, `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"ok","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`
+	if strings.Contains(s.last, "of another") {
+		status, answer = http.StatusBadRequest, `{"error":{"message":"The encrypted content could not be verified.","type":"invalid_request_error","code":"invalid_encrypted_content"}}`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+// Encrypted reasoning that a client has brought from another model is left out and listed if the server cannot read it; what this entry wrote
+// stays, also in later requests.
+func TestReasoningOfAnotherModelIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := &readerOfOne{}
+	m, err := provider.Responses("m", &provider.Options{BaseURL: "http://up.invalid/v1", Transport: s, Entry: "x", Retry: provider.Retry{Attempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(data, entry string) lathe.Message {
+		return lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireResponses, Parts: []lathe.Part{lathe.Reasoning{Data: data, Entry: entry}, lathe.Text{Text: "a"}}}
+	}
+	history := []lathe.Message{lathe.User("a"), said("of another", ""), lathe.User("b"), said("own", "x"), lathe.User("c")}
+	for _, history := range [][]lathe.Message{history, {lathe.User("a"), said("brought", ""), lathe.User("b")}} {
+		var fin *lathe.Finish
+		for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: history}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			fin = d.Finish
+		}
+		if foreign := len(history) > 3; foreign != slices.Equal(fin.Dropped, []string{"messages[1].parts[0]"}) || !strings.Contains(s.last, map[bool]string{true: `"own"`, false: `"brought"`}[foreign]) {
+			t.Errorf("%q are left out of %s", fin.Dropped, s.last)
+		}
+	}
+}

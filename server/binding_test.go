@@ -278,3 +278,31 @@ func TestServersDropBoundThinking(t *testing.T) {
 		t.Errorf("sent %s\nwith the betas %q", s.bodies[last], s.betas[last])
 	}
 }
+
+// Clients of Responses and Gemini get the data of such reasoning from a model of their wire, and each model server gets it back in its place.
+func TestReasoningOfTheLastTurnComesBackOnItsWire(t *testing.T) {
+	t.Parallel()
+	for client, of := range map[string]struct {
+		wire   lathe.Wire
+		member string
+	}{"responses": {lathe.WireResponses, `"encrypted_content":"`}, "gemini": {lathe.WireGemini, `"thoughtSignature":"`}} {
+		for how, stream := range bothWays {
+			t.Run(client+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				s := newBoundServer()
+				m, err := provider.New(of.wire, "sim/fault-strict-signatures", &provider.Options{BaseURL: "http://models.example", Entry: "x", Transport: s, Retry: provider.Retry{Attempts: 1}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := serve(t, &setting{model: m})
+				var history []lathe.Message
+				for _, question := range []string{"What is 7 + 35?", "Hello.", "Thanks."} {
+					history = walk(t, wireClients[client], f, stream, history, question)
+				}
+				if last := s.bodies[len(s.bodies)-1]; len(s.refused) > 0 || strings.Count(last, of.member) != 3 {
+					t.Errorf("refused %q, and the last request is\n%s", s.refused, last)
+				}
+			})
+		}
+	}
+}

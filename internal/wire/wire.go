@@ -253,8 +253,8 @@ type AssemblerOptions struct {
 // [EncodeOptions].Takes without it.
 const FeatureSystem = "system_turns"
 
-// FeatureBound is the feature of thinking in the history that the server has bound to what preceded it. A codec returns it from
-// Refused if that has changed. It is refused for one request: other conversations have not changed.
+// FeatureBound is the feature of thinking in the history that the server has bound to what preceded it, or that only its author can read. A
+// codec returns it from Refused if that has changed, or another model wrote it. It is refused for one request: other conversations have not changed.
 const FeatureBound = "bound_thinking"
 
 // An Upstream codec is the client's side of one wire, for requests to a model's server. Its methods may be called by several

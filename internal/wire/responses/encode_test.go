@@ -98,7 +98,7 @@ func TestW26_ReasoningReturnsToItsModelAlone(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`: FeatureEncrypted,
-		`{"error":{"message":"The encrypted content gAAA could not be verified.","code":"invalid_encrypted_content"}}`:                             "",
+		`{"error":{"message":"The encrypted content gAAA could not be verified.","code":"invalid_encrypted_content"}}`:                             wire.FeatureBound,
 		`{"error":{"message":"Input tag 'custom' found using 'type' does not match","param":"tools[0].type"}}`:                                     FeatureCustom,
 		`{"error":{"message":"Unknown model"}}`: "",
 	} {

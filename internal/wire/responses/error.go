@@ -33,11 +33,13 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 
 // Refused implements [wire.Upstream].
 func (Codec) Refused(e *wire.APIError) string {
-	if e == nil || e.Status != 400 && e.Status != 422 || e.Code == "invalid_encrypted_content" {
+	if e == nil || e.Status != 400 && e.Status != 422 {
 		return ""
 	}
 	message := strings.ToLower(e.Message)
 	switch {
+	case e.Code == "invalid_encrypted_content": // of one request: another model or account wrote it
+		return wire.FeatureBound
 	case strings.Contains(message, "encrypted content is not supported"),
 		(e.Param == "include" || strings.HasPrefix(e.Param, "include[")) && strings.Contains(message, "encrypted_content"):
 		return FeatureEncrypted

@@ -105,9 +105,14 @@ func (e *encoder) item(dst []byte, p lathe.Part, m *lathe.Message, at string, i 
 	return dst
 }
 
-// returns reports whether reasoning is sent back to the server: only opaque data that the same model wrote is.
+// returns reports whether reasoning is sent back to the server: only opaque data that the same model wrote is. What a client has brought is
+// left out if the server has refused it.
 func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
-	return own(m) && p.Data != "" && (p.Entry == "" || p.Entry == e.opts.Entry) && e.has(FeatureEncrypted)
+	known := p.Entry == e.opts.Entry
+	if p.Entry == "" {
+		known = e.has(wire.FeatureBound)
+	}
+	return own(m) && p.Data != "" && known && e.has(FeatureEncrypted)
 }
 
 // appendReasoning appends a reasoning item; id may be "".
