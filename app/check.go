@@ -60,8 +60,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 // CheckAddr returns an error if a server with the configuration must not listen on the address: unless it requires a key
 // ([config.Config.RequiresKey]), only loopback addresses are allowed.
 func CheckAddr(cfg *config.Config, addr string) error {
+	keys := 0
 	if cfg.RequiresKey() {
-		return nil
+		keys = 1
 	}
-	return server.CheckAddr(addr, 0)
+	return server.CheckAddr(addr, keys)
 }

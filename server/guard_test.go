@@ -150,7 +150,7 @@ func TestCheckAddr(t *testing.T) {
 		if err := server.CheckAddr(addr, 0); (err == nil) != open {
 			t.Errorf("%s without keys: %v", addr, err)
 		}
-		if err := server.CheckAddr(addr, 1); err != nil {
+		if err := server.CheckAddr(addr, 1); (err != nil) != (addr == "nonsense") {
 			t.Errorf("%s with keys: %v", addr, err)
 		}
 	}

@@ -24,8 +24,8 @@ func (g *Server) HTTPServer() *http.Server {
 		ConnState: newIdleConns(l.MaxIdle).changed, ErrorLog: stdlog.Logger(g.opts.Log)}
 }
 
-// CheckAddr returns an error if the server must not listen on the address: without keys only loopback addresses are
-// allowed.
+// CheckAddr returns an error if the address is not HOST:PORT, or the server must not listen on it: without keys only loopback
+// addresses are allowed.
 func CheckAddr(addr string, keys int) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -56,7 +56,7 @@ func addSettings(fs *pflag.FlagSet) {
 func addEvalSettings(fs *pflag.FlagSet) {
 	addSettings(fs)
 	fs.Lookup("run-timeout").Hidden = true
-	for _, s := range eval.Builtin().Required() {
+	for _, s := range (&eval.Suite{}).Required() {
 		if v, ok := fs.Lookup(strings.ReplaceAll(s.Key, "_", "-")).Value.(*settingValue); ok {
 			v.usual = s.Value
 		}
