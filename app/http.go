@@ -301,7 +301,7 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		return
 	}
 	for _, def := range defs {
-		for _, what := range def.Warnings {
+		for _, what := range def.Warnings() {
 			b.notesOf(name).Warnings = append(b.notesOf(name).Warnings, def.Name+": "+what)
 		}
 		before := len(b.problems)

@@ -49,11 +49,17 @@ type Definition struct {
 	// to the server ([lathe.ToolSpec].Unchecked), and is no error.
 	Imported bool
 
-	// Warnings say why hardly any call matches the schemas. [New] does not read them.
-	Warnings []string
-
-	answers map[string]*shape // of a document; by status, such as 200, 4XX and DEFAULT
+	document described // what a document says beyond the fields above
 }
+
+// described is what a document says of an operation and no other definition has.
+type described struct {
+	warnings []string
+	answers  map[string]*shape // by status, such as 200, 4XX and DEFAULT
+}
+
+// Warnings say why hardly any call matches the schemas of an operation of a document. They are no error.
+func (d *Definition) Warnings() []string { return d.document.warnings }
 
 // A Place says where in a request a value goes.
 type Place string

@@ -122,7 +122,7 @@ components:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := defs[0].Warnings; len(got) > 0 != warns || warns && (!strings.Contains(got[0], `"A"`) || !strings.Contains(got[0], `"B"`)) {
+		if got := defs[0].Warnings(); len(got) > 0 != warns || warns && (!strings.Contains(got[0], `"A"`) || !strings.Contains(got[0], `"B"`)) {
 			t.Errorf("%s\ngot %q", schemas, got)
 		}
 	}

@@ -158,7 +158,7 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 		}
 		switch {
 		case err == nil:
-			c.def.answers = answers.ofAnswers(c.op.Responses)
+			c.def.document.answers = answers.ofAnswers(c.op.Responses)
 			made, defs = append(made, c), append(defs, c.def)
 		case c.matched && !errors.Is(err, errTooLarge):
 			out = append(out, c.wrong(err))

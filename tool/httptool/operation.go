@@ -52,7 +52,7 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 		return nil, err
 	}
 	def.Defs, err = shared.finish()
-	def.Warnings = shared.warnings
+	def.document.warnings = shared.warnings
 	return def, err
 }
 

@@ -153,8 +153,8 @@ func (s *shapes) finish(defs []*Definition) {
 		maps.DeleteFunc(one.members, func(_ string, m *shape) bool { return !m.leads && len(one.others) == 0 })
 	}
 	for _, def := range defs {
-		if len(leading(slices.Collect(maps.Values(def.answers)))) == 0 {
-			def.answers = nil
+		if len(leading(slices.Collect(maps.Values(def.document.answers)))) == 0 {
+			def.document.answers = nil
 		}
 	}
 }
@@ -171,12 +171,12 @@ func leading(list []*shape) (out []*shape) {
 
 // withoutWriteOnly returns a JSON answer without the members that the document says are writeOnly. Text that is not JSON stays as it is.
 func (d *Definition) withoutWriteOnly(status int, b []byte) []byte {
-	if len(d.answers) == 0 || rawjson.Check(b, rawjson.Limits{}) != nil {
+	if len(d.document.answers) == 0 || rawjson.Check(b, rawjson.Limits{}) != nil {
 		return b
 	}
 	code := strconv.Itoa(status)
 	for _, key := range []string{code, code[:1] + "XX", "DEFAULT"} {
-		if one, ok := d.answers[key]; ok {
+		if one, ok := d.document.answers[key]; ok {
 			return appendVisible(make([]byte, 0, len(b)), b, []*shape{one})
 		}
 	}
