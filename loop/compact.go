@@ -77,7 +77,7 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 				c.RawExcerpt = hashedSlice(d.RawExcerpt)
 			}
 		case RedactedSnippets:
-			c.RawExcerpt = secretWords().ReplaceAllString(firstCharacters(d.RawExcerpt, retainedSlice), "***")
+			c.RawExcerpt = snippet(d.RawExcerpt)
 		default:
 			c.RawExcerpt = ""
 		}

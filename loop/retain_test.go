@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -195,7 +196,7 @@ func TestRetentionModes(t *testing.T) {
 		"":                    "",
 		loop.MetricsOnly:      "",
 		loop.HashedSlice:      "[commentary: 160 characters, 24d6c489ebd3f46d]",
-		loop.RedactedSnippets: strings.Repeat("é", 100) + " the *** is *** " + strings.Repeat("x", 37),
+		loop.RedactedSnippets: strings.Repeat("é", 100) + " the API_KEY is [redacted] " + strings.Repeat("x", 33),
 		loop.RawEphemeral:     text,
 	} {
 		in := []lathe.Message{lathe.User("Hi."), {Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: text, Commentary: true}, lathe.Text{Text: "Done."}}}}
@@ -212,6 +213,41 @@ func TestRetentionModes(t *testing.T) {
 		}
 		if diff := cmp.Diff(once, loop.SessionHistory(once, opts)); diff != "" {
 			t.Errorf("%s, done twice:\n%s", mode, diff)
+		}
+	}
+}
+
+// Snippets show no secret, in commentary and in excerpts, wherever they are cut, and showing them again changes nothing.
+func TestSnippetsHaveNoSecrets(t *testing.T) {
+	t.Parallel()
+	const s = "c4n4ry-Value9"
+	for text, want := range map[string]string{
+		"The api_key=sk-" + s + " is set":              "The api_key=[redacted] is set",
+		`secret="` + s + ` and more", then`:            "secret=[redacted], then",
+		`{"client_secret": "` + s + `", "a": 1}`:       `{"client_secret": [redacted], "a": 1}`,
+		"token: ghp_" + s:                              "token: [redacted]",
+		"the password is " + s + "; go on":             "the password is [redacted]; go on",
+		"Authorization: Bearer eyJ" + s:                "Authorization: Bearer [redacted]",
+		"sent Bearer " + s + " again":                  "sent Bearer [redacted] again",
+		"the user wrote to " + s + "@mail.example.org": "the user wrote to [redacted]",
+		"AKIA" + s + " works":                          "[redacted] works",
+		"the user has a token limit":                   "the user has a token limit",
+		strings.Repeat("x", 150) + " password " + s:    strings.Repeat("x", 150) + " password ",
+		strings.Repeat("x", 140) + " password=" + s:    strings.Repeat("x", 140) + " password=[redacted]",
+		strings.Repeat("x", 145) + " password=" + s:    strings.Repeat("x", 145) + " password=",
+		strings.Repeat("x", 150) + " Bearer " + s:      strings.Repeat("x", 150) + " Bearer ",
+	} {
+		opts := &loop.Retention{Mode: loop.RedactedSnippets}
+		once := opts.CompactEvent(event.Event{Data: &event.ToolCallParseError{RawExcerpt: text}})
+		if got := once.Data.(*event.ToolCallParseError).RawExcerpt; got != want {
+			t.Errorf("excerpt %q: %q, want %q", text, got, want)
+		}
+		history := []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: text, Commentary: true}, lathe.Text{Text: "Done."}}}}
+		for range 2 {
+			history = loop.SessionHistory(history, opts)
+			if got := history[0].Parts[0].(lathe.Text).Text; got != want {
+				t.Errorf("commentary %q: %q, want %q", text, got, want)
+			}
 		}
 	}
 }

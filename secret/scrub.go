@@ -37,7 +37,8 @@ func Scrub(text string, known ...Secret) string {
 			i++
 		}
 		word := text[start:i]
-		if len(word) >= minToken && (scheme || hasKeyPrefix(word)) {
+		scrubbed := start > 0 && strings.HasPrefix(text[start-1:], Redacted)
+		if len(word) >= minToken && (scheme || hasKeyPrefix(word)) && !scrubbed {
 			b.WriteString(text[done:start])
 			b.WriteString(Redacted)
 			done = i

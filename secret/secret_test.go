@@ -99,6 +99,7 @@ func TestScrub(t *testing.T) {
 		{"json web token", `{"token":"` + jwt + `"}`, `{"token":"[redacted]"}`},
 		{"short words after bearer stay", "bearer of news", "bearer of news"},
 		{"model name", "no model gpt-4o-mini-2024-07-18 for req-0123456789abcdef", "no model gpt-4o-mini-2024-07-18 for req-0123456789abcdef"},
+		{"scrubbed before", "Bearer " + secret.Redacted, "Bearer " + secret.Redacted},
 		{"cut", "this text ends in correct hor", "this text ends in [redacted]"},
 		{"at the ends", canary + " " + canary, "[redacted] [redacted]"},
 	} {

@@ -125,7 +125,7 @@ var rules = []rule{
 		std: []string{"net", "net/http"}},
 	{path: "guest", imports: []string{"", "engine", "event", "internal/rawjson", "internal/setting", "internal/wasmrt", "internal/wire/openai", "loop", "policy", "tool"}, std: []string{"os"}},
 	{path: "lathetest", imports: []string{"", "event", "loop", "policy", "tool"}},
-	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/setting", "internal/schema", "internal/visible", "tool", "internal/text", "internal/stack"}},
+	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/setting", "internal/schema", "internal/visible", "secret", "tool", "internal/text", "internal/stack"}},
 	{path: "engine", imports: []string{"", "event", "internal/lazy", "loop", "store"}},
 	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "secret", "store", "tool"}},
 	{path: "lab/replay", imports: []string{"", "engine", "event", "internal/rawjson", "loop", "store", "tool"}},
