@@ -195,12 +195,12 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		case rc == 0:
 			out, err := p.output(uint32(base+head), n, uint32(capacity))
 			return out, errors.Join(err, l.free(ctx))
-		case rc != -enospc:
+		case !wasmrt.NeedsSpace(rc, n, capacity):
 			return failedBecause(int(rc), fmt.Sprintf("the function returned %d", rc)), l.free(ctx)
 		case uint64(n) > min(limit, fits):
 			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}, l.free(ctx)
 		case uint64(n) <= capacity: // the buffer has that size already
-			return failedBecause(-eio, "the function returned -ENOSPC without a larger length"), l.free(ctx)
+			return failedBecause(-eio, "the function returned -28 without a larger length: that is ENOSPC here, and EINVAL in the C library of WASI"), l.free(ctx)
 		}
 		capacity = uint64(n)
 	}

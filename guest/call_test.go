@@ -25,6 +25,7 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 	grow := func(need, from int32) string { // asks for need bytes until it has from
 		return Get(outLenPtr) + Load(0) + Const(from) + LtU + If(Get(outLenPtr), Const(need), Store(0), Const(-28), Return)
 	}
+	wasi := func(code string) string { return strings.ReplaceAll(code, Const(-28), Const(-51)) }
 	fill := func(n int32) string { // a string of n bytes
 		return Get(outPtr) + Const('0') + Const(n) + MemoryFill + Get(outPtr) + Const('"') + Store8(0) +
 			Get(outPtr) + Const(n-1) + Add + Const('"') + Store8(0) + Get(outLenPtr) + Const(n) + Store(0) + Const(0)
@@ -53,6 +54,11 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 		{name: "rc 17", tool: func(g *spear) { g.place(3, 0, Const(17)) }, // numbers without a name share a series
 			code: lathe.CodeExecutionFailed, rc: "other=1", reason: answered, read: `"rc":17`},
 		{name: "ENOSPC, then success", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, reason: answered, read: `0000`},
+		{name: "ENOSPC of WASI, then success", tool: func(g *spear) { g.place(3, 0, wasi(grow(9000, 9000)), fill(9000)) }, reason: answered, read: `0000`},
+		{name: "ENOSPC of WASI beyond the limit", tool: func(g *spear) { g.place(3, 0, wasi(grow(9000, 9000)), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 8999}},
+			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, read: `tool_output_too_large`},
+		{name: "ENOSPC of WASI with room enough", tool: func(g *spear) { g.place(3, 0, Get(outLenPtr), Const(1), Store(0), Const(-51)) },
+			code: lathe.CodeExecutionFailed, rc: "-51=1", reason: answered, read: `"rc":-51`},
 		{name: "ENOSPC at the limit", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 9000}}, reason: answered, read: `0000`},
 		{name: "ENOSPC beyond the limit", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 8999}},
 			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, read: `tool_output_too_large`},
@@ -68,6 +74,11 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "T30: endless loop", tool: func(g *spear) { g.place(3, 0, Loop(Br(0)), Const(0)) }, limits: lathe.Limits{ToolTimeout: 50 * time.Millisecond},
 			code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, read: `timeout`},
+		{name: "T30: calls without a loop", tool: func(g *spear) {
+			f := len(g.index)
+			g.Func("", T{I32}, nil, 0, Get(0), If(strings.Repeat(Get(0)+Const(1)+Sub+Call(f), 2)))
+			g.place(3, 0, Const(60), Call(f), Const(0))
+		}, limits: lathe.Limits{ToolTimeout: 50 * time.Millisecond}, code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, read: `timeout`},
 		{name: "T30: memory bomb", tool: func(g *spear) {
 			g.place(3, 0, Loop(Const(1), MemoryGrow, Const(-1), Eq, If(Unreachable), Br(0)), Const(0))
 		}, code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},

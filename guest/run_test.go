@@ -50,6 +50,11 @@ func TestGuestEntryAndEnd(t *testing.T) {
 			limits: guest.Limits{HostCalls: 1000}, reason: lathe.ReasonGuestFault, err: "host_calls"},
 		{name: "T30: output", build: func(g *spear) { g.Func("_start", nil, nil, 0, Loop(g.print(Const(0), Const(1000)), Br(0))) },
 			limits: guest.Limits{StdoutBytes: 5000}, reason: lathe.ReasonGuestFault, err: "stdout_bytes"},
+		{name: "T30: calls without a loop", build: func(g *spear) {
+			f := len(g.index)
+			g.Func("", T{I32}, nil, 0, Get(0), If(strings.Repeat(Get(0)+Const(1)+Sub+Call(f), 2)))
+			g.Func("_start", nil, nil, 0, Const(60), Call(f))
+		}, opts: guest.RunOptions{Timeout: 30 * time.Millisecond}, reason: lathe.ReasonRunTimeout, err: "longer than 30ms"},
 		{name: "T30: endless loop", build: func(g *spear) { g.Func("_start", nil, nil, 0, Loop(Br(0))) },
 			opts: guest.RunOptions{Timeout: 30 * time.Millisecond}, reason: lathe.ReasonRunTimeout, err: "longer than 30ms"},
 		{name: "waits for ever", build: func(g *spear) {

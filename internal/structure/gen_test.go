@@ -21,6 +21,7 @@ var byHand = map[string]string{
 	"store/postgres":     "databases of earlier versions must open as they are",
 	"tool/httptool":      "the expected definitions of documents",
 	"tool/wasmtool":      "a module is built by Go for WebAssembly",
+	"internal/wasmrt":    "what hostile modules do is looked at when their generator changes",
 	"guest":              "modules are built by compilers for C and Rust",
 }
 

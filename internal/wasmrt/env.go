@@ -29,6 +29,7 @@ type env struct {
 	dirty   bool   // descriptors may stand for something else now
 	refused string // the limit that a request of the guest was refused for
 	stop    *Error // why the guest is being ended
+	ended   *Error // why it was stopped: it must not run again
 	started time.Time
 }
 
@@ -55,7 +56,18 @@ func (e *env) halt(err *Error) {
 	panic(err)
 }
 
+// check ends the guest if ctx is done, or if it was stopped in a call within this one.
+func (e *env) check(ctx context.Context) {
+	if e.ended == nil && ctx.Err() != nil {
+		e.ended = stopped(ctx)
+	}
+	if e.ended != nil {
+		e.halt(e.ended)
+	}
+}
+
 func (e *env) hostCall() {
+	e.check(e.ctx)
 	if e.hostCalls--; e.hostCalls < 0 {
 		e.halt(overLimit("host_calls", "more than %d calls to the host", e.limits.HostCalls))
 	}
@@ -137,17 +149,25 @@ func (e *env) sleep(ns int64) {
 	select {
 	case <-t.C:
 	case <-e.ctx.Done():
-		e.halt(stopped(e.ctx))
+		e.check(e.ctx)
 	}
 }
 
 // Read fills p with random bytes.
 func (e *env) Read(p []byte) (int, error) {
+	var from io.Reader = &e.random
 	if e.grants.Random != nil {
 		e.asked = true
-		return io.ReadFull(e.grants.Random, p)
+		from = e.grants.Random
 	}
-	return e.random.Read(p)
+	for done := 0; done < len(p); {
+		e.check(e.ctx)
+		n, err := io.ReadFull(from, p[done:min(done+chunkBytes, len(p))])
+		if done += n; err != nil {
+			return done, err
+		}
+	}
+	return len(p), nil
 }
 
 // config is the engine's view of e.

@@ -84,13 +84,26 @@ func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn
 // Params returns the number of values that the function takes.
 func (f *Func) Params() int { return len(f.fn.Definition().ParamTypes()) }
 
+// NeedsSpace reports whether a function that wrote n as the length of its output has returned that its buffer of that capacity
+// is too small. The number of ENOSPC is 28 on Linux, as in the contract of guests, and 51 in the C library of WASI, which only
+// counts beside a larger length: in a program that has other numbers it is another error.
+func NeedsSpace(rc int32, n uint32, capacity uint64) bool {
+	return rc == -28 || rc == -51 && uint64(n) > capacity
+}
+
 // Invoke calls the function: its parameters stand on the stack from index 0, and its results do
-// afterwards. The guest is stopped when ctx is done. The error is an *[Error]; after it the
+// afterwards. The guest is stopped when ctx is done, and then it never runs again. The error is an *[Error]; after it the
 // instance is [Instance.Spent].
 func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	i := f.inst
-	if i.closed {
+	switch {
+	case i.closed:
 		return &Error{Kind: KindClosed}
+	case i.env.ended != nil:
+		return i.env.ended
+	case ctx.Err() != nil:
+		i.worn = true
+		return stopped(ctx)
 	}
 	if len(stack) < f.need {
 		return invalid("the stack has %d places, and the function needs %d", len(stack), f.need)
@@ -110,9 +123,6 @@ func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	err := fn.CallWithStack(&callContext{ctx, i}, stack)
 	cause := i.env.refused
 	i.env.ctx, i.env.refused = outer, cmp.Or(cause, refused)
-	if ctx.Err() != nil {
-		i.worn = true // the engine may still be about to close it
-	}
 	if err == nil {
 		return nil
 	}

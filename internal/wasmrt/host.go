@@ -82,7 +82,7 @@ func (f *HostFunc) wrap() api.GoModuleFunc {
 		inst.env.hostCall()
 		if err := fn(ctx, inst, stack); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				inst.env.halt(stopped(ctx))
+				inst.env.check(ctx)
 			}
 			inst.env.halt(&Error{Kind: KindHost, Err: err})
 		}

@@ -20,6 +20,7 @@ const (
 	maxLocals  = 50_000 // of a function
 	maxGlobals = 100_000
 	maxFD      = 1 << 10
+	maxGrowth  = 4 // of a function, times its limit, by what meters it
 )
 
 // WithDefaults returns l with each zero field replaced by its default.

@@ -94,7 +94,9 @@ func (h *heap) Reallocate(size uint64) []byte {
 			h.counted += more
 		}
 		grown := make([]byte, size, room)
-		copy(grown, h.buf)
+		for done := 0; done < len(h.buf); { // copying a gigabyte at once would delay the garbage collector
+			done += copy(grown[done:min(done+chunkBytes, len(h.buf))], h.buf[done:])
+		}
 		h.buf = grown
 	}
 	h.buf = h.buf[:size]

@@ -28,7 +28,7 @@ type Options struct {
 	Interpreter bool
 	// TotalMemory bounds the memory of all instances together, in bytes; 0: no bound.
 	TotalMemory int64
-	// NoDeadline says that guests are trusted to return: a call is cheaper, and cannot be stopped.
+	// NoDeadline says that guests are trusted to return: they run a little faster, and cannot be stopped.
 	NoDeadline bool
 }
 
@@ -37,6 +37,7 @@ type Runtime struct {
 	engine  wazero.Runtime
 	cache   wazero.CompilationCache // nil: none
 	timeout time.Duration
+	metered bool
 	imports map[string]map[string]bool // what guests may import
 	account account
 }
@@ -56,9 +57,9 @@ func New(opts *Options) (*Runtime, error) {
 		cfg = wazero.NewRuntimeConfigInterpreter()
 	}
 	// The memory limit of each module is kept by its allocator, so that reaching it is noticed.
-	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithCloseOnContextDone(!o.NoDeadline).
-		WithDebugInfoEnabled(false).WithMemoryLimitPages(65_536)
-	r := &Runtime{timeout: o.CompileTimeout, imports: map[string]map[string]bool{}, account: account{most: o.TotalMemory}}
+	// The engine's own way to stop a guest checks at loops alone, and costs more: see meter.go.
+	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false).WithMemoryLimitPages(65_536)
+	r := &Runtime{timeout: o.CompileTimeout, metered: !o.NoDeadline, imports: map[string]map[string]bool{}, account: account{most: o.TotalMemory}}
 	if o.CacheDir != "" {
 		if err := privateDir(o.CacheDir); err != nil {
 			return nil, fmt.Errorf("wasm: cache of compiled modules: %w", err)
@@ -72,7 +73,7 @@ func New(opts *Options) (*Runtime, error) {
 	}
 	ctx := context.Background()
 	r.engine = wazero.NewRuntimeWithConfig(ctx, cfg)
-	if err := r.addHosts(ctx, o.Hosts); err != nil {
+	if err := errors.Join(r.addMeter(ctx), r.addHosts(ctx, o.Hosts)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -113,7 +114,7 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 	if len(wasm) > m.limits.ModuleBytes {
 		return nil, overLimit("module_bytes", "the module has %d bytes, and at most %d are taken", len(wasm), m.limits.ModuleBytes)
 	}
-	bin, err := m.shape.read(wasm, &m.limits)
+	bin, err := m.shape.read(wasm, &m.limits, r.metered)
 	if err != nil {
 		return nil, err
 	}

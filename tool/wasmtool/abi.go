@@ -14,8 +14,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// The return codes that have a meaning. Any other but 0 is a failure of the tool's own.
-const noSpace = -28 // ENOSPC: the output needs as many bytes as the length word now says
+// noSpace is the return code of an output that is too large: see [wasmrt.NeedsSpace]. Any other but 0 is a failure of the tool's own.
+const noSpace = -28
 
 const (
 	firstOutput = 4 << 10 // bytes of the output buffer at the first attempt
@@ -186,10 +186,10 @@ func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe
 		switch {
 		case rc == 0:
 			return output(mem, uint32(out), n, uint32(room))
-		case rc != noSpace:
+		case !wasmrt.NeedsSpace(rc, n, room):
 			return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: int(rc)}, nil
 		case uint64(n) > most:
-			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: int(rc)}, nil
+			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: noSpace}, nil
 		case uint64(n) <= room: // it has that much already
 			return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: int(rc)}, nil
 		}

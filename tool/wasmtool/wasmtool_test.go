@@ -127,9 +127,9 @@ func TestT30T32Guests(t *testing.T) {
 	t.Parallel()
 	data := func(m *Module, s string) *Module { m.Data(16, s); return m }
 	// big answers n times the letter x as a string of JSON, when it has room.
-	big := func(n int32) *Module {
+	big := func(n, noSpace int32) *Module {
 		return toolModule(0,
-			Get(outLenPtr), Load(0), Const(n), LtU, If(Get(outLenPtr), Const(n), Store(0), Const(-28), Return),
+			Get(outLenPtr), Load(0), Const(n), LtU, If(Get(outLenPtr), Const(n), Store(0), Const(noSpace), Return),
 			Get(outPtr), Const('x'), Const(n), MemoryFill,
 			Get(outPtr), Const('"'), Store8(0), Get(outPtr), Const(n-1), Add, Const('"'), Store8(0),
 			Get(outLenPtr), Const(n), Store(0), Const(0))
@@ -173,8 +173,11 @@ func TestT30T32Guests(t *testing.T) {
 		{name: "nothing", m: toolModule(0, reply(16, 0)), want: "null"},
 		{name: "rc -5", m: toolModule(0, Const(-5)), code: lathe.CodeExecutionFailed, rc: -5},
 		{name: "rc 7", m: toolModule(0, Const(7)), code: lathe.CodeExecutionFailed, rc: 7},
-		{name: "no space, then success", m: big(30_000), want: strings.Repeat("x", 29_998)},
-		{name: "no space beyond the limit", m: big(30_000), more: "limits: {output_bytes: 20000}", code: lathe.CodeOutputTooLarge, rc: -28},
+		{name: "no space, then success", m: big(30_000, -28), want: strings.Repeat("x", 29_998)},
+		{name: "no space beyond the limit", m: big(30_000, -28), more: "limits: {output_bytes: 20000}", code: lathe.CodeOutputTooLarge, rc: -28},
+		{name: "no space by WASI's number, then success", m: big(30_000, -51), want: strings.Repeat("x", 29_998)},
+		{name: "no space by WASI's number, beyond the limit", m: big(30_000, -51), more: "limits: {output_bytes: 20000}", code: lathe.CodeOutputTooLarge, rc: -28},
+		{name: "no space by WASI's number, for what it has", m: toolModule(0, Get(outLenPtr), Const(1), Store(0), Const(-51)), code: lathe.CodeExecutionFailed, rc: -51},
 		{name: "no space for what it has", m: toolModule(0, Get(outLenPtr), Const(1), Store(0), Const(-28)), code: lathe.CodeExecutionFailed, rc: -28},
 		{name: "more space each time", m: toolModule(0, Get(outLenPtr), Get(outLenPtr), Load(0), Const(1), Add, Store(0), Const(-28)), code: lathe.CodeExecutionFailed, rc: -28},
 		{name: "more than its room", m: toolModule(0, Get(outLenPtr), Const(5000), Store(0), Const(0)), code: lathe.CodeInvalidOutput},
@@ -548,4 +551,21 @@ func FuzzT32ABI(f *testing.F) {
 			t.Errorf("rc %d is shown as %d", rc, code)
 		}
 	})
+}
+
+// No module runs after its timeout, wherever it spends its time.
+func TestHostileModulesTimeOut(t *testing.T) {
+	t.Parallel()
+	for _, h := range Hostile() {
+		if !h.AtStart && h.Name != "malloc" && h.Name != "calls" && h.Name != "fill_calls" {
+			continue // package wasmrt has the others
+		}
+		t.Run(h.Name, func(t *testing.T) {
+			t.Parallel()
+			r := runner(t, open(t, folder(t, h.Bytes, manifest+"limits: {timeout: 30ms}\n")).List())
+			if got, reason, _ := run(t, r, "it", "{}"); got.Code != lathe.CodeTimeout || reason != "" {
+				t.Errorf("%q %s, run ends %q", got.Code, got.Content, reason)
+			}
+		})
+	}
 }

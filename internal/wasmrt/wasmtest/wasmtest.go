@@ -32,6 +32,7 @@ const (
 	MemoryGrow  = "\x40\x00"
 	MemoryCopy  = "\xfc\x0a\x00\x00"
 	MemoryFill  = "\xfc\x0b\x00"
+	RemU64      = "\x82" // of i64
 )
 
 // Const is an i32.
@@ -111,8 +112,8 @@ type T []byte
 
 // A Module is being built. Imports come before functions.
 type Module struct {
-	types, imports, funcs, tables, memory, globals, exports, start, elems, code, data []string
-	nImports                                                                          int
+	types, imports, funcs, tables, memory, globals, exports, start, elems, dataCount, code, data []string
+	nImports                                                                                     int
 }
 
 // New returns an empty module.
@@ -214,6 +215,16 @@ func (m *Module) Data(offset int, b string) {
 	m.data = append(m.data, "\x00"+Const(int32(offset))+"\x0b"+u(len(b))+b)
 }
 
+// Passive adds bytes for memory.init and returns their index.
+func (m *Module) Passive(b string) int {
+	m.data = append(m.data, "\x01"+u(len(b))+b)
+	m.dataCount = []string{u(len(m.data))}
+	return len(m.data) - 1
+}
+
+// CallTable calls the function of that type at the place in table 0 that is on the stack.
+func (m *Module) CallTable(params, results T) string { return "\x11" + m.typ(params, results) + "\x00" }
+
 // Start names the function of the start section.
 func (m *Module) Start(f int) { m.start = []string{u(f)} }
 
@@ -225,7 +236,7 @@ func (m *Module) Bytes() []byte {
 		items []string
 		bare  bool
 	}{{1, m.types, false}, {2, m.imports, false}, {3, m.funcs, false}, {4, m.tables, false}, {5, m.memory, false}, {6, m.globals, false},
-		{7, m.exports, false}, {8, m.start, true}, {9, m.elems, false}, {10, m.code, false}, {11, m.data, false}} {
+		{7, m.exports, false}, {8, m.start, true}, {9, m.elems, false}, {12, m.dataCount, true}, {10, m.code, false}, {11, m.data, false}} {
 		if len(s.items) == 0 {
 			continue
 		}

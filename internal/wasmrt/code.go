@@ -1,0 +1,251 @@
+package wasmrt
+
+import "fmt"
+
+const (
+	opBlock = 0x02
+	opLoop  = 0x03
+	opIf    = 0x04
+	opElse  = 0x05
+	opEnd   = 0x0b
+)
+
+// operandKinds has a letter for each instruction: what stands behind it.
+//
+//	.  nothing                   /  nothing; it divides
+//	i  a number                  b  the type of a block         t  a table of branches
+//	f  a function that is called y  a type and a table          s  types
+//	g  a global                  T  a table                     a  alignment and offset
+//	z  a byte of zero            c  four bytes                  d  eight bytes
+//	n  the type of a reference   r  a function                  m, v  the rest of the instruction's number
+//
+// x is not known. Only what is known to be read as the engine reads it is known: code that both read differently would not be
+// metered.
+const operandKinds = "..bbb.xxxxx.iit." + "fyxxxxxxxx..sxxx" + "iiiggTTxaaaaaaaa" + "aaaaaaaaaaaaaaaz" + // 0x
+	"ziicd..........." + "................" + "............." + "///" + "/............../" + // 4x
+	"///............." + "./.../........./" + ".../............" + "................" + // 8x
+	".....xxxxxxxxxxx" + "n.rxxxxxxxxxxxxx" + "xxxxxxxxxxxxxxxx" + "xxxxxxxxxxxxmvxx" // cx
+
+// operands reads what stands behind an instruction and returns its weight. It writes the instruction where that changes.
+func (m *meter) operands(op byte) uint32 {
+	r := m.r
+	switch operandKinds[op] {
+	case '.':
+	case '/':
+		return weightAccess
+	case 'i':
+		r.leb()
+	case 'b':
+		r.blockType(m.types)
+	case 't':
+		for range r.count() + 1 {
+			r.leb()
+		}
+		return weightAccess
+	case 'f':
+		return m.call(r.u32())
+	case 'y':
+		r.below(m.types, "a type")
+		r.leb()
+		return weightCall
+	case 's':
+		if r.byte() != 1 {
+			r.fail("a choice has not one type")
+		}
+		r.valueType()
+	case 'g':
+		r.below(m.globals, "a global")
+	case 'T':
+		r.leb()
+		if op == 0x26 {
+			m.shape.lasting(changesTable)
+		}
+		return weightAccess
+	case 'a':
+		r.leb()
+		r.leb()
+		return weightAccess
+	default:
+		return m.rareOperands(op)
+	}
+	return weightPlain
+}
+
+func (m *meter) rareOperands(op byte) uint32 {
+	r := m.r
+	switch operandKinds[op] {
+	case 'z':
+		r.zero()
+		if op == 0x40 {
+			return weightBulk
+		}
+	case 'c':
+		r.bytes(4)
+	case 'd':
+		r.bytes(8)
+	case 'n':
+		r.refType()
+	case 'r':
+		m.write(op, r.u32())
+	case 'm':
+		return m.misc(r.byte())
+	case 'v':
+		r.simd()
+		return weightAccess
+	default:
+		r.fail(fmt.Sprintf("its code has the instruction %#02x%s, which is not supported", op, proposal(op)))
+	}
+	return weightPlain
+}
+
+// proposal names what an instruction that is not known belongs to.
+func proposal(op byte) string {
+	switch {
+	case op <= 0x0a, op == 0x18, op == 0x19, op == 0x1f:
+		return " of exceptions"
+	case op == 0x12, op == 0x13:
+		return " of tail calls"
+	case op == 0x14, op == 0x15, op >= 0xd3 && op <= 0xd6:
+		return " of typed function references"
+	case op == 0xfb:
+		return " of garbage collection"
+	case op == 0xfe:
+		return " of threads"
+	}
+	return ""
+}
+
+// write writes an instruction whose operand is a function.
+func (m *meter) write(op byte, function uint32) {
+	m.out = uleb(append(m.out, op), m.moved(m.r, function))
+	m.from = m.r.i
+}
+
+// call writes a call.
+func (m *meter) call(function uint32) uint32 {
+	m.write(0x10, function)
+	if function < m.importedFuncs {
+		return weightAccess // the host looks at the context itself
+	}
+	return weightCall
+}
+
+const (
+	changesTable = "its code changes a table"
+	dropsSegment = "its code drops a segment"
+)
+
+// misc reads the rest of an instruction that begins with 0xfc.
+func (m *meter) misc(op byte) uint32 {
+	r := m.r
+	switch op {
+	case 0, 1, 2, 3, 4, 5, 6, 7: // saturating conversions
+		return weightPlain
+	case 8: // memory.init
+		r.leb()
+		r.zero()
+	case 10, 11: // memory.copy, memory.fill
+		r.zero()
+		if op == 10 {
+			r.zero()
+		}
+		if m.metered {
+			m.out = uleb(append(m.out, 0x10), m.helper(funcFill+uint32(11-op)))
+			m.from = r.i
+		}
+		return weightAccess
+	case 9, 13: // data.drop, elem.drop
+		m.shape.lasting(dropsSegment)
+		r.leb()
+		return weightPlain
+	case 16: // table.size
+		r.leb()
+		return weightPlain
+	case 12, 14: // table.init, table.copy
+		m.shape.lasting(changesTable)
+		r.leb()
+		r.leb()
+	case 15, 17: // table.grow, table.fill
+		m.shape.lasting(changesTable)
+		r.leb()
+	default:
+		r.fail(fmt.Sprintf("its code has the instruction 0xfc %d, which is not supported", op))
+	}
+	return weightBulk
+}
+
+// simd reads the rest of an instruction that begins with 0xfd. The engine reads one byte of its number, and takes the second
+// one, where there is one, for an instruction that does nothing.
+func (r *reader) simd() {
+	op := r.byte()
+	switch {
+	case op <= 11, op == 92, op == 93:
+		r.leb()
+		r.leb()
+	case op == 12, op == 13:
+		r.bytes(16)
+	case op >= 21 && op <= 34:
+		r.byte()
+	case op >= 84 && op <= 91:
+		r.leb()
+		r.leb()
+		r.byte()
+	case op >= 128 && r.byte() != 1:
+		r.fail("its code has a vector instruction that is not supported")
+	}
+}
+
+// zero reads the index of the only memory.
+func (r *reader) zero() {
+	if r.byte() != 0 {
+		r.fail("its code uses a second memory")
+	}
+}
+
+// below reads an index and checks that it is one of the module's own.
+func (r *reader) below(n uint32, what string) uint32 {
+	i := r.u32()
+	if i >= n && r.err == nil {
+		r.fail(what + " is used that is not there")
+	}
+	return i
+}
+
+// valueType reads a type in its short form, which has one byte.
+func (r *reader) valueType() byte {
+	t := r.byte()
+	if r.err == nil && !isValueType(t) {
+		r.fail("it has a type that is not supported")
+	}
+	return t
+}
+
+func isValueType(t byte) bool { return t >= 0x7b && t <= 0x7f || isRefType(t) }
+
+func isRefType(t byte) bool { return t == 0x70 || t == 0x6f }
+
+// refType reads the type of a reference.
+func (r *reader) refType() byte {
+	t := r.byte()
+	if r.err == nil && !isRefType(t) {
+		r.fail("it has a type of references that is not supported")
+	}
+	return t
+}
+
+// blockType reads the type of a block: none, a value's, or an index, which is signed.
+func (r *reader) blockType(types uint32) {
+	from := r.i
+	t := r.byte()
+	switch {
+	case t == 0x40, isValueType(t), r.err != nil:
+	case t >= 0x40 && t < 0x80:
+		r.fail("it has a type of a block that is not supported")
+	default:
+		r.i = from
+		r.below(types, "a type")
+		if r.b[r.i-1]&0x40 != 0 {
+			r.fail("it has a type of a block that is not supported")
+		}
+	}
+}

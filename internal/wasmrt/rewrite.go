@@ -1,0 +1,421 @@
+package wasmrt
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+)
+
+// A rewriter reads a module and writes the one to compile: without custom sections, its tables bounded, its mutable globals
+// exported, its functions metered. The index of each function of its own is then one higher. An index of what is not in the
+// module as it was given is an error: it could stand for what is added.
+type rewriter struct {
+	*shape
+	limits    *Limits
+	metered   bool
+	hasMemory bool
+
+	// Of the module as it was given.
+	types, importedFuncs, ownFuncs, globals uint32
+
+	// Entries to add to the exports.
+	exports     []byte
+	exportCount uint32
+}
+
+type section struct {
+	id      byte
+	rewrite func(*rewriter, *reader) []byte
+	added   bool // where the module has none
+}
+
+// sections are those of a module, in their order.
+var sections = [...]section{
+	{secType, (*rewriter).typeSection, false},
+	{secImport, (*rewriter).importSection, true},
+	{secFunction, (*rewriter).functionSection, false},
+	{secTable, (*rewriter).tableSection, false},
+	{secMemory, (*rewriter).memorySection, false},
+	{secGlobal, (*rewriter).globalSection, true},
+	{secExport, (*rewriter).exportSection, true},
+	{secStart, (*rewriter).startSection, false},
+	{secElement, (*rewriter).elementSection, false},
+	{secDataCount, (*rewriter).rawSection, false},
+	{secCode, (*rewriter).codeSection, false},
+	{secData, (*rewriter).rawSection, false},
+}
+
+// read checks a module against the limits and returns the one to compile. The error is an *[Error].
+func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) {
+	if len(wasm) < 8 || string(wasm[:8]) != "\x00asm\x01\x00\x00\x00" {
+		return nil, invalid("it is not a WebAssembly module of version 1")
+	}
+	found, err := divide(&reader{b: wasm, i: 8})
+	if err != nil {
+		return nil, err
+	}
+	memory := &reader{b: found[secMemory]}
+	w := &rewriter{shape: s, limits: limits, hasMemory: memory.count() > 0}
+	// Without one of them a module has no function of its own, or is not valid.
+	w.metered = metered && found[secType] != nil && found[secFunction] != nil && found[secCode] != nil
+	out := append(make([]byte, 0, len(wasm)+len(wasm)/2+1024), wasm[:8]...)
+	for _, sec := range sections {
+		body := found[sec.id]
+		if body == nil {
+			if !sec.added {
+				continue
+			}
+			body = []byte{0} // an empty list
+		}
+		r := &reader{b: body}
+		rewritten := sec.rewrite(w, r)
+		if r.err == nil && r.i != len(r.b) {
+			r.fail("a section is longer than what it holds")
+		}
+		if r.err != nil {
+			return nil, r.failure()
+		}
+		if found[sec.id] != nil || len(rewritten) > 1 {
+			out = append(uleb(append(out, sec.id), len(rewritten)), rewritten...)
+		}
+	}
+	return out, nil
+}
+
+// divide returns the sections of a module by their number.
+func divide(r *reader) (found [secDataCount + 1][]byte, err error) {
+	last := -1
+	for r.i < len(r.b) && r.err == nil {
+		id := r.byte()
+		body := r.bytes(r.u32())
+		if id == secCustom || r.err != nil {
+			continue
+		}
+		at := slices.IndexFunc(sections[:], func(s section) bool { return s.id == id })
+		if at <= last {
+			r.fail("it has a section that is not known, or not in its place")
+			continue
+		}
+		last, found[id] = at, body
+	}
+	if r.err != nil {
+		return found, r.failure()
+	}
+	return found, nil
+}
+
+// moved returns the index that a function has in the rewritten module.
+func (w *rewriter) moved(r *reader, f uint32) uint32 {
+	switch {
+	case f >= w.importedFuncs+w.ownFuncs:
+		r.fail("it has the index of a function that is not there")
+	case w.metered && f >= w.importedFuncs:
+		return f + 1
+	}
+	return f
+}
+
+// extended returns a list of n entries, which r has read from there on, with more entries behind them.
+func (w *rewriter) extended(r *reader, from int, n, more uint32, entries []byte) []byte {
+	if !w.metered {
+		more, entries = 0, nil
+	}
+	return append(append(uleb(nil, n+more), r.b[from:r.i]...), entries...)
+}
+
+func (w *rewriter) rawSection(r *reader) []byte { return r.bytes(uint32(len(r.b))) }
+
+func (w *rewriter) typeSection(r *reader) []byte {
+	w.types = r.count()
+	from := r.i
+	for range w.types {
+		if r.byte() != 0x60 {
+			r.fail("a type is not that of a function")
+		}
+		for range 2 {
+			n := r.u32()
+			if n > maxParams {
+				r.fail("a function type has too many parameters or results")
+			}
+			for range min(n, maxParams) {
+				r.valueType()
+			}
+		}
+		if r.err != nil {
+			return nil
+		}
+	}
+	return w.extended(r, from, w.types, numAddedTypes, []byte(addedTypes))
+}
+
+func (w *rewriter) importSection(r *reader) []byte {
+	n := r.count()
+	from := r.i
+	for range n {
+		im := imported{module: r.name(), name: r.name(), kind: r.byte()}
+		switch im.kind {
+		case 0:
+			r.below(w.types, "a type")
+			w.importedFuncs++
+		case 1:
+			r.byte()
+			r.limits()
+		case 2:
+			r.limits()
+		case 3:
+			r.byte()
+			r.byte()
+		default:
+			r.fail("an import is of an unknown kind")
+		}
+		if r.err != nil {
+			return nil
+		}
+		w.shape.imports = append(w.shape.imports, im)
+	}
+	tick := append(uleb(nil, len(meterModule)), meterModule+"\x04tick\x00"...)
+	return w.extended(r, from, n, 1, uleb(tick, w.types))
+}
+
+func (w *rewriter) functionSection(r *reader) []byte {
+	n := r.u32()
+	if uint64(n) > uint64(w.limits.Functions) {
+		r.refuse(overLimit("functions", "the module has %d functions, and at most %d are taken", n, w.limits.Functions))
+		return nil
+	}
+	w.ownFuncs = n
+	from := r.i
+	for range n {
+		r.below(w.types, "a type")
+	}
+	return w.extended(r, from, n, w.helpers(), w.helperTypes(nil))
+}
+
+// tableSection bounds the size of each table, so that table.grow stops there.
+func (w *rewriter) tableSection(r *reader) []byte {
+	n := r.count()
+	out := uleb(nil, n)
+	left := w.limits.TableElements
+	for t := range n {
+		kind := r.refType()
+		least, most, bounded := r.limits()
+		if r.err != nil {
+			return nil
+		}
+		if least > left {
+			r.refuse(overLimit("table_elements", "the tables have more than %d elements", w.limits.TableElements))
+			return nil
+		}
+		left -= least
+		// What the tables may grow by is shared out evenly.
+		room := least + left/(n-t)
+		if !bounded || most > room {
+			most = room
+		}
+		left -= most - least
+		out = uleb(uleb(append(out, kind, 1), least), most)
+	}
+	return out
+}
+
+func (w *rewriter) memorySection(r *reader) []byte {
+	w.memories = int(r.count())
+	for range w.memories {
+		least, _, _ := r.limits()
+		if r.err == nil && least > w.limits.MemoryPages {
+			r.refuse(overLimit("memory_pages", "the module wants %d pages of memory, and at most %d are given", least, w.limits.MemoryPages))
+		}
+		w.firstPages += least
+	}
+	return r.b
+}
+
+func (w *rewriter) globalSection(r *reader) []byte {
+	n := r.count()
+	if n > maxGlobals {
+		r.fail("there are too many globals")
+		return nil
+	}
+	w.globals = n
+	var out []byte
+	for g := range n {
+		kind, mutable := r.valueType(), r.byte()
+		out = w.constExpr(append(out, kind, mutable), r)
+		if r.err != nil {
+			return nil
+		}
+		if mutable == 0 {
+			continue
+		}
+		if kind < 0x7c || kind > 0x7f {
+			w.lasting("it has a mutable global that is no number")
+			continue
+		}
+		// Imported globals come first in the index space, but a module that has one is not taken.
+		name := globalPrefix + strconv.Itoa(int(g))
+		w.shape.globals = append(w.shape.globals, name)
+		w.exports = uleb(append(append(uleb(w.exports, len(name)), name...), 3), g)
+		w.exportCount++
+	}
+	if w.metered {
+		n++
+		out = append(out, addedFuel...)
+	}
+	return append(uleb(nil, n), out...)
+}
+
+// constExpr copies a value that is computed when the module is instantiated.
+func (w *rewriter) constExpr(out []byte, r *reader) []byte {
+	for r.err == nil {
+		from := r.i
+		switch op := r.byte(); op {
+		case opEnd:
+			return append(out, op)
+		case 0x23:
+			r.below(w.globals, "a global")
+		case 0x41, 0x42:
+			r.leb()
+		case 0x43:
+			r.bytes(4)
+		case 0x44:
+			r.bytes(8)
+		case 0xd0:
+			r.refType()
+		case 0xd2:
+			out = uleb(append(out, op), w.moved(r, r.u32()))
+			from = r.i
+		case 0xfd:
+			if r.byte() != 12 {
+				r.fail("a value is not constant")
+			}
+			r.bytes(16)
+		default:
+			r.fail("a value is not constant")
+		}
+		out = append(out, r.b[from:r.i]...)
+	}
+	return out
+}
+
+func (w *rewriter) exportSection(r *reader) []byte {
+	n := r.count()
+	out := uleb(nil, n+w.exportCount)
+	for range n {
+		from := r.i
+		name, kind := r.name(), r.byte()
+		out = append(out, r.b[from:r.i]...)
+		index := r.u32()
+		if len(name) >= len(globalPrefix) && name[:len(globalPrefix)] == globalPrefix {
+			r.fail("an export has a reserved name")
+		}
+		switch kind {
+		case 0:
+			index = w.moved(r, index)
+		case 1:
+			w.shape.tables = append(w.shape.tables, tableExport{name, index})
+		case 3:
+			if index >= w.globals {
+				r.fail("an export is of a global that is not there")
+			}
+		}
+		if r.err != nil {
+			return nil
+		}
+		out = uleb(out, index)
+	}
+	return append(out, w.exports...)
+}
+
+func (w *rewriter) startSection(r *reader) []byte { return uleb(nil, w.moved(r, r.u32())) }
+
+func (w *rewriter) elementSection(r *reader) []byte {
+	n := r.count()
+	out := uleb(nil, n)
+	for range n {
+		form := r.u32()
+		if form > 7 {
+			r.fail("the functions of a table are in a form that is not supported")
+		}
+		out = uleb(out, form)
+		if form&1 == 0 { // they are put in place at once
+			if form&2 != 0 {
+				out = uleb(out, r.u32())
+			}
+			out = w.constExpr(out, r)
+		}
+		if form&3 != 0 {
+			kind := r.byte()
+			if form&4 == 0 && kind != 0 || form&4 != 0 && !isRefType(kind) {
+				r.fail("the elements of a table are of a type that is not supported")
+			}
+			out = append(out, kind)
+		}
+		m := r.count()
+		out = uleb(out, m)
+		for range m {
+			if form&4 == 0 {
+				out = uleb(out, w.moved(r, r.u32()))
+			} else {
+				out = w.constExpr(out, r)
+			}
+		}
+		if r.err != nil {
+			return nil
+		}
+	}
+	return out
+}
+
+// codeSection bounds what the functions cost to compile, and meters them.
+func (w *rewriter) codeSection(r *reader) []byte {
+	n := r.count()
+	out := uleb(make([]byte, 0, len(r.b)+len(r.b)/2), n+w.helpers())
+	var body []byte
+	for range n {
+		code := &reader{b: r.bytes(r.u32())}
+		if r.err != nil {
+			return nil
+		}
+		if len(code.b) > w.limits.FunctionBytes {
+			r.refuse(overLimit("function_bytes", "a function has %d bytes of code, and at most %d are taken", len(code.b), w.limits.FunctionBytes))
+			return nil
+		}
+		locals := uint64(0)
+		for range code.count() {
+			locals += uint64(code.u32())
+			code.valueType()
+			if locals > maxLocals {
+				r.refuse(overLimit("function_bytes", "a function has more than %d locals", maxLocals))
+				return nil
+			}
+		}
+		body = append(body[:0], code.b[:code.i]...)
+		if body = w.meterCode(body, code); code.err != nil {
+			r.err = code.err
+			return nil
+		}
+		if len(body) > maxGrowth*w.limits.FunctionBytes {
+			r.refuse(overLimit("function_bytes", "a function has too many loops and calls: with the code that counts them it has %d bytes", len(body)))
+			return nil
+		}
+		out = append(uleb(out, len(body)), body...)
+	}
+	return w.helperCode(out)
+}
+
+// refuse is fail with an error of its own.
+func (r *reader) refuse(err *Error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.i = len(r.b)
+}
+
+// failure returns the error of r.
+func (r *reader) failure() error {
+	var e *Error
+	if errors.As(r.err, &e) {
+		return e
+	}
+	return &Error{Kind: KindInvalid, Err: r.err}
+}

@@ -1,0 +1,271 @@
+package wasmtest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Random returns a valid module that ends: functions `f0`, `f1`, …, each without parameters when it is called from outside and
+// with results of any number, that use every kind of control flow, memory, globals, tables, and functions behind themselves.
+// It may trap. It imports sched_yield and fd_fdstat_get of WASI.
+func Random(seed uint64) *Module {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), m: New()}
+	m := g.m
+	m.Import(wasi, "sched_yield", nil, T{I32})
+	m.Import(wasi, "fd_fdstat_get", T{I32, I32}, T{I32})
+	m.Memory(1, 3)
+	m.Data(0, "some bytes that are not zero")
+	m.Passive("a segment")
+	for i := range 2 {
+		m.Global(true, int32(g.Uint32()))
+		m.Export([]string{"g0", "g1"}[i], 3, i)
+	}
+	n := 2 + g.IntN(5)
+	for range n {
+		g.funcs = append(g.funcs, signature{g.types(3), g.types(3)})
+	}
+	m.Table("table", n, n+2)
+	var elems []int
+	for i := range n {
+		elems = append(elems, m.nImports+i)
+	}
+	m.Elem(0, elems...)
+	for i := range g.funcs {
+		g.function(i)
+	}
+	for i, f := range g.funcs { // called from outside
+		code := ""
+		for _, t := range f.params {
+			code += g.constant(t)
+		}
+		m.Func("f"+string(rune('0'+i)), nil, f.results, 0, code, Call(m.nImports+i))
+	}
+	if g.IntN(3) == 0 {
+		m.Start(m.Func("", nil, nil, 0, GetGlobal(0), Const(1), Add, SetGlobal(0)))
+	}
+	return m
+}
+
+type signature struct{ params, results T }
+
+type generator struct {
+	*rand.Rand
+	m     *Module
+	funcs []signature
+
+	at     int // the function that is being made
+	locals T
+	calls  int // how many calls it may still have
+	labels []T // what a branch to each block takes, the innermost last
+	loops  int // local variables that count
+	used   int // of them
+}
+
+const counters = 6 // loops of a function
+
+func (g *generator) valueType() byte { return []byte{I32, I64}[g.IntN(2)] }
+
+func (g *generator) types(most int) T {
+	t := make(T, g.IntN(most))
+	for i := range t {
+		t[i] = g.valueType()
+	}
+	return t
+}
+
+func (g *generator) function(at int) {
+	f := g.funcs[at]
+	extra := append(g.types(4), I32, I64)
+	g.at, g.calls, g.used = at, 3, 0
+	g.locals = slices.Concat(f.params, extra, T{I32, I32, I32, I32, I32, I32})
+	g.loops = len(g.locals) - counters
+	g.labels = []T{f.results}
+	decl := u(len(extra) + counters)
+	for _, t := range g.locals[len(f.params):] {
+		decl += "\x01" + string([]byte{t})
+	}
+	g.m.RawFunc("", f.params, f.results, decl+g.sequence(f.results, 4)+"\x0b")
+}
+
+// sequence is statements, and then values of these types.
+func (g *generator) sequence(results T, depth int) string {
+	code := ""
+	for range g.IntN(4) {
+		code += g.statement(depth)
+	}
+	for _, t := range results {
+		code += g.value(t, depth)
+	}
+	return code
+}
+
+func (g *generator) values(types T, depth int) (code string) {
+	for _, t := range types {
+		code += g.value(t, depth)
+	}
+	return code
+}
+
+func (g *generator) statement(depth int) string {
+	if depth <= 0 {
+		return "\x01"
+	}
+	depth--
+	switch g.IntN(13) {
+	case 0, 1:
+		i := g.IntN(g.loops)
+		return g.value(g.locals[i], depth) + Set(i)
+	case 2:
+		i := g.IntN(2)
+		return g.value(I32, depth) + SetGlobal(i)
+	case 3:
+		return g.address(depth) + g.value(I32, depth) + Store(g.IntN(100))
+	case 4:
+		return g.block("\x02", nil, depth)
+	case 5:
+		return g.value(I32, depth) + g.ifElse(nil, depth)
+	case 6: // a loop of a few rounds
+		if g.used == counters {
+			return "\x01"
+		}
+		c := g.loops + g.used
+		g.used++
+		calls := g.calls
+		g.calls = 0
+		g.labels = append(g.labels, nil)
+		body := g.sequence(nil, depth)
+		g.labels = g.labels[:len(g.labels)-1]
+		g.calls = calls
+		return Const(int32(1+g.IntN(4))) + Set(c) + Loop(body, Get(c), Const(1), Sub, Tee(c), BrIf(0))
+	case 7:
+		return g.call(depth)
+	case 8:
+		return g.address(depth) + g.value(I32, depth) + Const(int32(g.IntN(300))) + MemoryFill
+	case 9:
+		return g.address(depth) + g.address(depth) + Const(int32(g.IntN(300))) + MemoryCopy
+	case 10:
+		return g.address(depth) + Const(int32(g.IntN(4))) + Const(int32(g.IntN(7))) + "\xfc\x08\x00\x00"
+	case 11: // out of any block that takes nothing
+		for at := range g.labels {
+			if l := g.labels[len(g.labels)-1-at]; len(l) == 0 && !g.isLoop(at) && g.IntN(2) == 0 {
+				return g.value(I32, depth) + BrIf(at)
+			}
+		}
+		return "\x01"
+	default:
+		return g.value(g.valueType(), depth) + Drop
+	}
+}
+
+// isLoop reports whether a branch to that depth would start a loop again: only its own counter may.
+func (g *generator) isLoop(depth int) bool { return g.labels[len(g.labels)-1-depth] == nil }
+
+var nothing = T{} // what a branch out of a block takes, while nil is a loop's
+
+func (g *generator) block(op string, results T, depth int) string {
+	label := append(nothing, results...)
+	g.labels = append(g.labels, label)
+	body := g.sequence(results, depth)
+	if g.IntN(3) == 0 { // or out of it before
+		body = g.values(results, depth) + g.value(I32, depth) + BrIf(0) + strings.Repeat(Drop, len(results)) + body
+	}
+	if g.IntN(8) == 0 {
+		body = g.values(results, depth) + g.value(I32, depth) + "\x0e\x02\x00\x00\x00" + body
+	}
+	g.labels = g.labels[:len(g.labels)-1]
+	return op + g.blockType(results) + body + "\x0b"
+}
+
+func (g *generator) blockType(results T) string {
+	switch len(results) {
+	case 0:
+		return "\x40"
+	case 1:
+		return string([]byte{results[0]})
+	}
+	return g.m.typ(nil, results)
+}
+
+func (g *generator) ifElse(results T, depth int) string {
+	g.labels = append(g.labels, append(nothing, results...))
+	code := "\x04" + g.blockType(results) + g.sequence(results, depth) + "\x05" + g.sequence(results, depth) + "\x0b"
+	g.labels = g.labels[:len(g.labels)-1]
+	return code
+}
+
+// call calls a function behind this one, by its index or through the table, and drops what it returns.
+func (g *generator) call(depth int) string {
+	if g.calls == 0 || g.at+1 >= len(g.funcs) {
+		return Call(0) + Drop
+	}
+	g.calls--
+	to := g.at + 1 + g.IntN(len(g.funcs)-g.at-1)
+	f := g.funcs[to]
+	code := g.values(f.params, depth)
+	if g.IntN(3) == 0 {
+		code += Const(int32(to)) + g.m.CallTable(f.params, f.results)
+	} else {
+		code += Call(g.m.nImports + to)
+	}
+	return code + strings.Repeat(Drop, len(f.results))
+}
+
+// address is mostly one within memory.
+func (g *generator) address(depth int) string {
+	if g.IntN(20) == 0 {
+		return g.value(I32, depth)
+	}
+	return Const(int32(g.IntN(65_000)))
+}
+
+func (g *generator) constant(t byte) string {
+	if t == I32 {
+		return Const(int32(g.Uint32() >> g.IntN(32)))
+	}
+	return Const64(int64(g.Uint64() >> g.IntN(64)))
+}
+
+func (g *generator) value(t byte, depth int) string {
+	if depth--; depth <= 0 {
+		return g.constant(t)
+	}
+	switch g.IntN(9) {
+	case 0:
+		for range 8 {
+			if i := g.IntN(len(g.locals)); g.locals[i] == t {
+				return Get(i)
+			}
+		}
+		return g.constant(t)
+	case 1:
+		return g.block("\x02", T{t}, depth)
+	case 2:
+		return g.value(I32, depth) + g.ifElse(T{t}, depth)
+	case 3: // two results of a block
+		return g.block("\x02", T{t, I32}, depth) + Drop
+	case 4:
+		return g.value(t, depth) + g.value(t, depth) + g.value(I32, depth) + "\x1b"
+	}
+	if t == I64 {
+		if g.IntN(3) == 0 {
+			return g.value(I32, depth) + "\xac"
+		}
+		return g.value(t, depth) + g.value(t, depth) + string([]byte{0x7c + byte(g.IntN(11))}) // from add to shift left
+	}
+	switch g.IntN(8) {
+	case 0:
+		return g.address(depth) + Load(g.IntN(100))
+	case 1:
+		return GetGlobal(g.IntN(2))
+	case 2:
+		return MemorySize
+	case 3:
+		return Const(int32(g.IntN(2))) + MemoryGrow
+	case 4:
+		return g.value(I64, depth) + Wrap
+	case 5:
+		return g.value(I32, depth) + Const(int32(g.IntN(65_000))) + Call(1) // a system call, with any number
+	}
+	return g.value(t, depth) + g.value(t, depth) + string([]byte{0x6a + byte(g.IntN(11))})
+}
