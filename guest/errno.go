@@ -1,6 +1,7 @@
 package guest
 
-// The error numbers of the ABI. Calls return them negated.
+// The error numbers of the ABI, which are those of Linux. Calls return them negated. The C library of WASI has other ones for the
+// same names: see docs/guest-abi.md.
 const (
 	eio    = 5
 	ebadf  = 9

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,4 +66,55 @@ func TestExampleInC(t *testing.T) {
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
 	build(t, nil, cc[0], append(cc[1:], "--target=wasm32-wasi", "-O2", "-Wl,--export-table", "-o", wasm, "../examples/guest-c/sum.c")...)
 	sums(t, wasm)
+}
+
+// C that is written with the names of <errno.h> works: the numbers of a function are read in both ways, and spear.h has the
+// names for the numbers of the host. The page has WASI's numbers.
+func TestErrnoByNameInC(t *testing.T) {
+	t.Parallel()
+	testdata.NeedAll(t)
+	cc := wasmtest.C(t)
+	source, err := os.ReadFile("../examples/guest-c/sum.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/guest-abi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, wasi := "", ""
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (E[A-Z]+) \| (\d+) \|`).FindAllStringSubmatch(string(page), -1) {
+		wasi += "_Static_assert(" + m[2] + " == " + m[3] + ", \"\");\n"
+		here += "_Static_assert(SPEAR_" + m[2] + " == " + m[1] + " && " + m[2] + " == " + m[1] + ", \"\");\n"
+	}
+	if strings.Count(wasi, "\n") != 9 {
+		t.Fatalf("the page has other numbers:\n%s", wasi)
+	}
+	dir := t.TempDir()
+	large := strings.NewReplacer("-SPEAR_ENOSPC", "-ENOSPC", "char text[64]", "static char text[6000]", "%ld}", "%ld%5000s}",
+		`number(args, "\"b\""));`, `number(args, "\"b\""), "");`).Replace(string(source))
+	for name, c := range map[string]struct {
+		text  string
+		flags []string
+	}{
+		"names of errno.h": {"#include <errno.h>\n" + wasi + large, nil},
+		"names of spear.h": {"#include <errno.h>\n" + here + large, []string{"-include", "../examples/guest-c/spear.h", "-DSPEAR_ERRNO"}},
+	} {
+		file := filepath.Join(dir, name+".c")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wasm := filepath.Join(dir, name+".wasm")
+		build(t, nil, cc[0], slices.Concat(cc[1:], c.flags, []string{"--target=wasm32-wasi", "-I../examples/guest-c", "-O2", "-Wl,--export-table", "-o", wasm, file})...)
+		b, err := os.ReadFile(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(nil)
+		r := runGuest(t, b, w, nil, nil)
+		r.ended(t, 0)
+		if calls := w.calls(); len(calls) != 1 || !strings.HasPrefix(calls[0].Result, `{"sum":42  `) || len(calls[0].Result) < 5000 {
+			t.Errorf("%s: results %+v", name, calls)
+		}
+	}
 }

@@ -1,23 +1,12 @@
 // This guest registers its function sum as a tool, asks a model to use it, and prints the answer and
 // what it cost in tokens. In C the value of a function pointer is its place in the table.
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPEAR(name) __attribute__((import_module("spear"), import_name(#name))) extern
-
-SPEAR(cchat_create) int32_t cchat_create(void);
-SPEAR(cchat_write_msg) int32_t cchat_write_msg(int32_t fd, const char *role, uint32_t role_len, const char *content, uint32_t content_len);
-SPEAR(cchat_write_fn) int32_t cchat_write_fn(int32_t fd, int32_t fn_offset, const char *json, uint32_t json_len);
-SPEAR(cchat_ctl) int32_t cchat_ctl(int32_t fd, int32_t cmd, void *arg, uint32_t *arg_len);
-SPEAR(cchat_send) int32_t cchat_send(int32_t fd, int32_t flags);
-SPEAR(cchat_recv) int32_t cchat_recv(int32_t fd, char *out, uint32_t *out_len);
-SPEAR(cchat_close) int32_t cchat_close(int32_t fd);
-
-enum { SET_PARAM = 1, GET_METRICS = 2, ENABLE_METRICS = 1, AUTO_TOOL_CALL = 2 };
+#include "spear.h"
 
 static _Alignas(8) char arena[64 * 1024];
 static char answer[64 * 1024], metrics[256];
@@ -35,7 +24,7 @@ static int32_t sum(char *args, uint32_t args_len, char *out, uint32_t *out_len) 
 	uint32_t n = (uint32_t)snprintf(text, sizeof text, "{\"sum\":%ld}", number(args, "\"a\"") + number(args, "\"b\""));
 	if (n > *out_len) {
 		*out_len = n;
-		return -ENOSPC;
+		return -SPEAR_ENOSPC;
 	}
 	memcpy(out, text, n);
 	*out_len = n;
@@ -53,7 +42,7 @@ static int32_t must(int32_t rc) {
 static void set(int32_t fd, const char *key, uintptr_t value) {
 	char text[128];
 	uint32_t n = (uint32_t)snprintf(text, sizeof text, "{\"key\":\"%s\",\"value\":%lu}", key, (unsigned long)value);
-	must(cchat_ctl(fd, SET_PARAM, text, &n));
+	must(cchat_ctl(fd, SPEAR_SET_PARAM, text, &n));
 }
 
 int main(void) {
@@ -69,11 +58,11 @@ int main(void) {
 	set(fd, "tool_arena_ptr", (uintptr_t)arena);
 	set(fd, "tool_arena_len", sizeof arena);
 
-	int32_t response = must(cchat_send(fd, ENABLE_METRICS | AUTO_TOOL_CALL));
+	int32_t response = must(cchat_send(fd, SPEAR_ENABLE_METRICS | SPEAR_AUTO_TOOL_CALL));
 	uint32_t n = sizeof answer;
 	printf("%.*s\n", must(cchat_recv(response, answer, &n)), answer);
 	n = sizeof metrics;
-	printf("%.*s\n", must(cchat_ctl(response, GET_METRICS, metrics, &n)), metrics);
+	printf("%.*s\n", must(cchat_ctl(response, SPEAR_GET_METRICS, metrics, &n)), metrics);
 	must(cchat_close(response));
 	must(cchat_close(fd));
 	return 0;
