@@ -34,7 +34,8 @@ const (
 // The index of a piece determines its call; if the index is missing or wrong, the id does; otherwise a new
 // non-empty name begins a new call. In detail: a piece with a known index belongs to that call,
 // unless it has another name and the call's arguments are whole, or another id and another name,
-// or another id and the call's arguments are whole. A name that comes again is not doubled; a
+// or another id and the call's arguments are whole. A piece with a new index and with neither id nor name belongs to the last call
+// if its arguments are not whole. A name that comes again is not doubled; a
 // different name for a call that has the same index or id and no whole arguments is its next part
 // (or, if it begins with the first part, all of it).
 //

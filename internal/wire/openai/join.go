@@ -214,7 +214,7 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 				return c
 			}
 		}
-		return nil
+		return a.goesOn(id, name)
 	}
 	if len(id) > 0 {
 		if c := a.byID(id); c != nil {
@@ -236,6 +236,16 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 		return nil // two calls without arguments
 	}
 	return last
+}
+
+// goesOn returns the last call for a piece with a new index and without an id or a name, if the arguments of the call are not whole; else
+// nil.
+func (a *Assembler) goesOn(id, name []byte) *call {
+	if len(id)+len(name)+len(a.announced) > 0 || a.current.whole() {
+		return nil
+	}
+	a.fault(FaultIndexChanged, 1) // its first piece had another index
+	return a.current
 }
 
 // announce takes a piece of c that may be of a further call at its index: one that only says the name
