@@ -65,14 +65,15 @@ type chat struct {
 
 // progress is what an answer has so far.
 type progress struct {
-	wroteText bool         // text was written
-	refused   bool         // a refusal was
-	splitText bool         // another element was written after the text, so that the next text is a separate one
-	gap       bool         // an element that the client does not see where it stands followed the text
-	space     bool         // the text ends with white space
-	turn      int          // of the last text that was written
-	turnText  string       // of an answer that follows a run: the text of that turn
-	signature *lathe.Delta // opaque data of the reasoning of the turn that was not written yet: what follows is not known
+	wroteText bool            // text was written
+	refused   bool            // a refusal was
+	splitText bool            // another element was written after the text, so that the next text is a separate one
+	gap       bool            // an element that the client does not see where it stands followed the text
+	space     bool            // the text ends with white space
+	turn      int             // of the last text that was written
+	turnText  string          // of an answer that follows a run: the text of that turn
+	signature *lathe.Delta    // opaque data of the reasoning of the turn that was not written yet: what follows is not known
+	kind      lathe.DeltaKind // of the last text
 }
 
 // between stands between the texts of two turns, which the client sees as one message.
@@ -100,9 +101,9 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 		if d.Delta != nil {
 			return a.delta(dst, e.Turn, d.Delta)
 		}
-		return a.live(dst, e.Turn, d.Text)
+		return a.live(dst, e.Turn, lathe.DeltaText, d.Text)
 	case *event.CommentaryDelta:
-		return a.live(dst, e.Turn, d.Text)
+		return a.live(dst, e.Turn, lathe.DeltaCommentary, d.Text)
 	case *event.ReasoningDelta:
 		return a.delta(dst, e.Turn, &lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
 	case *event.ToolCallDelta:
@@ -131,12 +132,16 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	}
 }
 
-// live appends text as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
-// known at the end.
-func (a *chat) live(dst []byte, turn int, text string) []byte {
-	if a.alone {
+// live appends text of a kind as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
+// known at the end. No word continues in a text of another kind.
+func (a *chat) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []byte {
+	if a.alone || text == "" {
 		return dst
 	}
+	if a.wroteText && a.turn == turn && a.kind != kind && !a.splitText && !a.gap {
+		dst = a.writer.AppendDelta(a.lead(dst), lathe.Delta{Kind: lathe.DeltaText, Text: between})
+	}
+	a.kind = kind
 	return a.text(dst, turn, text)
 }
 
@@ -144,7 +149,7 @@ func (a *chat) live(dst []byte, turn int, text string) []byte {
 func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
-		return a.live(dst, turn, d.Text)
+		return a.live(dst, turn, d.Kind, d.Text)
 	case lathe.DeltaReasoning:
 		if d.Text == "" {
 			return dst

@@ -65,7 +65,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 			continue
 		}
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream has it as commentary
-			dst = a.live(dst, turn, result.Content)
+			dst = a.live(dst, turn, lathe.DeltaCommentary, result.Content)
 		}
 		if a.shows && isServerCall(a, result.Name, result.Code) {
 			if asked == nil {

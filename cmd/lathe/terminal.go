@@ -47,8 +47,9 @@ type screen struct {
 	failed string
 	// unread are the calls that could not be read and have no result yet. A result shows its call on the
 	// same line; a call that gets no result has a line of its own.
-	unread   []*event.ToolCallParseError
-	children map[string]bool // the runs that tool calls started: their text is not the answer
+	unread     []*event.ToolCallParseError
+	commentary bool            // the last text was commentary
+	children   map[string]bool // the runs that tool calls started: their text is not the answer
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {
@@ -74,13 +75,9 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 	case *event.RunStarted:
 		s.withheld(&d.Tools)
 	case *event.TextDelta:
-		if !s.wholeTurns {
-			s.write(d.Text)
-		}
+		s.piece(false, d.Text)
 	case *event.CommentaryDelta:
-		if !s.wholeTurns {
-			s.write(d.Text)
-		}
+		s.piece(true, d.Text)
 	case *event.ModelCallFinished:
 		if s.wholeTurns && d.Message != nil {
 			s.write(d.Message.Text())
@@ -334,6 +331,18 @@ func (s *screen) running(text string) {
 func (s *screen) writeText(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.write(text)
+}
+
+// piece writes text of the answer, or commentary. No word continues in the other of the two.
+func (s *screen) piece(commentary bool, text string) {
+	if s.wholeTurns || text == "" {
+		return
+	}
+	if s.midLine && s.commentary != commentary {
+		s.write("\n\n")
+	}
+	s.commentary = commentary
 	s.write(text)
 }
 

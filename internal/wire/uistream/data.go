@@ -4,8 +4,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// dataWriter writes the data stream: lines of a code, a colon and JSON.
-type dataWriter struct{}
+// dataWriter writes the data stream: lines of a code, a colon and JSON. Its clients join texts, also of two steps, if no other part
+// stands between them.
+type dataWriter struct {
+	said kind // of the text that the last part is; noBlock: it is no text
+	next bool // a step has begun since
+}
 
 func (*dataWriter) knowsOpen() bool { return false }
 
@@ -27,21 +31,28 @@ func (*dataWriter) begin(dst []byte, h *head) []byte {
 }
 
 func (w *dataWriter) stepStart(dst []byte, turn int) []byte {
+	w.next = true
 	return closeLine(str(line(dst, 'f'), "messageId", "step-"+itoa(turn)))
 }
 
 func (*dataWriter) blockStart(dst []byte, _ block) []byte { return dst }
 
-func (*dataWriter) blockDelta(dst []byte, b block, s string) []byte {
+func (w *dataWriter) blockDelta(dst []byte, b block, s string) []byte {
 	if b.kind == reasoningBlock {
+		w.said = noBlock
 		return text(dst, 'g', s)
 	}
+	if w.said != noBlock && (w.next || w.said != b.kind) {
+		dst = text(dst, '0', "\n\n")
+	}
+	w.said, w.next = b.kind, false
 	return text(dst, '0', s)
 }
 
 func (*dataWriter) blockEnd(dst []byte, _ block) []byte { return dst }
 
-func (*dataWriter) callStart(dst []byte, c *call) []byte {
+func (w *dataWriter) callStart(dst []byte, c *call) []byte {
+	w.said = noBlock
 	dst = str(line(dst, 'b'), "toolCallId", c.shown)
 	return closeLine(str(dst, "toolName", c.name))
 }
@@ -77,7 +88,8 @@ func (*dataWriter) result(dst []byte, c *call, o *outcome) []byte {
 	return closeLine(dst)
 }
 
-func (*dataWriter) file(dst []byte, mediaType, url string) []byte {
+func (w *dataWriter) file(dst []byte, mediaType, url string) []byte {
+	w.said = noBlock
 	dst = str(line(dst, 'k'), "data", url)
 	return closeLine(str(dst, "mimeType", mediaType))
 }
