@@ -89,8 +89,21 @@ type Request struct {
 	// RequestID is sent upstream as X-Request-Id.
 	RequestID string
 	// MaxPayloadBytes (max_payload_bytes of the run) bounds a call that the model writes as text, in bytes. It has no effect if it
-	// is 0 or above the model's own limit.
+	// is 0, which means none, or above the model's own limit.
 	MaxPayloadBytes int
+	// TextCalls are the rules of the run for calls that the model writes as text. The zero value has the defaults.
+	TextCalls struct {
+		// Tools are the tools of the run, if the request has none or may call none: their calls are read all the same, and the caller
+		// ignores them, so that no markup is shown.
+		Tools []*ToolSpec
+		// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not, in bytes; 0: 200 000.
+		MaxArgsBytes int
+		// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls in a thought that is not closed a part of the thought.
+		IgnoreOpenThoughts bool
+		// ReadsThinking says that the caller reads the marks of thinking in the text. Otherwise a closing mark at the beginning of the
+		// text, which some servers leave there, is no part of it.
+		ReadsThinking bool
+	}
 	// Session is what the model's OpenSession method returned for the run of this request; nil: none. It holds what the
 	// model keeps between the turns of a run. A decorator passes it on. A model ignores the session of another model.
 	Session io.Closer `json:"-"`

@@ -43,7 +43,7 @@ const (
 	OversizeTruncate OversizeOutput = "truncate"
 )
 
-// Repair says whether damaged argument text may be unwrapped once (fences, double encoding).
+// Repair says whether damaged argument text that has one reading may be mended.
 type Repair string
 
 // The repair choices. The zero value counts as RepairSafe.
@@ -68,6 +68,15 @@ type OnParseError string
 const (
 	ParseErrorTell         OnParseError = "tell"
 	ParseErrorRetryWithout OnParseError = "retry_without_tools"
+)
+
+// OpenThought says what becomes of calls in a thought that the model does not close.
+type OpenThought string
+
+// The choices for such calls. The zero value counts as OpenThoughtRun.
+const (
+	OpenThoughtRun    OpenThought = "run"
+	OpenThoughtIgnore OpenThought = "ignore"
 )
 
 // OnLimit says how a run ends when a limit is reached.
@@ -109,11 +118,15 @@ type Settings struct {
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
 	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
 	OnParseError OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
+	// Calls of offered tools in a thought that is not closed when the answer ends normally: `run` them, or `ignore` them as a part of
+	// the thought.
+	CallsInOpenThought OpenThought `key:"calls_in_open_thought" default:"run" of:"run=execute ignore=text"`
 	// At a limit: one last model call without tools, or end at once.
 	OnLimit OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
 	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
 	OversizeOutput OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
-	// Unwrap fenced and doubly encoded arguments once.
+	// Mend arguments that have one reading: a code fence around them, an object written as a string, line ends and tabs in strings, a
+	// comma before a closing bracket, a byte order mark.
 	Repair Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
 	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
 	ResultFormat ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
@@ -142,8 +155,9 @@ type Limits struct {
 	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.." narrow:"request"`
 	// Argument text of one call.
 	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." narrow:"request" also:"max_args_bytes max_arguments_bytes"`
-	// One call written as text.
-	MaxPayloadBytes int `key:"max_payload_bytes" default:"8KiB" is:"size" range:"1.." narrow:"request"`
+	// One call written as text, marks included. `none`: `max_tool_args_bytes`, as for other calls, and 8 KiB for a payload on harmony's
+	// `tool` channel.
+	MaxPayloadBytes int `key:"max_payload_bytes" default:"none" is:"size" off:"none" range:"1.." narrow:"request"` // the largest number: none
 	// Output of one call.
 	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." narrow:"request" guest:"1MiB" also:"max_output_bytes"`
 	// Nesting of arguments.
@@ -200,6 +214,7 @@ const (
 	ReasonBudgetExhausted     Reason = "budget_exhausted" // of a key or its group, and not the limits of the run
 	ReasonNoToolCalls         Reason = "no_tool_calls"
 	ReasonInvalidAnswer       Reason = "invalid_answer" // it does not match the JSON Schema that was asked for
+	ReasonEmptyAnswer         Reason = "empty_answer"   // it is blank
 	ReasonToolError           Reason = "tool_error"
 	ReasonUnknownTool         Reason = "unknown_tool"
 	ReasonContentFilter       Reason = "content_filter"

@@ -71,7 +71,7 @@ func TestLimitsDefaults(t *testing.T) {
 	t.Parallel()
 	want := lathe.Limits{
 		MaxIterations: 8, MaxToolCalls: 32, MaxDepth: 1, MaxRepeatedCalls: 3, MaxUnknownTools: 3,
-		MaxToolArgsBytes: 200_000, MaxPayloadBytes: 8_192, MaxOutputBytes: 65_536, MaxJSONDepth: 64, MaxJSONKeys: 10_000,
+		MaxToolArgsBytes: 200_000, MaxPayloadBytes: math.MaxInt, MaxOutputBytes: 65_536, MaxJSONDepth: 64, MaxJSONKeys: 10_000,
 		MaxTools: 128, MaxToolsBytes: 200_000, ToolTimeout: 30 * time.Second, RunTimeout: 15 * time.Minute,
 		ApprovalTTL: time.Hour, MaxTokensTotal: math.MaxInt64,
 	}
@@ -168,7 +168,7 @@ func TestReasonStatus(t *testing.T) {
 		"max_iterations": "limited", "max_total_tool_calls": "limited", "tool_loop": "limited",
 		"run_timeout": "limited", "budget_exceeded": "limited", "budget_exhausted": "failed", "length": "limited",
 		"cancelled":     "cancelled",
-		"no_tool_calls": "failed", "invalid_answer": "failed", "tool_error": "failed", "unknown_tool": "failed", "content_filter": "failed",
+		"no_tool_calls": "failed", "invalid_answer": "failed", "empty_answer": "failed", "tool_error": "failed", "unknown_tool": "failed", "content_filter": "failed",
 		"upstream_error": "failed", "guest_fault": "failed", "interrupted": "failed", "internal": "failed",
 	}
 	got := map[string]string{}

@@ -188,6 +188,8 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 		AllowDeprecatedSyntax: cfg.ToolCalling.AllowDeprecatedSyntax,
 		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
 		RecoverLeakedCalls:    m.RecoverLeakedCalls,
+		ThinkingStartsOpen:    m.Thinking == "starts_open",
+		BareCalls:             m.BareCalls,
 		Constrain:             constraintServer(m),
 		ConstrainAfter:        m.ConstrainAfter,
 	})

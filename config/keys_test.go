@@ -143,7 +143,7 @@ func TestDefaultsAreTheLibrarys(t *testing.T) {
 		t.Errorf("limits (-library +config):\n%s", diff)
 	}
 	want := lathe.Settings{ToolUseMode: lathe.ModeRelaxed, FailurePolicy: lathe.FailureFatal, MaxParallel: 1, FixEmptyFinalText: lathe.DefaultFixEmptyFinalText, MaxAnswerRepairs: 1,
-		Executor: lathe.ExecutorReal, OnParseError: lathe.ParseErrorTell, OnLimit: lathe.OnLimitFinish, OversizeOutput: lathe.OversizeError,
+		Executor: lathe.ExecutorReal, OnParseError: lathe.ParseErrorTell, CallsInOpenThought: "run", OnLimit: lathe.OnLimitFinish, OversizeOutput: lathe.OversizeError,
 		Repair: lathe.RepairSafe, ResultFormat: lathe.ResultPlain}
 	if diff := cmp.Diff(want, c.Settings()); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

@@ -85,11 +85,13 @@ var sizeUnits = []struct {
 	n    int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// sizeKind is a number of bytes. With off it is above 0, and off is kept as 0.
+// sizeKind is a number of bytes. With off and without a range it is above 0, and off is kept as 0; with a range, as the largest number.
 func sizeKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "size", text: func(v reflect.Value) string { return formatSize(v.Int()) }}
 	if off != "" {
 		k.what += ", `" + off + "`"
+	}
+	if off != "" && tag.Get("range") == "" {
 		return k.orOff(off, 0, func(s string) (any, error) {
 			n, err := parseSize(s)
 			if err == nil && n < 1 {
@@ -105,6 +107,9 @@ func sizeKind(tag reflect.StructTag, off string) *kind {
 			err = fmt.Errorf("%s is not from %s to %s", quote(s), formatSize(lowest), formatSize(most))
 		}
 		return n, err
+	}
+	if off != "" {
+		return k.orOff(off, math.MaxInt64, k.parse)
 	}
 	return k
 }

@@ -2,8 +2,12 @@ package dialect
 
 import "iter"
 
-// Anomalies counts the deviations from the format that a harmony parser tolerated. The parser implements [Counter].
+// Anomalies counts the deviations from the format that a parser tolerated. The parser implements [Counter]. All but ToolName are of
+// harmony.
 type Anomalies struct {
+	// ToolName counts names of tools from which residue of the format was taken, such as functions.NAME.
+	ToolName int
+
 	// The stages of harmony_parse_error_total.
 	UnknownChannel int // an unknown channel that resembles none: its content is text
 	ForeignRole    int // a message of another role than the assistant's
@@ -21,6 +25,13 @@ type Anomalies struct {
 // A Counter is a [Parser] that counts tolerated deviations. Test for it with a type assertion.
 type Counter interface {
 	Anomalies() Anomalies
+}
+
+func anomalies(p Parser) Anomalies {
+	if c, ok := p.(Counter); ok {
+		return c.Anomalies()
+	}
+	return Anomalies{}
 }
 
 // ParseErrors yields each value of the label `stage` of harmony_parse_error_total with its count, if the count is not 0.

@@ -65,7 +65,7 @@ func newAuto(o Options) Parser {
 		all = allOpenings()
 	}
 	a := &autoParser{reader: newReader(o, all.marks), dialects: all.dialects}
-	a.prose = prose{r: &a.reader, base: len(all.dialects)}
+	a.prose = newProse(&a.reader, len(all.dialects))
 	return a
 }
 
@@ -77,10 +77,7 @@ func (a *autoParser) Chosen() string {
 }
 
 func (a *autoParser) Anomalies() Anomalies {
-	if c, ok := a.parser.(Counter); ok {
-		return c.Anomalies()
-	}
-	return Anomalies{}
+	return anomalies(a.parser)
 }
 
 func (a *autoParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
@@ -112,6 +109,7 @@ func (a *autoParser) run() {
 			a.prose.text(text)
 		case !a.prose.mark(mark, text):
 			a.chosen = a.dialects[mark]
+			a.opts.ThinkingStartsOpen = false
 			a.parser = a.chosen.parser(a.opts)
 			a.out = a.parser.Append(a.out, text)
 		}

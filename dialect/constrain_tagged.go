@@ -168,6 +168,15 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	if least == 0 && most < 0 {
 		return c.b.TextWithout(g.list)
 	}
+	text := g.boundedText(c, least, most)
+	if types&typeNull != 0 {
+		return gbnf.AnyOf([]string{text, `"null"`})
+	}
+	return text
+}
+
+// boundedText returns the expression of a text of so many characters; most is negative for any number.
+func (g *grammar) boundedText(c *constrainer, least, most int) string {
 	var first strings.Builder // a text without the first characters of the marks contains no mark
 	for _, mark := range g.list {
 		first.WriteString(mark[:1])
@@ -175,9 +184,9 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 			return c.b.TextWithout(g.list)
 		}
 	}
-	text := gbnf.Repeat(c.b.Rule("char", gbnf.Except(first.String())), least, most)
-	if types&typeNull != 0 {
-		return gbnf.AnyOf([]string{text, `"null"`})
+	char := c.b.Rule("char", gbnf.Except(first.String()))
+	if g.paired && least > 0 { // a line end at the beginning would be the tag's
+		return gbnf.Sequence(gbnf.Except(first.String()+"\n"), gbnf.Repeat(char, least-1, max(most-1, -1)))
 	}
-	return text
+	return gbnf.Repeat(char, least, most)
 }

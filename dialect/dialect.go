@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -39,22 +40,50 @@ type Options struct {
 	// Tools are the offered tools. Formats without an unambiguous mark accept calls of these names only,
 	// and formats without types take the types of values from their schemas.
 	Tools []*lathe.ToolSpec
-	// MaxPayloadBytes (max_payload_bytes) bounds a call; 0: 8 192. A longer call is a ParseError with the code
-	// tool_payload_too_large. In harmony and tags the limit applies to the payload, in the JSON formats to the call from its
+	// MaxPayloadBytes (max_payload_bytes) bounds a call. 0, or the largest number: its arguments are bounded by MaxArgsBytes, and a payload on harmony's channel
+	// `tool` has at most 8 192 bytes. A longer call is a ParseError with the code tool_payload_too_large. In harmony and tags the limit applies to the payload, in the JSON formats to the call from its
 	// mark to the end of its JSON, and in the others to the call from its mark to its end. The parser reads a longer call to
 	// its end, so that the text after it is text.
 	MaxPayloadBytes int
+	// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not: with the 4 KiB that its marks may take; 0: 200 000.
+	MaxArgsBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) accepts `<tool:NAME>{…}` as a call. Otherwise it is text.
 	AllowDeprecatedSyntax bool
+	// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls in a thought that is not closed a part of the thought.
+	IgnoreOpenThoughts bool
+	// BareCalls (bare_calls) takes a message that is nothing but one JSON object with the name and the arguments of an offered tool, in a code
+	// fence or not, for a call, although it has no mark.
+	BareCalls bool
+	// ThinkingStartsOpen (thinking: starts_open) says that the prompt ends inside a block of thinking, as the templates of some models do.
+	// A model that opens the block once more is read all the same.
+	ThinkingStartsOpen bool
 	// Prefix is the end of the prompt that belongs to the model's turn, such as an open think tag.
 	// The parser reads it without returning deltas, except for a call that it leaves open.
 	Prefix string
 	// Rand is a source of random numbers for the ids of calls whose format has none. If it is nil, such
 	// calls have no id.
 	Rand func() uint64
+
+	toolPayload int // the limit on a payload on the channel `tool`
 }
 
-var defaultMaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxPayloadBytes
+const (
+	maxToolPayload = 8 << 10 // the default limit on a payload on the channel `tool`
+	maxMarkup      = 4 << 10 // of marks, names and white space in a call, beside its arguments
+)
+
+// bounded returns o with the limits on calls.
+func (o Options) bounded() Options {
+	if o.toolPayload = maxToolPayload; o.MaxPayloadBytes > 0 && o.MaxPayloadBytes != math.MaxInt {
+		o.toolPayload = o.MaxPayloadBytes
+		return o
+	}
+	if o.MaxPayloadBytes = o.MaxArgsBytes; o.MaxPayloadBytes <= 0 {
+		o.MaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxToolArgsBytes
+	}
+	o.MaxPayloadBytes += maxMarkup
+	return o
+}
 
 // A Dialect is one format of tool calls in text, with its parser and its encoder.
 // Its methods may be called from several goroutines at once.

@@ -39,7 +39,7 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 
 func (f *gemmaForm) parser(o Options) Parser {
 	g := &gemma{attempt: attempt{reader: newReader(o, f.marks)}, f: f}
-	g.prose = prose{r: &g.reader, base: f.base}
+	g.prose = newProse(&g.reader, f.base)
 	g.lit.bare, g.lit.emit = true, g.args
 	return g
 }
@@ -178,7 +178,7 @@ func (g *gemma) structure(text string) {
 			}
 		case c == '{' && len(g.head) > len(gemmaCall):
 			name := strings.TrimSpace(string(g.head[len(gemmaCall):]))
-			if !g.knows(name) && (name == "" || strings.ContainsAny(name, "}[]<>\n\t ")) {
+			if !g.means(name) && (name == "" || strings.ContainsAny(name, "}[]<>\n\t ")) {
 				g.reject(text, -1)
 				return
 			}

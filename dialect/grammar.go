@@ -17,6 +17,7 @@ type grammar struct {
 	attrs   bool // names stand in an attribute name="…", else behind the tag, up to `>`
 	typed   bool // the attribute string="true" says that a value is a string
 	newline bool // one newline after the opening tag of a value and one before its closing tag are not part of it
+	paired  bool // they are only together, for the template writes none: without the first the second is part of the value
 	python  bool // None is null
 	json    bool // the wrapper may hold a JSON object with name and arguments; what follows the name may be JSON in every grammar
 	single  bool // an only parameter `arguments` or `input` that the tool does not have is the whole arguments
@@ -93,11 +94,11 @@ func (g *grammar) role(mark int) role {
 
 func (g *grammar) parser(o Options) Parser {
 	t := &tagged{attempt: attempt{reader: newReader(o, g.marks)}, g: g}
-	t.prose = prose{r: &t.reader, base: len(g.list)}
+	t.prose = newProse(&t.reader, len(g.list))
 	t.turn.header = g.messages
 	t.value.init(&t.reader)
 	t.value.python = g.python
-	t.payload = payload{r: &t.reader, nameKeys: []string{"name"}, argKeys: []string{"arguments", "parameters"}}
+	t.payload = payload{r: &t.reader, limit: o.MaxPayloadBytes, nameKeys: []string{"name"}, argKeys: []string{"arguments", "parameters"}}
 	return t
 }
 
@@ -113,5 +114,5 @@ func writesArguments(p Parser) bool {
 	return ok && w.WritesArguments()
 }
 
-func (p *prefixed) WritesArguments() bool   { return writesArguments(p.Parser) }
+func (w wrapped) WritesArguments() bool     { return writesArguments(w.Parser) }
 func (a *autoParser) WritesArguments() bool { return writesArguments(a.parser) }

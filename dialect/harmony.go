@@ -74,12 +74,15 @@ const (
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.ends = false
-	h.payload = payload{r: &h.reader, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
+	h.payload = payload{r: &h.reader, limit: o.toolPayload, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
 	return h
 }
 
 // Anomalies returns what was tolerated so far.
-func (h *harmony) Anomalies() Anomalies { return h.count }
+func (h *harmony) Anomalies() Anomalies {
+	h.count.ToolName = h.mended
+	return h.count
+}
 
 func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.state == harmonyArgs && h.inside(text) {
@@ -323,9 +326,9 @@ func (h *harmony) open(bare bool) {
 
 // begin opens a call.
 func (h *harmony) begin(name []byte) {
-	h.state, h.js, h.raw = harmonyArgs, jsonScan{}, false
+	h.state, h.js, h.raw = harmonyArgs, jsonScan{lax: true}, false
 	if h.kept == nil {
-		h.kept = make([]byte, 0, min(h.opts.MaxPayloadBytes, defaultMaxPayloadBytes))
+		h.kept = make([]byte, 0, min(h.opts.MaxPayloadBytes, maxToolPayload))
 	}
 	h.kept, h.tool = h.kept[:0], h.toolName(name)
 	h.start("", h.tool, false)

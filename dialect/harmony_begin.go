@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -134,20 +133,11 @@ func (h *harmony) fusedHeader(word string, lead []byte) (took, decided bool) {
 	h.header.add("commentary")
 	h.header.add(string(lead[:len(lead)-1]))
 	if kind := h.header.resolve(h.knows); kind == contentCall {
-		h.begin(h.unfused(h.header.recipient))
+		h.begin(h.header.recipient)
 	} else {
 		h.leadIsText()
 	}
 	return false, true
-}
-
-// unfused takes the content type off a name that it was fused with, where a tool tells the two apart.
-func (h *harmony) unfused(name []byte) []byte {
-	front, ok := bytes.CutSuffix(name, []byte("json"))
-	if ok && !h.knows(string(name)) && h.knows(string(front)) {
-		return front
-	}
-	return name
 }
 
 // A message after the first may have lost its `<|start|>`, so that the role comes as text.

@@ -130,7 +130,7 @@ func newJSONFamily(f jsonFamily) *jsonFamily {
 
 func (f *jsonFamily) parser(o Options) Parser {
 	p := &jsonParser{reader: newReader(o, f.marks), f: f}
-	p.prose = prose{r: &p.reader, base: len(f.list)}
+	p.prose = newProse(&p.reader, len(f.list))
 	for _, b := range f.blocks {
 		p.joins = p.joins || b.quiet
 	}

@@ -119,9 +119,9 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 		return true
 	case headIDName:
 		p.id = append(p.id[:0], word...)
-		word = p.nameOfID(word)
-		if word == nil && isCounter(p.id) {
-			return true
+		if word = p.nameOfID(word); word == nil { // the arguments tell the tool
+			p.name = p.name[:0]
+			return len(p.id) > 0
 		}
 	case headName:
 		// After a word before the name: it says that a function is called.
@@ -133,20 +133,32 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
-// nameOfID returns the name in functions.NAME:0 or NAME:0, or nil.
+// nameOfID returns the name in functions.NAME:0 or NAME:0. Of an id in another spelling, such as functions_NAME_0, it returns the longest
+// name of an offered tool that the id ends with, before its number; nil: there is none.
 func (p *jsonParser) nameOfID(id []byte) []byte {
 	name := bytes.TrimPrefix(id, []byte("functions."))
-	i := bytes.LastIndexByte(name, ':')
-	if i > 0 && i+1 < len(name) && len(bytes.Trim(name[i+1:], "0123456789")) == 0 {
+	front := bytes.TrimRight(name, "0123456789")
+	if i := len(front) - 1; i > 0 && i+1 < len(name) && front[i] == ':' {
 		return name[:i]
 	}
-	if p.knows(string(name)) {
-		return name
+	best := ""
+	for _, end := range [...][]byte{name, front, bytes.TrimRight(front, ":_-.")} {
+		for _, t := range p.opts.Tools {
+			if before, ok := bytes.CutSuffix(end, []byte(t.Name)); ok && len(t.Name) > len(best) &&
+				(len(before) == 0 || !isLetter(before[len(before)-1]) && !isDigit(before[len(before)-1])) {
+				best = t.Name
+			}
+		}
 	}
-	return nil
+	if best == "" {
+		return nil
+	}
+	return []byte(best)
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // accepts reports whether the name that was read may make a call in this block.
 func (p *jsonParser) accepts() bool {
-	return !p.block.quiet || p.knows(string(p.name))
+	return !p.block.quiet || p.means(string(p.name))
 }

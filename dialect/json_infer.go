@@ -1,22 +1,18 @@
 package dialect
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// isCounter reports whether an id is a counter that names no tool: 0, call00003, call_3.
-func isCounter(id []byte) bool {
-	id = bytes.TrimPrefix(bytes.TrimPrefix(id, []byte("call")), []byte("_"))
-	return len(id) > 0 && len(bytes.Trim(id, "0123456789")) == 0
-}
-
 // onlyFit returns the one tool that takes arguments with these members; "": none does, or more
 // than one, or a schema does not say.
 func onlyFit(tools []*lathe.ToolSpec, args []byte) string {
+	if object, _, ok := rawjson.MendObject(args); ok {
+		args = object
+	}
 	name := ""
 	for _, t := range tools {
 		if !fits(t, args) {

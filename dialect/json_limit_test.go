@@ -58,7 +58,7 @@ func TestJSONWorkIsLinear(t *testing.T) {
 func TestJSONTokensAreFree(t *testing.T) {
 	for _, d := range jsonDialects {
 		p := d.NewParser(&Options{Tools: []*lathe.ToolSpec{{Name: "f"}}})
-		text := string(d.AppendCall(nil, lathe.ToolCall{Name: "f", Arguments: `{"text": "` + strings.Repeat("x", 2*defaultMaxPayloadBytes)}))
+		text := string(d.AppendCall(nil, lathe.ToolCall{Name: "f", Arguments: `{"text": "` + strings.Repeat("x", 2*maxToolPayload)}))
 		text = text[:strings.LastIndexByte(text, 'x')]
 		deltas := p.Append(nil, text)
 		if got := testing.AllocsPerRun(100, func() {

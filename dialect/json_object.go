@@ -77,6 +77,7 @@ const (
 // reset makes o ready for the next object. named says that the name is known.
 func (o *callObject) reset(form *objectForm) {
 	*o = callObject{p: o.p, form: form, token: o.token[:0], key: o.key[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
+	o.js.lax = !o.p.block.quiet
 	if o.base = 1; form != nil {
 		o.js.outer = ownLevels
 	}

@@ -45,6 +45,7 @@ type jsonParser struct {
 	builtin  builtinCall
 	late     bool // the open call has no id yet
 	pending  bool // the open call is whole, if the block ends as it should
+	surplus  bool // a closing brace more than there are was read after the JSON
 }
 
 type jsonBlockState uint8
@@ -120,6 +121,7 @@ func (p *jsonParser) token(text string, mark int) {
 		p.text(text)
 		return
 	}
+	p.prose.settle(text)
 	if mark >= p.prose.base {
 		p.thinkMark(mark, text)
 		return
@@ -138,15 +140,15 @@ func (p *jsonParser) token(text string, mark int) {
 	case m.kind == markCite:
 		p.state = blockCite
 		p.raw = append(p.raw[:0], text...)
-	case thinking && (m.kind == markClose || m.kind == markSectionEnd || !p.f.thinkCalls):
-		p.prose.text(text)
+	case thinking && (m.kind == markClose || m.kind == markSectionEnd || !p.f.thinkCalls || p.opts.IgnoreOpenThoughts):
+		p.prose.mention(text)
 	case m.kind == markSection:
-		p.prose.think = 0
+		p.prose.closeThought()
 		p.section, p.taken, p.spoiled = m.n+1, 0, false
 		p.raw, p.total, p.lost = append(p.raw[:0], text...), len(text), false
 		p.seg, p.state = p.seg[:0], blockSection
 	case m.kind == markOpen:
-		p.prose.think = 0
+		p.prose.closeThought()
 		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
 	case p.swallow: // a closing mark more than there are
 	default:
@@ -202,7 +204,7 @@ func (p *jsonParser) openBlock(n int, mark string, keep int) {
 	if p.section == 0 || p.taken > 0 || p.spoiled {
 		p.raw, p.total = p.raw[:0], 0
 	}
-	p.lost, p.begun, p.list, p.pending = false, false, false, false
+	p.lost, p.begun, p.list, p.pending, p.surplus = false, false, false, false, false
 	p.name, p.id, p.seg, p.part = p.name[:0], p.id[:0], p.seg[:0], 0
 	p.wordEnd, p.object.named = 0, false
 	p.keep(mark[:len(mark)-keep])
@@ -448,7 +450,8 @@ func (p *jsonParser) leaveAt() {
 
 // tailByte reads before the closing mark. Another mark may stand for it.
 func (p *jsonParser) tailByte(c byte) {
-	if len(p.seg) == 0 && space(c) {
+	if surplus := c == '}' && !p.surplus; len(p.seg) == 0 && (space(c) || surplus) {
+		p.surplus = p.surplus || surplus
 		p.eat()
 		return
 	}

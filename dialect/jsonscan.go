@@ -12,6 +12,7 @@ type jsonScan struct {
 	state  jsonState
 	outer  int    // stop after each step at as many of the outermost levels, so that a caller can follow them
 	key    bool   // the string being read is an object's key
+	lax    bool   // takes line ends and tabs in strings, and a comma before a closing bracket: faults of one reading, which the runner mends
 	lit    string // what is missing of true, false or null
 	hex    int    // digits missing of a \u escape
 	depth  int
@@ -82,6 +83,11 @@ func (j *jsonScan) scan(s string) int {
 					continue
 				}
 				j.state = jsonEscape
+			case '\n', '\r', '\t':
+				if !j.lax {
+					j.state = jsonBad
+					return i
+				}
 			default:
 				j.state = jsonBad
 				return i
@@ -121,7 +127,7 @@ func (j *jsonScan) step(c byte) bool {
 			j.state, j.key = jsonString, true
 			return true
 		}
-		if c == '}' && j.state == jsonFirstKey {
+		if c == '}' && j.mayClose() {
 			return j.closeLevel(true)
 		}
 	case jsonColon:
@@ -132,10 +138,7 @@ func (j *jsonScan) step(c byte) bool {
 	case jsonAfter:
 		switch c {
 		case ',':
-			j.state = jsonValue
-			if j.inObject() {
-				j.state = jsonKey
-			}
+			j.state = j.afterComma()
 			return true
 		case '}', ']':
 			return j.closeLevel(c == '}')
@@ -243,6 +246,19 @@ func (j *jsonScan) number(c byte) bool {
 	}
 	j.state = next
 	return next != jsonBad
+}
+
+// mayClose reports whether the end of the object may stand in the place of a key.
+func (j *jsonScan) mayClose() bool { return j.state == jsonFirstKey || j.lax }
+
+func (j *jsonScan) afterComma() jsonState {
+	switch {
+	case j.inObject():
+		return jsonKey
+	case j.lax:
+		return jsonFirstVal
+	}
+	return jsonValue
 }
 
 func (j *jsonScan) inObject() bool {

@@ -179,7 +179,7 @@ func (l *literal) step(c byte) {
 		}
 	case literalBareKey:
 		switch {
-		case c == ':':
+		case separates(c):
 			l.put(`"`, 0)
 			l.state = literalColon
 		case keyByte(c) || c == '\'':
@@ -190,15 +190,7 @@ func (l *literal) step(c byte) {
 			l.bad()
 		}
 	case literalColon:
-		switch {
-		case c == ':':
-			l.i++
-			l.state = literalValue
-		case space(c):
-			l.i++
-		default:
-			l.bad()
-		}
+		l.colon(c)
 	case literalAfter:
 		l.after(c)
 	case literalNumber:
@@ -215,6 +207,25 @@ func (l *literal) step(c byte) {
 		l.bareWord(c)
 	default:
 		l.escape(c)
+	}
+}
+
+// separates reports whether c stands between a key without quotes and its value: the same model writes both.
+func separates(c byte) bool { return c == ':' || c == '=' }
+
+// colon reads what stands between a key and its value.
+func (l *literal) colon(c byte) {
+	switch {
+	case c == ':':
+		l.i++
+		l.state = literalValue
+	case c == '=' && l.bare:
+		l.put(":", 1)
+		l.state = literalValue
+	case space(c):
+		l.i++
+	default:
+		l.bad()
 	}
 }
 

@@ -4,7 +4,7 @@ import "github.com/lathe-run/lathe/internal/rawjson"
 
 func keyByte(c byte) bool {
 	switch c {
-	case '{', '}', '[', ']', ',', ':', '"', '\'', '\\', '<', '>':
+	case '{', '}', '[', ']', ',', ':', '=', '"', '\'', '\\', '<', '>':
 		return false
 	}
 	return c > ' '
@@ -116,7 +116,7 @@ func (l *literal) bareWord(c byte) {
 			l.end()
 			return
 		}
-	case word == "None":
+	case word == "None", word == "<nil>": // as renderers in Go write null
 		word = "null"
 	case word == "True":
 		word = "true"

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 )
 
 // Parse reads the whole text of one model turn, written in the dialect of that name, and returns the text that is shown to
-// people and the tool calls, in order. tools are the tools that the model was offered; see [Options]. A call whose format has
+// people and the tool calls, in order, as [Dialect.Read] does. tools are the tools that the model was offered; see [Options]. A call whose format has
 // no id gets one.
 //
 // Calls that cannot be read, or that the end of the text cuts off, are not returned; their text is not shown either. The
@@ -22,12 +23,7 @@ func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []
 	if !ok {
 		return "", nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: op, Err: fmt.Errorf("no dialect %q; there are %s", name, strings.Join(Names(), ", "))}
 	}
-	p := d.NewParser(&Options{Tools: tools, Rand: rand.Uint64})
-	c := Collector{Dialect: d.Name()}
-	deltas := p.Append(nil, text)
-	deltas, _ = p.Flush(deltas) // the deltas say the same as the error
-	c.AddAll(deltas)
-	m := c.Message()
+	m, failures := d.Read(slices.Values([]string{text}), &Options{Tools: tools, Rand: rand.Uint64})
 	failed := false
 	for _, call := range m.Calls() {
 		switch {
@@ -40,7 +36,7 @@ func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []
 			calls = append(calls, call)
 		}
 	}
-	for _, f := range c.Failures() {
+	for _, f := range failures {
 		err = errors.Join(err, &lathe.Error{Code: f.Code, Op: op, Err: fmt.Errorf("a call of %d bytes cannot be read", f.Bytes)})
 	}
 	visible = m.Text()

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		"unreadable":       {good + `<tool name="add" args></tool>`, "", 1, lathe.CodePayloadParseError},
 		"cut off":          {"so " + good + `<tool name="add" args>{"a":`, "so", 1, lathe.CodeIncompleteCall},
 		"nothing":          {"", "", 0, ""},
-		"too large a call": {`<tool name="add" args>{"a":"` + strings.Repeat("x", 9000) + `"}</tool>`, "", 0, lathe.CodePayloadTooLarge},
+		"too large a call": {`<tool name="add" args>{"a":"` + strings.Repeat("x", 300_000) + `"}</tool>`, "", 0, lathe.CodePayloadTooLarge},
 	} {
 		text, calls, err := dialect.Parse(c.text, "tags", nil)
 		if text != c.visible || len(calls) != c.calls || (err != nil) != (c.code != "") {

@@ -23,6 +23,7 @@ const (
 // that comes twice, or a better one that comes too late, makes the object unreadable.
 type payload struct {
 	r        *reader
+	limit    int // on its length
 	nameKeys []string
 	argKeys  []string
 	prefix   string // that may stand before the tool's name and is no part of it
@@ -54,7 +55,7 @@ const (
 
 // reset makes p ready for the next object.
 func (p *payload) reset() {
-	p.js = jsonScan{outer: ownLevels}
+	p.js = jsonScan{outer: ownLevels, lax: true}
 	p.begun, p.inKey, p.inValue, p.foreign = false, false, false, false
 	p.nameRank, p.argRank = -1, -1
 	p.token, p.name, p.held, p.raw = p.token[:0], p.name[:0], p.held[:0], p.raw[:0]
@@ -75,7 +76,7 @@ func (p *payload) good() bool {
 // add reads a piece of the object, and of what stands between it and its end mark.
 func (p *payload) add(s string) {
 	if p.bad == "" {
-		room := p.opts().MaxPayloadBytes - len(p.raw)
+		room := p.limit - len(p.raw)
 		if len(s) > room {
 			p.read(s[:room])
 			s = s[room:]
@@ -95,8 +96,6 @@ func (p *payload) add(s string) {
 	p.keep(s)
 	p.r.emit(lathe.DeltaText, s)
 }
-
-func (p *payload) opts() *Options { return &p.r.opts }
 
 // keep counts s, and keeps it as far as raw is wanted.
 func (p *payload) keep(s string) {

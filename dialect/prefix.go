@@ -9,15 +9,23 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	if opts != nil {
 		o = *opts
 	}
-	if o.MaxPayloadBytes <= 0 {
-		o.MaxPayloadBytes = defaultMaxPayloadBytes
-	}
+	o = o.bounded()
 	p := make(o)
+	if o.BareCalls && len(o.Tools) > 0 && o.Prefix == "" {
+		return &bareCalls{wrapped: wrapped{p}, opts: o}
+	}
 	if o.Prefix == "" {
 		return p
 	}
+	prompt, ok := p.(interface{ readsPrefix(on bool) })
+	if ok {
+		prompt.readsPrefix(true)
+	}
 	rendered := p.Append(nil, o.Prefix)
-	q := &prefixed{Parser: p}
+	if ok {
+		prompt.readsPrefix(false)
+	}
+	q := &prefixed{wrapped: wrapped{p}}
 	openAt := -1
 	for i, d := range rendered {
 		switch d.Kind {
@@ -36,9 +44,12 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	return q
 }
 
+// wrapped is a parser within another one, whose further methods it keeps.
+type wrapped struct{ Parser }
+
 // A prefixed parser numbers calls from where its prefix ended.
 type prefixed struct {
-	Parser
+	wrapped
 	skip int           // calls that the prefix made
 	open []lathe.Delta // of the call that the prefix left open, until it was said
 }
@@ -58,15 +69,12 @@ func (p *prefixed) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	return p.renumber(dst, n), err
 }
 
-func (p *prefixed) Anomalies() Anomalies {
-	if c, ok := p.Parser.(Counter); ok {
-		return c.Anomalies()
-	}
-	return Anomalies{}
+func (w wrapped) Anomalies() Anomalies {
+	return anomalies(w.Parser)
 }
 
-func (p *prefixed) Chosen() string {
-	if c, ok := p.Parser.(Chooser); ok {
+func (w wrapped) Chosen() string {
+	if c, ok := w.Parser.(Chooser); ok {
 		return c.Chosen()
 	}
 	return ""

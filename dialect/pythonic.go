@@ -41,7 +41,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 		set = newMarks(false, withThink(list, plainThink)...)
 	}
 	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
-	p.prose = prose{r: &p.reader, base: len(list)}
+	p.prose = newProse(&p.reader, len(list))
 	p.lit.emit = p.args
 	return p
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/delta"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // maxExcerptBytes bounds the text of a ParseError.
@@ -29,7 +30,10 @@ type reader struct {
 	ends       bool   // a token that ends the turn is no part of a call that it cuts off
 	tail       string // such tokens at the end of the text so far: buffered
 	rune       [utf8.UTFMax]byte
-	nrune      int // bytes of a rune that the piece before began
+	nrune      int  // bytes of a rune that the piece before began
+	inPrefix   bool // what is read is the end of the prompt
+	mended     int  // names of tools that had residue of the format
+	thought    thought
 }
 
 func newReader(o Options, m *marks) reader {
@@ -318,19 +322,34 @@ func head(s string) string {
 	return s[:len(s)-brokenTail(s)]
 }
 
-// toolName returns name as a string, that of the offered tool where there is one.
+// toolName returns the name of the offered tool that name stands for, with or without residue of the format; else name.
 func (r *reader) toolName(name []byte) string {
 	for _, t := range r.opts.Tools {
 		if t.Name == string(name) {
 			return t.Name
 		}
 	}
-	return string(name)
+	meant, ok := text.MeantTool(string(name), r.knows)
+	if ok {
+		r.mended++
+	}
+	return meant
 }
 
+// means reports whether name stands for an offered tool, as toolName finds it.
+func (r *reader) means(name string) bool {
+	_, ok := text.MeantTool(name, r.knows)
+	return ok
+}
+
+// Anomalies returns what was tolerated so far.
+func (r *reader) Anomalies() Anomalies { return Anomalies{ToolName: r.mended} }
+
 // knows reports whether a tool of that name was offered.
-func (r *reader) knows(name string) bool {
-	for _, t := range r.opts.Tools {
+func (r *reader) knows(name string) bool { return offered(r.opts.Tools, name) }
+
+func offered(tools []*lathe.ToolSpec, name string) bool {
+	for _, t := range tools {
 		if t.Name == name {
 			return true
 		}

@@ -224,10 +224,10 @@ func TestTemplateCallsAreReadAsTheSameValue(t *testing.T) {
 		{"olmo3 in ASCII", "olmo3", keyword, nil, func(args string) string {
 			return "<function_calls>\nf(" + keywords(args, asASCII) + ")\n</function_calls>"
 		}},
-		{"seed-oss", "seed-oss", templateKeys, tags, func(args string) string {
+		{"seed-oss", "seed-oss", templateKeys, append(tags[:len(tags):len(tags)], "\n"), func(args string) string {
 			return "<seed:tool_call>\n<function=f>\n" + parameters(args, "", "", python) + "</function>\n</seed:tool_call>"
 		}},
-		{"seed-oss with JSON", "seed-oss", templateKeys, tags, func(args string) string {
+		{"seed-oss with JSON", "seed-oss", templateKeys, append(tags[:len(tags):len(tags)], "\n"), func(args string) string {
 			return "<seed:tool_call>\n<function=f>\n" + parameters(args, "", "", asASCII) + "</function>\n</seed:tool_call>"
 		}},
 		{"qwen3-coder", "qwen3-coder", templateKeys, tags, func(args string) string {

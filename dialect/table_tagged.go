@@ -33,7 +33,7 @@ var taggedDialects = []*Dialect{
 	{
 		name:   "minimax-m2",
 		models: []string{"minimax-m2"},
-		marks:  minimaxGrammar.wrap,
+		marks:  minimaxGrammar.wrap[:1], // apriel's is the other
 		parser: minimaxGrammar.parser,
 		form:   minimaxGrammar.form(nil),
 	},
@@ -133,7 +133,7 @@ var seedGrammar = newGrammar(grammar{
 	wrap: []string{"<seed:tool_call>"}, wrapClose: []string{"</seed:tool_call>"},
 	call: []string{"<function="}, callClose: []string{"</function>"},
 	param: []string{"<parameter="}, paramClose: []string{"</parameter>"},
-	python: true, json: true,
+	newline: true, paired: true, python: true, json: true,
 	think:    thinkMarks{"<seed:think>", "</seed:think>"},
 	drops:    []string{"<seed:eos>"},
 	reserved: []string{"<seed:bos>"},
@@ -156,10 +156,10 @@ var glmGrammar = newGrammar(grammar{
 })
 
 var minimaxGrammar = newGrammar(grammar{
-	wrap: []string{"<minimax:tool_call>"}, wrapClose: []string{"</minimax:tool_call>"},
+	wrap: []string{"<minimax:tool_call>", "<tool_calls>"}, wrapClose: []string{"</minimax:tool_call>", "</tool_calls>"},
 	call: []string{"<invoke "}, callClose: []string{"</invoke>"},
 	param: []string{"<parameter "}, paramClose: []string{"</parameter>"},
-	attrs:    true,
+	attrs: true, newline: true, paired: true,
 	drops:    []string{"[e~["},
 	reserved: []string{"]~b]", "]~!b["},
 	layout: layout{name: "<minimax:tool_call>\n<invoke name=\"", params: "\">\n", key: "<parameter name=\"", value: "\">",

@@ -23,6 +23,7 @@ type tagged struct {
 	fresh  bool   // nothing of the value was read, and a line break there is the tag's
 	empty  bool   // the value is empty but for a line break of the tag's
 	tail   string // the line break, or its beginning, at the value's end: buffered
+	strips bool   // and is the closing tag's
 	pend   []byte // what may close the value
 	closed bool   // pend has closed the call too
 	inner  int    // tags of parameters inside of the value that were not closed in it
@@ -253,7 +254,7 @@ func (t *tagged) body(text string, r role) {
 	case r == roleCallClose, r == roleWrapClose && t.wrapped:
 		t.endCall(r)
 	case r == roleText && len(t.params.ends) == 0 && text[0] == '{':
-		t.js = jsonScan{}
+		t.js = jsonScan{lax: true}
 		t.state = taggedJSON
 		t.json(text, r)
 	default:

@@ -135,7 +135,7 @@ func (t *tagged) notClosed() {
 func (t *tagged) endValue(last, missing bool, r role, text string) {
 	t.keep(string(t.pend))
 	t.keep(text)
-	if t.tail == "\r" || !t.g.newline && !missing {
+	if t.tail == "\r" || !t.strips && !missing {
 		t.addTail()
 	}
 	t.state = taggedBody
@@ -165,12 +165,12 @@ func (t *tagged) closeValue() {
 // cutValue ends a call whose value the text's end cut off.
 func (t *tagged) cutValue() {
 	if t.state == taggedClose {
-		if t.tail == "\r" || !t.g.newline {
+		if t.tail == "\r" || !t.strips {
 			t.addTail()
 		}
 		t.value.end(false)
 	} else {
-		if !t.g.newline {
+		if !t.strips {
 			t.addTail()
 		}
 		t.value.cut()

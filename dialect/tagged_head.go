@@ -51,7 +51,7 @@ func (t *tagged) nameText(text string) {
 // named begins a call, and reports whether its name can be one.
 func (t *tagged) named(name string) bool {
 	name = strings.TrimSpace(name)
-	if !t.knows(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, "<>{}\n") ||
+	if !t.means(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, "<>{}\n") ||
 		t.g.call == nil && strings.ContainsAny(name, " \t")) {
 		return false
 	}
@@ -126,7 +126,7 @@ func (t *tagged) tagDone() {
 		if t.g.messages {
 			name = t.called(name)
 		}
-		if (!t.wrapped || t.turn.quiet) && !t.knows(name) {
+		if (!t.wrapped || t.turn.quiet) && !t.means(name) {
 			t.notATag()
 			return
 		}

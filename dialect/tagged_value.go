@@ -15,7 +15,7 @@ func (t *tagged) param(types valueTypes) bool {
 		!declares(schema, string(key))
 	t.value.begin(prefix, types, alone)
 	t.state, t.fresh, t.empty, t.tail = taggedValue, t.g.newline, t.g.newline, ""
-	t.inner, t.inWraps, t.inCalls = 0, 0, 0
+	t.inner, t.inWraps, t.inCalls, t.strips = 0, 0, 0, t.g.newline && !t.g.paired
 	return true
 }
 
@@ -93,11 +93,13 @@ func (t *tagged) data(s string) {
 			return
 		}
 		t.fresh = false
+		n := len(s)
 		if s[0] == '\n' {
 			s, t.tail = s[1:], ""
 		} else if t.tail == "" {
 			s = strings.TrimPrefix(s, "\r\n")
 		}
+		t.strips = t.strips || len(s) < n
 		if s == "" {
 			return
 		}

@@ -91,6 +91,9 @@ func (g *grammar) allowsValue(text string) bool {
 	if g.newline && (strings.HasPrefix(text, "\r") || strings.HasSuffix(text, "\r")) {
 		return false
 	}
+	if g.paired && strings.HasPrefix(text, "\n") { // it would be the tag's
+		return false
+	}
 	return !slices.ContainsFunc(g.list, func(mark string) bool { return strings.Contains(text, mark) })
 }
 

@@ -61,7 +61,7 @@ const (
 
 func newTags(o Options) Parser {
 	t := &tags{reader: newReader(o, tagsMarks)}
-	t.prose = prose{r: &t.reader, base: len(tagsCalls)}
+	t.prose = newProse(&t.reader, len(tagsCalls))
 	if o.AllowDeprecatedSyntax {
 		t.marks, t.prose.base = oldTagsMarks.made(), len(oldTagsCalls)
 	}
@@ -162,7 +162,7 @@ func (t *tags) attempt() {
 		c := t.in[0]
 		switch {
 		case c == '{':
-			t.js = jsonScan{}
+			t.js = jsonScan{lax: true}
 			t.start("", t.toolName([]byte(t.name)), t.short)
 			t.state = tagsArgs
 		case space(c) && t.body < t.opts.MaxPayloadBytes:

@@ -13,7 +13,7 @@ var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
 func NewThink(opts *Options) Parser {
 	return withPrefix(func(o Options) Parser {
 		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}
-		t.prose = prose{r: &t.reader}
+		t.prose = newProse(&t.reader, 0)
 		return t
 	}, opts)
 }

@@ -53,7 +53,7 @@ func (m model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe
 			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{c}}}}, nil)
 			return
 		}
-		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant(strings.Repeat("x", m.pieces))}}, nil)
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant(strings.Repeat("x", max(1, m.pieces)))}}, nil)
 	}
 }
 

@@ -307,13 +307,16 @@ type ToolsLoaded struct {
 	Hash       string   `json:"hash"`  // of all definitions that are sent from then on, as [ToolsDigest] has it
 }
 
-// A Repair is the kind of a repair of a call's arguments. The text that the model wrote is in [ToolCallProposed].
+// A Repair is the kind of a repair of a call's arguments, or several kinds, joined with commas. The text that the model wrote is in [ToolCallProposed].
 type Repair string
 
 // The repairs.
 const (
-	RepairCodeFence  Repair = "code_fence"  // a Markdown code fence around the object was removed
-	RepairJSONString Repair = "json_string" // the object was written as a JSON string
+	RepairCodeFence  Repair = "code_fence"        // a Markdown code fence around the object was removed
+	RepairJSONString Repair = "json_string"       // the object was written as a JSON string
+	RepairBOM        Repair = "bom"               // a byte order mark in front of the object was removed
+	RepairCharacter  Repair = "control_character" // line ends and tabs in strings were escaped
+	RepairComma      Repair = "trailing_comma"    // a comma before a closing bracket was removed
 )
 
 // ToolCallResult holds the answer of a call that the model will be sent. There is exactly one for each ToolCallPlanned.

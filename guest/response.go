@@ -42,7 +42,7 @@ func refusal(err error) []byte {
 func answer(r *Reply, auto bool, before int, created int64) []byte {
 	res := r.Result
 	switch res.Reason {
-	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonToolError:
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer, lathe.ReasonToolError:
 		return completion(r, before, created)
 	case lathe.ReasonMaxIterations:
 		if !auto { // a guest that asked for one turn has it

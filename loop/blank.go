@@ -13,8 +13,8 @@ func (r *run) blank() (cause lathe.Blank, reasoning string) {
 	if !dropped && (r.call.finish == nil || !r.call.blank || len(r.call.asked) > 0) || strings.TrimSpace(r.result.Answer) != "" {
 		return "", ""
 	}
-	switch r.reason.Status() {
-	case "completed", "limited":
+	switch status := r.reason.Status(); {
+	case status == "completed", status == "limited", r.reason == lathe.ReasonEmptyAnswer:
 	default:
 		return "", ""
 	}

@@ -184,7 +184,7 @@ func TestTheLastTurnKeepsTheToolsOfMessages(t *testing.T) {
 		res, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
 		checkRun(t, res, events)
 		last := m.requests()[2]
-		if len(last.tools) != want || want > 0 && last.choice.Mode != lathe.ChoiceNone || res.ToolCalls != 1 || res.Reason != lathe.ReasonAnswered {
+		if len(last.tools) != want || want > 0 && last.choice.Mode != lathe.ChoiceNone || res.ToolCalls != 1 || res.Reason != lathe.ReasonEmptyAnswer {
 			t.Errorf("%s: tools %q, choice %+v, %d calls, %s", wire, last.tools, last.choice, res.ToolCalls, res.Reason)
 		}
 	}

@@ -52,7 +52,7 @@ func TestModes(t *testing.T) {
 			turns:  []turn{{finish: lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{lathe.Text{Text: "hi"}, call("a", "echo", `{}`)}}}}},
 			reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
 		{name: "disabled: nothing but calls", settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []turn{ask(call("a", "echo", `{}`))},
-			reason: lathe.ReasonAnswered, history: "user x"},
+			reason: lathe.ReasonEmptyAnswer, history: "user x"},
 		{name: "a model without tools", info: lathe.ModelInfo{NoTools: true}, settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
 		{name: "parallel false", settings: lathe.Settings{ParallelToolCalls: &no}, turns: []turn{twoCalls, textTurn("hi")},
@@ -62,7 +62,7 @@ func TestModes(t *testing.T) {
 		{name: "parallel unset", turns: []turn{twoCalls, textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a call:b | tool a=ok | tool b=ok | assistant hi"},
 		{name: "tool choice none", settings: lathe.Settings{ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}, turns: []turn{ask(call("a", "echo", `{}`))},
-			reason: lathe.ReasonAnswered, history: "user x"},
+			reason: lathe.ReasonEmptyAnswer, history: "user x"},
 		{name: "noop runs no tool", settings: lathe.Settings{Executor: lathe.ExecutorNoop}, turns: []turn{ask(call("a", "broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a | tool a=ok | assistant hi"},
 	} {
@@ -171,7 +171,7 @@ func TestEmptyFinalIsAskedForOnce(t *testing.T) {
 			t.Parallel()
 			m := &script{turns: tc.turns}
 			res, events := collect(t, t.Context(), newLoop(t, m, relaxed(tc.settings), echo("echo")), user("x"))
-			if res.Reason != lathe.ReasonAnswered || res.Answer != tc.answer {
+			if (res.Reason == lathe.ReasonAnswered) != (tc.answer != "") || res.Answer != tc.answer {
 				t.Errorf("got reason %q, answer %q", res.Reason, res.Answer)
 			}
 			if got := shape(res.History); got != tc.history {

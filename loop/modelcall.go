@@ -33,6 +33,7 @@ type modelCall struct {
 	message lathe.Message // what goes into the history
 	asked   []tool.Call   // the calls of message; its memory is reused
 	ignored int
+	renamed int  // calls whose names were mended
 	kept    bool // message is in the history
 	answer  string
 	blank   bool
@@ -101,6 +102,9 @@ func (c *modelCall) startAttempt(withTools bool) {
 	}
 	r.req.ClientCalls = len(r.specs) == len(r.in.ClientTools)
 	c.withTools = withTools && c.choiceAllows()
+	if r.req.TextCalls.Tools = nil; !c.withTools && r.settings.ToolUseMode != lathe.ModeDisabled {
+		r.req.TextCalls.Tools = r.specs
+	}
 	c.announceAttempt(0)
 }
 
@@ -109,7 +113,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	r := c.run
 	c.attempt++
 	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
-	c.err, c.finish, c.stream.parseError, c.ignored, c.stream.shown = nil, nil, 0, 0, false
+	c.err, c.finish, c.stream.parseError, c.ignored, c.renamed, c.stream.shown = nil, nil, 0, 0, 0, false
 	c.stream.open, c.stream.withheld = c.stream.open[:0], c.stream.withheld[:0]
 	c.events = c.newCallEvents()
 	r.prompt.Add(r.req.Messages[r.prompt.hashed:]...)
@@ -237,7 +241,7 @@ func (c *modelCall) read() {
 	if c.withTools {
 		r.work.Adopt(&c.message)
 		c.stream.emitParseErrors(&c.message)
-		c.asked = c.callsOf(c.asked, &c.message)
+		c.asked = c.callsOf(c.asked)
 	} else {
 		c.ignored = dropCalls(&c.message)
 	}
@@ -250,17 +254,22 @@ func (c *modelCall) read() {
 // choiceAllows is false where the settings say that no tool is to be called, but send them.
 func (c *modelCall) choiceAllows() bool { return c.run.settings.ToolChoice.Mode != lathe.ChoiceNone }
 
-// callsOf appends the calls of m to dst.
-func (c *modelCall) callsOf(dst []tool.Call, m *lathe.Message) []tool.Call {
-	for _, p := range m.Parts {
+// callsOf appends the calls of the message to dst, and notes the names that Adopt has changed.
+func (c *modelCall) callsOf(dst []tool.Call) []tool.Call {
+	for i, p := range c.message.Parts {
 		if tc, ok := p.(lathe.ToolCall); ok {
+			written := ""
+			if before, ok := c.finish.Message.Parts[i].(lathe.ToolCall); ok && before.Name != tc.Name {
+				written = before.Name
+				c.renamed++
+			}
 			if tc.Dialect != "" {
 				tc.Dialect = dialectName(tc.Dialect, c.run.loop.info.Dialect)
 			}
 			if tc.ParseError != "" {
 				tc.ParseError = parseErrorCode(tc.ParseError)
 			}
-			dst = append(dst, tool.Call{ToolCall: tc})
+			dst = append(dst, tool.Call{ToolCall: tc, Written: written})
 		}
 	}
 	return dst
@@ -312,7 +321,7 @@ func (c *modelCall) finishAttempt() {
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
 		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
 		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID), ResponseID: token(f.ResponseID),
-		ProviderCost: price, Faults: faults(c.choiceFaults(f)), Dropped: f.Dropped,
+		ProviderCost: price, Faults: faults(c.ownFaults(f)), Dropped: f.Dropped,
 	}
 	if r.loop.opts.Cost != nil && spent != (lathe.Usage{}) {
 		dollars := r.loop.opts.Cost(spent)
@@ -335,9 +344,14 @@ func (c *modelCall) finishAttempt() {
 	r.emit(e)
 }
 
-// choiceFaults returns the faults of a turn, with one more if the request named a tool and the server let the model call
-// another one, or none, which servers without that feature do.
-func (c *modelCall) choiceFaults(f *lathe.Finish) []lathe.Fault {
+// ownFaults returns the faults of a turn, with those that the loop has found: names that were mended, and one if the request named a tool
+// and the server let the model call another one, or none, which servers without that feature do.
+func (c *modelCall) ownFaults(f *lathe.Finish) []lathe.Fault {
+	if c.renamed > 0 {
+		named := *f
+		named.Faults = append(slices.Clip(f.Faults), lathe.Fault{Kind: "name_mended", Count: c.renamed})
+		f = &named
+	}
 	choice := c.run.req.ToolChoice
 	recorded := func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }
 	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // recorded: a replay

@@ -255,3 +255,50 @@ func TestEndedRunGivesUpWhatIsPending(t *testing.T) {
 		})
 	}
 }
+
+// A blank answer ends a run empty_answer, after it was asked for once more where tools were called. It does not replace the reasons
+// of an answer that was cut off.
+func TestBlankAnswersAreNoAnswers(t *testing.T) {
+	t.Parallel()
+	thought := turn{finish: lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "hm"}}}}}
+	refusal := turn{finish: lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Refusal{Text: "no"}}}}}
+	for name, tc := range map[string]struct {
+		turns    []turn
+		settings lathe.Settings
+		relay    *lathe.Relay
+		reason   lathe.Reason
+		blank    lathe.Blank
+		requests int
+	}{
+		"at once":           {turns: []turn{textTurn(" \n")}, reason: lathe.ReasonEmptyAnswer, blank: lathe.BlankOutputDropped, requests: 1},
+		"thought alone":     {turns: []turn{thought}, reason: lathe.ReasonEmptyAnswer, blank: lathe.BlankReasoning, requests: 1},
+		"asked again":       {turns: []turn{ask(call("a", "echo", `{}`)), textTurn(""), textTurn("")}, reason: lathe.ReasonEmptyAnswer, blank: lathe.BlankOutputDropped, requests: 3},
+		"answered then":     {turns: []turn{ask(call("a", "echo", `{}`)), textTurn(""), textTurn("hi")}, reason: lathe.ReasonAnswered, requests: 3},
+		"without tools":     {turns: []turn{textTurn("")}, settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, reason: lathe.ReasonEmptyAnswer, blank: lathe.BlankOutputDropped, requests: 1},
+		"enforced":          {turns: []turn{textTurn("")}, settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, reason: lathe.ReasonNoToolCalls, requests: 1},
+		"cut off":           {turns: []turn{textTurn("").reason(lathe.FinishLength)}, reason: lathe.ReasonLength, blank: lathe.BlankLength, requests: 1},
+		"filtered":          {turns: []turn{textTurn("").reason(lathe.FinishContentFilter)}, reason: lathe.ReasonContentFilter, requests: 1},
+		"refused":           {turns: []turn{refusal}, reason: lathe.ReasonAnswered, requests: 1},
+		"relayed":           {turns: []turn{textTurn("")}, relay: &lathe.Relay{}, reason: lathe.ReasonEmptyAnswer, blank: lathe.BlankOutputDropped, requests: 1},
+		"relayed in a form": {turns: []turn{textTurn("")}, relay: &lathe.Relay{Opaque: true}, reason: lathe.ReasonAnswered, blank: lathe.BlankOutputDropped, requests: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &script{turns: tc.turns}
+			l, err := loop.New(m, newRunner(t, nil, echo("echo")), &loop.Options{Settings: tc.settings})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := user("x")
+			in.Relay = tc.relay
+			res, events := collect(t, t.Context(), l, in)
+			checkRun(t, res, events)
+			if res.Reason != tc.reason || res.Blank != tc.blank || len(m.asked) != tc.requests {
+				t.Errorf("ended %s, blank %q, after %d requests", res.Reason, res.Blank, len(m.asked))
+			}
+			if failed := lathe.CodeOf(loop.Failure(res)) == lathe.Code(lathe.ReasonEmptyAnswer); failed != (tc.reason == lathe.ReasonEmptyAnswer) {
+				t.Errorf("the error is %v", res.Err)
+			}
+		})
+	}
+}

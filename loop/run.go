@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -161,7 +162,10 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		r.limits = *in.Limits
 	}
 	r.settings = withDefaults(r.settings, &l.info)
-	payload := r.limits.MaxPayloadBytes // 0: the model's own
+	payload := r.limits.MaxPayloadBytes
+	if payload == math.MaxInt {
+		payload = 0
+	}
 	setting.Fill(&r.limits)
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
@@ -178,6 +182,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 
 		MaxPayloadBytes: payload,
 	}
+	r.req.TextCalls.MaxArgsBytes, r.req.TextCalls.IgnoreOpenThoughts = r.limits.MaxToolArgsBytes, r.settings.CallsInOpenThought == lathe.OpenThoughtIgnore
 	if in.Sampling != nil {
 		r.req.Sampling = *in.Sampling
 	}
@@ -438,8 +443,12 @@ func (r *run) answer() {
 	if r.settings.ToolUseMode == lathe.ModeEnforced {
 		r.enforce()
 	}
-	if violation != "" && r.closing.format.checked && r.reason == lathe.ReasonAnswered {
+	switch {
+	case r.reason != lathe.ReasonAnswered:
+	case violation != "" && r.closing.format.checked:
 		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
+	case r.call.blank && (r.in.Relay == nil || !r.in.Relay.Opaque):
+		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the answer is blank: see fix_empty_final and calls_in_open_thought"))
 	}
 }
 

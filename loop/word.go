@@ -108,7 +108,7 @@ func codeOf(err error) lathe.Code {
 
 // faultKinds are the kinds of a [lathe.Fault]; what else a model counts is `other`.
 var faultKinds = []string{
-	"after_done", "arguments_not_text", "arguments_replaced", "bad_line", "call_repeated", "cut_after_finish", "deprecated_syntax",
+	"after_done", "arguments_not_text", "arguments_replaced", "bad_line", "call_in_thought", "call_repeated", "cut_after_finish", "deprecated_syntax",
 	"done_missing", "duplicate_member", "empty_line", "extra_choice", "finish_reason_mismatch", "finish_reason_missing",
 	"finish_reason_repeated", "finish_reason_unknown", "function_call",
 	"harmony_parse_error.foreign_role", "harmony_parse_error.header", "harmony_parse_error.stray_text",
@@ -116,7 +116,7 @@ var faultKinds = []string{
 	"harmony_unexpected_order.analysis_after_final", "harmony_unexpected_order.commentary_after_final",
 	"harmony_unexpected_order.extra_final", "harmony_unexpected_order.interleaved_final",
 	"id_changed", "id_duplicate", "id_late", "id_missing", "index_changed", "index_invalid", "index_missing", "index_reused",
-	"invalid_utf8", "leaked_call", "name_late", "name_missing", "name_repeated", "name_split", "reasoning_twice",
+	"invalid_utf8", "leaked_call", "name_late", "name_mended", "name_missing", "name_repeated", "name_split", "reasoning_twice",
 	"split_character", "tag_call", "thinking_dropped", "tool_calls_malformed", "tool_choice_ignored", "unknown_content", "unreadable_call", "usage_invalid",
 }
 

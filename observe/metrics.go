@@ -289,7 +289,9 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 		m.limits.get(d.Limit).Inc()
 	}
 	if d.Repair != "" {
-		m.repairs.get(string(d.Repair)).Inc()
+		for kind := range strings.SplitSeq(string(d.Repair), ",") {
+			m.repairs.get(kind).Inc()
+		}
 	}
 }
 

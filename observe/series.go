@@ -15,7 +15,7 @@ import (
 var reasonLabels = []lathe.Reason{
 	lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
 	lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
-	lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
+	lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
 	lathe.ReasonUpstreamError, lathe.ReasonBudgetExhausted, lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal,
 }
 
@@ -130,7 +130,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 		}
 	})
 	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](""), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
-	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString)}, 0, nil,
+	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString), string(event.RepairBOM), string(event.RepairCharacter), string(event.RepairComma)}, 0, nil,
 		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))
 	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,
 		child(r.counter("lathe_policy_decisions_total", "Decisions of the policy about tool calls.", "decision")))

@@ -32,6 +32,8 @@ type Patch struct {
 	BaseURL             *string `json:"base_url,omitempty"`
 	Wire                *string `json:"wire,omitempty"` // openai, responses, anthropic, gemini
 	Dialect             *string `json:"dialect,omitempty"`
+	Thinking            *string `json:"thinking,omitempty"` // marked, starts_open
+	BareCalls           *bool   `json:"bare_calls,omitempty"`
 	ReasoningField      *string `json:"reasoning_field,omitempty"`
 	IncludeUsage        *bool   `json:"include_usage,omitempty"`
 	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"`

@@ -193,7 +193,7 @@ func TestOtherWordsNameTheRightOne(t *testing.T) {
 	}
 	for name, right := range map[string]string{
 		"default": "default_tool_calling", "openrouter": "openrouter_tool_calling", "gemini-openrouter-compat": "gemini_openrouter_compat",
-		"openrouter_routing": "request_overrides", "zebra": "(content_tag_tool_call_fallback, ",
+		"openrouter_routing": "request_overrides", "zebra": "(bare_calls, content_tag_tool_call_fallback, ",
 	} {
 		if _, err := Named(name); err == nil || !strings.Contains(err.Error(), right) {
 			t.Errorf("%s: got %v, want one that names %s", name, err, right)

@@ -28,6 +28,10 @@ var presets = []row{
 	{Info{"content_tag_tool_call_fallback", "Models that write `<tool_call>` into their text."}, contentTagFallback},
 	{Info{"deepseek_openrouter_compat", "DeepSeek behind OpenRouter."}, deepseekOpenRouter},
 	{Info{"gemini_openrouter_compat", "Gemini behind OpenRouter."}, geminiOpenRouter},
+	{Info{"thinking_starts_open", "Models whose template opens the thought, such as DeepSeek-R1, Qwen3-Thinking and Nemotron, on a server without a reasoning parser."},
+		func() *Patch { return &Patch{Thinking: to("starts_open")} }},
+	{Info{"bare_calls", "Models that write a call as nothing but its JSON, such as qwen2.5-coder."},
+		func() *Patch { return &Patch{BareCalls: to(true)} }},
 }
 
 // profiles lists the settings of providers and servers beyond those that For adds.

@@ -21,9 +21,10 @@ type attempt struct {
 	yield   func(lathe.Delta, error) bool
 	relay   *lathe.Relay // nil: the bytes are not relayed
 	begun   bool         // a delta, or the bytes of one, were handed over
-	follows bool         // its deltas follow those of another answer of the turn, which the server paused
-	delta   bool         // a delta was handed over
-	stopped bool         // the consumer wants no more
+	lead    lead
+	follows bool // its deltas follow those of another answer of the turn, which the server paused
+	delta   bool // a delta was handed over
+	stopped bool // the consumer wants no more
 	// reconnected is set if the server had closed the first connection that the request was sent on.
 	reconnected bool
 	status      int
@@ -190,7 +191,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 				return ctx.Err()
 			case ferr == nil:
 				a.showRest(v.events.Rest())
-				a.finish = fin
+				a.end(fin)
 				return nil
 			case !clean:
 				return a.broken(err)
@@ -214,7 +215,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 		return a.told(err, nil)
 	}
 	a.showRest(v.events.Rest())
-	a.finish = fin
+	a.end(fin)
 	return nil
 }
 
@@ -231,7 +232,10 @@ func (a *attempt) hand(deltas []lathe.Delta) bool {
 			a.begun, a.delta = true, true
 			a.v.watch.begun()
 		}
-		if !a.yield(deltas[i], nil) {
+		if !a.lead.over && !a.lead.take(a, &deltas[i]) {
+			continue
+		}
+		if a.stopped || !a.yield(deltas[i], nil) {
 			a.stopped = true
 			return false
 		}
@@ -259,7 +263,7 @@ func (a *attempt) readWhole() error {
 		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound() || a.relay.Opaque, Deltas: deltas})
 	}
 	if a.hand(deltas) {
-		a.finish = fin
+		a.end(fin)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -151,7 +151,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			v.complete(a.finish)
 			whole, again := turn.join(v.c, a.finish)
 			if !again {
-				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}, nil)
+				v.finish(req, whole, yield)
 				return
 			}
 			turn.delta = a.delta
@@ -201,6 +201,15 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 		now = time.Now()
 		if loads {
 			v.watch.begin(now) // the time in which the server loads the model is not the call's
+		}
+	}
+}
+
+// finish yields the end of an answer.
+func (v *conversation) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
+	for _, d := range append(v.thoughtCalls(req, whole), lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}) {
+		if !yield(d, nil) {
+			return
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ const NativeDialect = "native"
 
 // DialectOptions are the choices of [WithDialect]. They are copied.
 type DialectOptions struct {
-	// MaxPayloadBytes (max_payload_bytes) bounds one call written as text; 0: 8 192.
+	// MaxPayloadBytes (max_payload_bytes) bounds one call written as text; 0: as of [dialect.Options].
 	MaxPayloadBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) reads `<tool:NAME>{…}` as a call.
 	AllowDeprecatedSyntax bool
@@ -28,6 +27,12 @@ type DialectOptions struct {
 	// some slip into the text: tools are sent as ever, and calls in the text are taken where they
 	// name a tool that was offered. All else stays text. The dialect native stands for auto then.
 	RecoverLeakedCalls bool
+	// ThinkingStartsOpen (thinking: starts_open) says that the model's template opens a block of thinking in the prompt, and that its server
+	// does not tell thinking and answer apart: the text up to the closing mark is reasoning. It has no effect in a turn whose server does.
+	ThinkingStartsOpen bool
+	// BareCalls (bare_calls) takes a message that is nothing but one JSON object with the name and the arguments of an offered tool for a
+	// call, with native too.
+	BareCalls bool
 	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
 	// of the answer.
 	ShowUnreadableCalls bool
@@ -45,11 +50,11 @@ type DialectOptions struct {
 
 // WithDialect returns a model that writes tools and calls into the text of its requests and parses calls from the text of
 // the answers. The caller passes tools and receives calls as with any other model. The names are those of [dialect.Names] and
-// [NativeDialect]; with native, WithDialect returns model itself, unless leaked calls are to be recovered. auto chooses the
+// [NativeDialect]; with native, WithDialect returns model itself, unless an option has the text scanned. auto chooses the
 // dialect by the name of the model or, if the name does not decide, by the first mark in the text.
 //
 // The server gets no `tools` member: tools are written into the system text, and calls and results into the messages, in
-// the form of the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not
+// the form of the dialect. A request of a run without tools, in a conversation without calls, is sent unchanged and its answer is not
 // scanned. Answers in harmony are always parsed, since harmony marks more than calls.
 //
 // A call that cannot be parsed yields a [lathe.DeltaParseError] and is in the message twice: as text that is Unreadable, for
@@ -70,6 +75,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if name == "" {
 		name = NativeDialect
 	}
+	native := false
 	constrain, err := newConstrainer(o.Constrain)
 	if err != nil {
 		return wrong(err)
@@ -78,10 +84,10 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 		return wrong(errNativeConstraint)
 	}
 	if name == NativeDialect {
-		if !o.RecoverLeakedCalls {
+		if !o.RecoverLeakedCalls && !o.ThinkingStartsOpen && !o.BareCalls {
 			return model, nil
 		}
-		name = "auto"
+		native, name = !o.RecoverLeakedCalls, "auto"
 	}
 	d, ok := dialect.Lookup(name)
 	if !ok {
@@ -90,11 +96,12 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
-	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe(), constrain: constrain}
-	t.info.Dialect, t.info.WritesCalls = t.dialectOf(t.info.Model).Name(), true
-	if o.RecoverLeakedCalls {
+	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe(), constrain: constrain, native: native}
+	t.info.Dialect = t.dialectOf(t.info.Model).Name()
+	if native || o.RecoverLeakedCalls {
 		t.info.Dialect = NativeDialect
 	}
+	t.info.WritesCalls = !native || o.BareCalls
 	return t, nil
 }
 
@@ -104,7 +111,9 @@ type textModel struct {
 	model   lathe.Model
 	dialect *dialect.Dialect
 	opts    DialectOptions
-	info    lathe.ModelInfo
+	// native says that the server has calls of its own, and that its text is scanned for thinking and for bare calls.
+	native bool
+	info   lathe.ModelInfo
 	// constrain is nil if requests have no constraint.
 	constrain *constrainer
 }
@@ -182,42 +191,28 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 		name = t.info.Model
 	}
 	d := t.dialectOf(name)
-	if t.opts.RecoverLeakedCalls && isStructured(d) {
+	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
 		d = t.dialect // between leaks the text of such a server is plain
 	}
 	tools := req.Tools
 	if req.ToolChoice.Mode == lathe.ChoiceNone {
 		tools = nil
 	}
-	if len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) {
-		if len(req.Tools) == 0 || t.opts.RecoverLeakedCalls {
-			return model.Generate(ctx, req)
-		}
-		bare := *req
-		bare.Tools, bare.ToolChoice, bare.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
-		return model.Generate(ctx, &bare)
+	plain := len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) // the request says nothing of tools
+	if plain && len(req.TextCalls.Tools) == 0 && !t.opts.ThinkingStartsOpen && (len(req.Tools) == 0 || t.opts.RecoverLeakedCalls) {
+		return model.Generate(ctx, req)
 	}
-	if sent == nil {
-		sent = &rendering{}
-	}
-	payload := cmp.Or(max(t.opts.MaxPayloadBytes, 0), lathe.Limits{}.WithDefaults().MaxPayloadBytes)
-	if req.MaxPayloadBytes > 0 {
-		payload = min(payload, req.MaxPayloadBytes)
-	}
+	opts := dialectOptions(req, tools, t.opts.MaxPayloadBytes)
 	choice, single := req.ToolChoice, req.ParallelToolCalls != nil && !*req.ParallelToolCalls
 	constrained := t.constrain != nil && len(tools) > 0 && unreadableTurns(req.Messages) >= t.opts.ConstrainAfter
-	if t.opts.RecoverLeakedCalls {
-		req = withReadableCalls(req)
-	} else {
-		req = sent.render(t.writtenIn(d, req.Messages), req, tools)
-	}
+	req = t.rewritten(sent, d, req, tools, plain)
 	req, dropped := t.withoutFormat(req, tools)
 	if constrained {
 		constrainedReq, loosened := t.constrain.apply(req, d, tools, choice, single)
 		req, dropped = constrainedReq, append(dropped, loosened...)
 	}
 	return func(yield func(lathe.Delta, error) bool) {
-		r := newReading(t, d, tools, payload, yield)
+		r := newReading(t, d, opts, yield)
 		r.dropped = dropped
 		for delta, err := range model.Generate(ctx, req) {
 			if err != nil {
@@ -231,10 +226,29 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	}
 }
 
+// rewritten returns the request that the wrapped model is sent, in the dialect. It is plain if it says nothing of tools.
+func (t *textModel) rewritten(sent *rendering, d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec, plain bool) *lathe.Request {
+	var own lathe.Request
+	switch {
+	case t.native, t.opts.RecoverLeakedCalls:
+		own = *withReadableCalls(req)
+	case plain:
+		own = *req
+		own.Tools, own.ToolChoice, own.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
+	default:
+		if sent == nil {
+			sent = &rendering{}
+		}
+		own = *sent.render(t.writtenIn(d, req.Messages), req, tools)
+	}
+	own.TextCalls.ReadsThinking = true
+	return &own
+}
+
 // withoutFormat returns req without its response format if the model may write calls, which a server would not let it do under the format,
 // and what that drops.
 func (t *textModel) withoutFormat(req *lathe.Request, tools []*lathe.ToolSpec) (_ *lathe.Request, dropped []string) {
-	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.opts.RecoverLeakedCalls {
+	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.native || t.opts.RecoverLeakedCalls {
 		return req, nil
 	}
 	bare := *req

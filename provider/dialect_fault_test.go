@@ -61,7 +61,7 @@ func TestUnreadableCallIsToldAndCorrected(t *testing.T) {
 func TestUnreadableHarmonyPayload(t *testing.T) {
 	t.Parallel()
 	for payload, code := range map[string]lathe.Code{
-		`{"tool":"add_numbers","arguments":{"a":7,}}`:                                     lathe.CodePayloadParseError,
+		`{"tool":"add_numbers","arguments":{"a":7,,}}`:                                    lathe.CodePayloadParseError,
 		`{"tool":"add_numbers","arguments":{"a":7,"b":` + strings.Repeat("1", 100) + `}}`: lathe.CodePayloadTooLarge,
 	} {
 		start := "<|channel|>tool<|message|>"
@@ -85,7 +85,7 @@ func TestParseErrorRetriesWithoutTools(t *testing.T) {
 	t.Parallel()
 	m := simulated(t, "sim/script", "tags", nil, "-- turn --\ntext: <tool name=\"add_numbers\" args>{</tool>\n")
 	s := play(t, m, "Add 7 and 35.", lathe.Settings{OnParseError: lathe.ParseErrorRetryWithout}, lathe.Limits{})
-	if n := len(all[*event.ModelCallStarted](s)); n != 2 || s.result.Reason != lathe.ReasonAnswered || len(all[*event.ToolCallPlanned](s)) != 0 {
+	if n := len(all[*event.ModelCallStarted](s)); n != 2 || s.result.Reason != lathe.ReasonEmptyAnswer || len(all[*event.ToolCallPlanned](s)) != 0 {
 		t.Errorf("%d model calls, ended %s, events %q", n, s.result.Reason, s.kinds())
 	}
 }

@@ -131,7 +131,8 @@ func (l *leaks) giveUp() string {
 	l.mistaken++
 	rest := string(l.raw)
 	l.raw, l.closed = l.raw[:0], false
-	l.r.parser = l.r.d.NewParser(&l.r.opts)
+	l.r.opts.ThinkingStartsOpen = false // or it would have stood in the thought
+	l.r.parser = l.r.newParser()
 	if l.mistaken > maxMistaken {
 		l.off = true
 		return rest

@@ -14,6 +14,7 @@ import (
 type reading struct {
 	yield   func(lathe.Delta, error) bool
 	d       *dialect.Dialect
+	native  bool // only thinking and bare calls are read
 	opts    dialect.Options
 	parser  dialect.Parser
 	message dialect.Collector
@@ -30,16 +31,26 @@ type reading struct {
 	deprecated int
 	old        dialect.Parser // counts deprecated syntax where it is not allowed; nil: it is, or there is none
 	recovered  int
+	written    string // the dialect of the calls in a thought that was not closed
+	inThought  int    // calls in a thought that was not closed
+}
+
+// newParser returns a parser of the text that follows.
+func (r *reading) newParser() dialect.Parser {
+	if r.native {
+		return dialect.NewThink(&r.opts)
+	}
+	return r.d.NewParser(&r.opts)
 }
 
 // An ownCall says which index a call of the server's own was given.
 type ownCall struct{ in, out int }
 
-func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, maxPayload int, yield func(lathe.Delta, error) bool) *reading {
-	r := &reading{yield: yield, d: d, opts: dialect.Options{
-		Tools: tools, MaxPayloadBytes: maxPayload, AllowDeprecatedSyntax: t.opts.AllowDeprecatedSyntax, Rand: t.opts.Rand,
-	}}
-	r.parser = d.NewParser(&r.opts)
+func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield func(lathe.Delta, error) bool) *reading {
+	opts.AllowDeprecatedSyntax, opts.Rand = t.opts.AllowDeprecatedSyntax, t.opts.Rand
+	opts.ThinkingStartsOpen, opts.BareCalls = t.opts.ThinkingStartsOpen, t.opts.BareCalls
+	r := &reading{yield: yield, d: d, native: t.native, opts: opts}
+	r.parser = r.newParser()
 	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls
 	if name := d.Name(); !t.opts.AllowDeprecatedSyntax && r.leaks == nil && !t.opts.RecoverLeakedCalls && (name == "tags" || name == "auto") {
 		old := r.opts
@@ -58,6 +69,9 @@ func (r *reading) take(d *lathe.Delta) bool {
 	case lathe.DeltaText:
 		r.seen = true
 		r.read(d.Text)
+	case lathe.DeltaReasoning:
+		r.toldApart(d.Text)
+		r.give(*d)
 	case lathe.DeltaCallStart:
 		r.own = append(r.own, ownCall{d.Index, r.calls})
 		r.passCall(d, r.calls)
@@ -76,6 +90,14 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.give(*d)
 	}
 	return !r.stopped
+}
+
+// toldApart takes reasoning that the server tells apart from the text: no part of the text is thinking then.
+func (r *reading) toldApart(text string) {
+	if r.opts.ThinkingStartsOpen && !r.seen && text != "" {
+		r.opts.ThinkingStartsOpen = false
+		r.parser = r.newParser()
+	}
 }
 
 func (r *reading) passCall(d *lathe.Delta, index int) {
@@ -129,7 +151,7 @@ func (r *reading) sayOne(d *lathe.Delta) {
 		if d.Deprecated {
 			r.deprecated++
 		}
-		if r.leaks != nil {
+		if r.leaks != nil || r.native {
 			r.recovered++
 		}
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
@@ -147,8 +169,14 @@ func (r *reading) sayOne(d *lathe.Delta) {
 
 // chosen returns the name of the dialect that is being read.
 func (r *reading) chosen() string {
+	if r.written != "" {
+		return r.written
+	}
 	if c, ok := r.parser.(dialect.Chooser); ok && c.Chosen() != "" {
 		return c.Chosen()
+	}
+	if r.native {
+		return ""
 	}
 	return r.d.Name()
 }
@@ -182,12 +210,19 @@ func (r *reading) finish(of *lathe.Finish) {
 	}
 	if !r.seen { // a server that does not stream
 		for _, p := range f.Message.Parts {
-			if t, ok := p.(lathe.Text); ok && !t.Commentary {
-				r.read(t.Text)
+			switch p := p.(type) {
+			case lathe.Reasoning:
+				r.toldApart(p.Text)
+			case lathe.Text:
+				if !p.Commentary {
+					r.read(p.Text)
+				}
+			default: // is no text
 			}
 		}
 	}
 	r.flush()
+	r.takeThought(&f)
 	r.shown.End(r.give)
 	if r.stopped {
 		return
@@ -221,7 +256,7 @@ func (r *reading) finish(of *lathe.Finish) {
 // parts returns the server's parts with what was read in the place of its text.
 func (r *reading) parts(given []lathe.Part) []lathe.Part {
 	read := r.message.Message().Parts
-	if r.leaks != nil {
+	if r.leaks != nil || r.native {
 		for i, p := range read {
 			if c, ok := p.(lathe.ToolCall); ok {
 				c.Recovered = true
@@ -253,6 +288,9 @@ func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
 	out := given[:len(given):len(given)]
 	if c, ok := r.parser.(dialect.Counter); ok {
 		a := c.Anomalies()
+		if a.ToolName > 0 {
+			out = append(out, lathe.Fault{Kind: "name_mended", Count: a.ToolName})
+		}
 		for stage, n := range a.ParseErrors() {
 			out = append(out, lathe.Fault{Kind: "harmony_parse_error." + stage, Count: n})
 		}
@@ -262,6 +300,9 @@ func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
 	}
 	if r.deprecated > 0 {
 		out = append(out, lathe.Fault{Kind: "deprecated_syntax", Count: r.deprecated})
+	}
+	if r.inThought > 0 {
+		out = append(out, lathe.Fault{Kind: faultOpenThought, Count: r.inThought})
 	}
 	if r.recovered > 0 {
 		out = append(out, lathe.Fault{Kind: "leaked_call", Count: r.recovered})

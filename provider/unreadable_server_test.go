@@ -137,12 +137,12 @@ func TestUnparsedFinalAnswerIsABlankAnswer(t *testing.T) {
 		reason   lathe.Reason
 		blank    lathe.Blank
 	}{
-		"unparsed":             {data(peg), lathe.Settings{}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankOutputDropped},
-		"enforced":             {data(peg), lathe.Settings{ToolUseMode: lathe.ModeEnforced}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankOutputDropped},
+		"unparsed":             {data(peg), lathe.Settings{}, lathe.Limits{}, lathe.ReasonEmptyAnswer, lathe.BlankOutputDropped},
+		"enforced":             {data(peg), lathe.Settings{ToolUseMode: lathe.ModeEnforced}, lathe.Limits{}, lathe.ReasonEmptyAnswer, lathe.BlankOutputDropped},
 		"at a limit":           {data(peg), lathe.Settings{}, lathe.Limits{MaxIterations: 1}, lathe.ReasonMaxIterations, lathe.BlankOutputDropped},
 		"after text":           {data(text("4"), peg), lathe.Settings{}, lathe.Limits{}, lathe.ReasonUpstreamError, ""},
 		"the server fails":     {data(`{"error":{"code":500,"message":"out of memory"}}`), lathe.Settings{}, lathe.Limits{}, lathe.ReasonUpstreamError, ""},
-		"no loop's own prompt": {data(peg), lathe.Settings{NoFixEmptyFinal: true}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankEmpty},
+		"no loop's own prompt": {data(peg), lathe.Settings{NoFixEmptyFinal: true}, lathe.Limits{}, lathe.ReasonEmptyAnswer, lathe.BlankEmpty},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 // writeWhole writes an answer in one piece.
 func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
 	a.header(w.Header())
-	if res.Reason == lathe.ReasonInvalidAnswer {
+	if res.Reason == lathe.ReasonInvalidAnswer || res.Reason == lathe.ReasonEmptyAnswer {
 		w.Header().Set("X-Lathe-Reason", string(res.Reason))
 	}
 	body := a.whole

@@ -174,7 +174,7 @@ func failure(res *event.Result) *problem {
 	switch res.Reason {
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
 		lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
-		lathe.ReasonContentFilter, lathe.ReasonLength, lathe.ReasonInvalidAnswer:
+		lathe.ReasonContentFilter, lathe.ReasonLength, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer:
 		return nil
 	case lathe.ReasonUpstreamError:
 		return upstream(res.Err)

@@ -66,7 +66,7 @@ func (a *chat) asItCame(res *event.Result) bool {
 		return false
 	}
 	switch res.Reason {
-	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonInvalidAnswer:
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer:
 		return true
 	default: // it was broken off here
 		return false

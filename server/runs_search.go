@@ -20,7 +20,7 @@ var runStatuses = []string{"running", "parked", "completed", "limited", "cancell
 // runReasons are the reasons for which a run ends or waits.
 var runReasons = []string{string(lathe.ReasonAnswered), string(lathe.ReasonClientToolCalls), string(lathe.ReasonAwaitingApproval),
 	string(lathe.ReasonAwaitingToolResults), string(lathe.ReasonMaxIterations), string(lathe.ReasonMaxToolCalls), string(lathe.ReasonToolLoop),
-	string(lathe.ReasonRunTimeout), string(lathe.ReasonBudgetExceeded), string(lathe.ReasonBudgetExhausted), string(lathe.ReasonNoToolCalls), string(lathe.ReasonInvalidAnswer), string(lathe.ReasonToolError),
+	string(lathe.ReasonRunTimeout), string(lathe.ReasonBudgetExceeded), string(lathe.ReasonBudgetExhausted), string(lathe.ReasonNoToolCalls), string(lathe.ReasonInvalidAnswer), string(lathe.ReasonEmptyAnswer), string(lathe.ReasonToolError),
 	string(lathe.ReasonUnknownTool), string(lathe.ReasonContentFilter), string(lathe.ReasonLength), string(lathe.ReasonUpstreamError),
 	string(lathe.ReasonGuestFault), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted), string(lathe.ReasonInternal)}
 

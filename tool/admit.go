@@ -1,6 +1,10 @@
 package tool
 
-import "github.com/lathe-run/lathe"
+import (
+	"math"
+
+	"github.com/lathe-run/lathe"
+)
 
 // handedOver reports whether the client executes the call and answers it.
 func (c *call) handedOver() bool {
@@ -17,7 +21,7 @@ func admit(c *call) ending {
 		return fail(c.Refuse)
 	case c.ParseError != "":
 		if c.ParseError == lathe.CodePayloadTooLarge {
-			c.hit("max_payload_bytes", w.limits.MaxPayloadBytes)
+			c.hit(c.payloadLimit())
 		}
 		return fail(c.ParseError)
 	case c.Incomplete:
@@ -27,4 +31,18 @@ func admit(c *call) ending {
 		return fail(lathe.CodeToolCallLimit)
 	}
 	return proceed
+}
+
+// maxToolPayload is the limit on a payload on harmony's channel `tool` if max_payload_bytes is none, in bytes.
+const maxToolPayload = 8 << 10
+
+// payloadLimit returns the limit that a call written as text has exceeded.
+func (c *call) payloadLimit() (key string, limit int) {
+	switch most := c.w.limits.MaxPayloadBytes; {
+	case most != math.MaxInt:
+		return "max_payload_bytes", most
+	case c.Dialect == "harmony" && len(c.Arguments) <= maxToolPayload:
+		return "max_payload_bytes", maxToolPayload
+	}
+	return "max_tool_args_bytes", c.w.limits.MaxToolArgsBytes
 }

@@ -14,7 +14,8 @@ const maxIDBytes = 4_096
 
 // Adopt sets the final ids of the calls in msg. A call keeps the model's id, with white space trimmed. It gets a generated id
 // if the model's is blank, longer than 4 096 bytes or not plain text, and a suffix __2, __3 and so on if the run already has
-// a call with that id. A call by an alias of a tool of the client gets the tool's name. The caller calls Adopt before it appends the message to the history. If a call changes, Adopt sets
+// a call with that id. A call by an alias of a tool of the client, and one by a name with residue of the model's format
+// (functions.NAME, NAME<|channel|>…), gets the tool's name. The caller calls Adopt before it appends the message to the history. If a call changes, Adopt sets
 // msg.Parts to a new slice and does not modify the old one.
 func (w *Work) Adopt(msg *lathe.Message) {
 	own := false

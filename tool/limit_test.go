@@ -314,8 +314,23 @@ func TestRate(t *testing.T) {
 func TestParsedPayloadLimitsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	res, _, _ := one(t, w, tool.Call{ToolCall: lathe.ToolCall{ParseError: lathe.CodePayloadTooLarge}})
-	if res.Code != lathe.CodePayloadTooLarge || res.CallID == "" || errorOf(t, res)["max"] != 8192.0 {
+	for _, c := range []struct {
+		call  lathe.ToolCall
+		limit string
+		most  float64
+	}{
+		{lathe.ToolCall{Dialect: "hermes"}, "max_tool_args_bytes", 200_000},
+		{lathe.ToolCall{Dialect: "harmony", Arguments: strings.Repeat("x", 200_000)}, "max_tool_args_bytes", 200_000},
+		{lathe.ToolCall{Dialect: "harmony", Arguments: "x"}, "max_payload_bytes", 8192}, // of the channel tool
+	} {
+		c.call.ParseError = lathe.CodePayloadTooLarge
+		res, _, _ := one(t, w, tool.Call{ToolCall: c.call})
+		if got := errorOf(t, res); res.Code != lathe.CodePayloadTooLarge || res.CallID == "" || got["limit"] != c.limit || got["max"] != c.most {
+			t.Errorf("result %+v", res)
+		}
+	}
+	res, _, _ := one(t, open(t, &tool.Options{Limits: lathe.Limits{MaxPayloadBytes: 9000}}), tool.Call{ToolCall: lathe.ToolCall{ParseError: lathe.CodePayloadTooLarge}})
+	if got := errorOf(t, res); got["limit"] != "max_payload_bytes" || got["max"] != 9000.0 {
 		t.Errorf("result %+v", res)
 	}
 }

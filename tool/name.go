@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // unknownTool stands in events for every name that is not registered.
@@ -41,19 +42,26 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 	return nil, v.handOver, unknownTool
 }
 
-// canonical returns the name of the client's tool that the model calls by an alias; name itself if it is no alias, if a tool has that
-// name, or if several tools fit.
+// canonical returns the name of the tool that the model means: that of the client's tool that it calls by an alias, or name without
+// residue of the model's format, which some servers leave in it. It returns name itself if a tool has that name, or if none or several
+// tools fit.
 func (v *view) canonical(name string) string {
-	if v.aliases == nil {
+	if v.finds(name) {
 		return name
 	}
-	if e, client, _ := v.lookup(name); e != nil || client {
-		return name
+	if v.aliases != nil {
+		if own := v.aliases[spelled(name)]; own != "" {
+			return own
+		}
 	}
-	if own := v.aliases[spelled(name)]; own != "" {
-		return own
-	}
+	name, _ = text.MeantTool(name, v.finds)
 	return name
+}
+
+// finds reports whether lookup finds a tool of that name.
+func (v *view) finds(name string) bool {
+	e, client, _ := v.lookup(name)
+	return e != nil || client
 }
 
 // alias records the aliases of a tool of the client. Tools whose aliases are spelled alike are found by none of them.

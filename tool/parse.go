@@ -6,11 +6,14 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
+// maxWritten bounds what a model reads of the beginning of its broken arguments, in bytes.
+const maxWritten = 200
+
 // readArguments is stage 4. It reads the argument text as one JSON object. Blank text and null stand for {}. With repair
-// on, a fence around the object and an object written as a JSON string are unwrapped, once. The text of the call itself
-// does not change.
+// on, text that has one reading as an object all the same is mended. The text of the call itself does not change.
 func readArguments(c *call) ending {
 	switch {
 	case c.checked:
@@ -38,30 +41,31 @@ func trim(text []byte) []byte {
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 // parseArguments checks text and makes it the call's argument value.
-func parseArguments(c *call, text []byte) ending {
+func parseArguments(c *call, raw []byte) ending {
 	w := c.w
-	text = trim(text)
-	if w.settings.Repair != lathe.RepairOff {
-		if inner, ok := rawjson.UnwrapObject(text); ok {
-			if end := boundArguments(c, len(inner)); end != proceed {
+	raw = trim(raw)
+	limits := rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}
+	err := rawjson.Check(raw, limits)
+	if w.settings.Repair != lathe.RepairOff && (err != nil || raw[0] != '{') {
+		if object, mended, ok := rawjson.MendObject(raw); ok {
+			if end := boundArguments(c, len(object)); end != proceed {
 				return end
 			}
-			c.repair = event.RepairJSONString
-			if text[0] == '`' {
-				c.repair = event.RepairCodeFence
-			}
-			text = inner
+			c.repair, raw, err = event.Repair(mended), object, rawjson.Check(object, limits)
 		}
 	}
-	if err := rawjson.Check(text, rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}); err != nil {
+	if err != nil {
 		c.jsonError(err)
+		if c.Dialect == "" { // the model's history has {} in place of the text
+			c.detailString("written", text.Cut(c.Arguments, maxWritten))
+		}
 		return fail(lathe.CodeInvalidJSON)
 	}
-	if text[0] != '{' {
+	if raw[0] != '{' {
 		c.detailString("reason", "not_an_object")
 		return fail(lathe.CodeInvalidJSON)
 	}
-	c.args, c.parsed = text, true
+	c.args, c.parsed = raw, true
 	conceal(c)
 	return proceed
 }

@@ -47,7 +47,10 @@ func TestParse(t *testing.T) {
 		{"no value", `{"a":}`, "", false},
 		{"single quotes", `{'a':1}`, "", false},
 		{"a comment", `{"a":1} // x`, "", false},
-		{"a byte order mark", "\ufeff{}", "", false},
+		{"bom", "\ufeff{}", "{}", true},
+		{"control_character", "{\"a\":\"one\ntwo\tx\"}", `{"a":"one\ntwo\tx"}`, true},
+		{"trailing_comma", `{"a":[1,],}`, `{"a":[1]}`, true},
+		{"two commas", `{"a":1,,}`, "", false},
 		{"duplicate keys", `{"a":1,"a":2}`, "", false},
 		{"duplicate keys, deep", `{"b":[{"a":1,"\u0061":2}]}`, "", false},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "", false},
@@ -74,8 +77,11 @@ func TestParse(t *testing.T) {
 				kind := event.Repair("")
 				if repaired {
 					kind = event.RepairJSONString
-					if strings.HasPrefix(tt.name, "fence") {
+					switch {
+					case strings.HasPrefix(tt.name, "fence"):
 						kind = event.RepairCodeFence
+					case strings.Contains("bom control_character trailing_comma", tt.name):
+						kind = event.Repair(tt.name)
 					}
 				}
 				if res := find[*event.ToolCallResult](t, rec); res.Repaired != repaired || res.Repair != kind || out.Calls[0].Repaired != repaired {
@@ -152,7 +158,7 @@ func TestHostileArguments(t *testing.T) {
 		"double-encoded":   keep(`{"a":1}`),
 		"proto keys":       keep(`{"__proto__":{"x":1},"constructor":1}`),
 		"NaN":              reject,
-		"raw control char": reject,
+		"raw control char": keep(`{"a":"\n"}`), // repair mends what has one reading
 		"deep arrays": func(string) string {
 			return limited(`{"a":`+strings.Repeat("[", 100_000), lathe.CodeInvalidJSON, "max_json_depth")
 		},
@@ -251,4 +257,17 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%q: the tool got %q", args, got)
 		}
 	})
+}
+
+// A model reads the beginning of native arguments that are no JSON: its history has {} in their place. Of a call in text it has the text.
+func TestBrokenArgumentsAreQuoted(t *testing.T) {
+	t.Parallel()
+	for dialect, want := range map[string]any{"": `{"a": "é` + strings.Repeat("x", 191), "hermes": nil} {
+		c := call("t", `{"a": "é`+strings.Repeat("x", 500))
+		c.Dialect = dialect
+		res, _, _ := one(t, open(t, &tool.Options{Policy: policy.AllowAll()}, reader("t", echo)), c)
+		if got := errorOf(t, res)["written"]; res.Code != lathe.CodeInvalidJSON || got != want {
+			t.Errorf("%q: %s %v, want %v", dialect, res.Code, got, want)
+		}
+	}
 }

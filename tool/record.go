@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"cmp"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
@@ -20,6 +22,11 @@ func plan(c *call) {
 	var space [64]byte
 	text, own := hashedText(c)
 	sum, flat := digest.AppendArgsPreview(space[:0], text, w.r.hash, w.r.opts.HashKey)
+	if own && !flat && w.settings.Repair != lathe.RepairOff && len(text) <= w.limits.MaxToolArgsBytes {
+		if object, _, ok := rawjson.MendObject(trim(text)); ok {
+			sum, _ = digest.AppendArgsPreview(space[:0], object, w.r.hash, w.r.opts.HashKey)
+		}
+	}
 	c.checked = flat && own && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
 	hash := c.scratch.keep(sum)
 	if c.ParseError == "" {
@@ -28,7 +35,7 @@ func plan(c *call) {
 			dialect = "native"
 		}
 		k.proposed = event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
-			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: c.Name, RawArgs: c.Arguments}
+			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: cmp.Or(c.Written, c.Name), RawArgs: c.Arguments}
 		c.emit(&k.proposed)
 	}
 	k.planned = event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
@@ -39,8 +46,8 @@ func plan(c *call) {
 }
 
 // hashedText returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
-// calls have equal hashes. Blank text and null count as {}, and a fence or a string around an object does not count
-// where repair takes it off. own reports whether it is the argument text as it stands.
+// calls have equal hashes. Blank text and null count as {}, and what repair mends does not count
+// where it is on. own reports whether it is the argument text as it stands.
 func hashedText(c *call) (text []byte, own bool) {
 	w := c.w
 	if len(c.args) > 0 && c.args[0] == '{' {
@@ -50,8 +57,8 @@ func hashedText(c *call) (text []byte, own bool) {
 		return []byte("{}"), false
 	}
 	if w.settings.Repair != lathe.RepairOff && len(c.args) <= w.limits.MaxToolArgsBytes {
-		if inner, ok := rawjson.UnwrapObject(trim(c.args)); ok {
-			return inner, false
+		if object, _, ok := rawjson.MendObject(trim(c.args)); ok {
+			return object, false
 		}
 	}
 	return c.args, true

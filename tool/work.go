@@ -33,6 +33,8 @@ type Work struct {
 // A Call is a call of a model on its way into the runner.
 type Call struct {
 	lathe.ToolCall
+	// Written is the name as the model wrote it, if [Work.Adopt] has changed it.
+	Written string
 	// Refuse, when set, is the code with which the call is answered: it is planned and nothing else is done.
 	Refuse lathe.Code
 	// Parked, when set, says that an earlier Execute planned the call and parked it.

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"math"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -35,14 +36,12 @@ func (l *List) Of(kind Kind) []string {
 
 // Options are the choices of [New]. They are copied.
 type Options struct {
-	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text; 0: 8 192.
+	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text; 0: max_tool_args_bytes does.
 	MaxPayloadBytes int
 	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
 	// of the answer.
 	ShowUnreadableCalls bool
 }
-
-var defaultMaxPayloadBytes = lathe.Limits{}.WithDefaults().MaxPayloadBytes
 
 // A Chain is what a list of transforms does. It does not change and may be shared.
 type Chain struct {
@@ -52,7 +51,7 @@ type Chain struct {
 	tagCalls   bool
 	blankArgs  bool
 	nineLetter bool
-	maxPayload int
+	maxPayload int  // 0: none
 	showBad    bool // show_unreadable_calls
 }
 
@@ -60,11 +59,11 @@ type Chain struct {
 // The error, a *[lathe.Error] with code invalid_config, is of an unknown name: it suggests the
 // nearest.
 func New(list List, opts *Options) (*Chain, error) {
-	c := &Chain{maxPayload: defaultMaxPayloadBytes}
+	c := &Chain{}
 	if opts != nil {
 		c.showBad = opts.ShowUnreadableCalls
-		if opts.MaxPayloadBytes > 0 {
-			c.maxPayload = opts.MaxPayloadBytes
+		if c.maxPayload = max(opts.MaxPayloadBytes, 0); c.maxPayload == math.MaxInt {
+			c.maxPayload = 0
 		}
 	}
 	seen := map[string]bool{}

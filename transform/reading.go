@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -27,6 +28,9 @@ type reading struct {
 	open      []openCall
 }
 
+// maxMarkup is how much longer than its arguments a call in the text may be, in bytes.
+const maxMarkup = 4 << 10
+
 // An openCall is a call of the server's own whose deltas are being yielded.
 type openCall struct {
 	in, out int
@@ -37,12 +41,19 @@ type openCall struct {
 func newReading(v *conversation, req *lathe.Request, yield func(lathe.Delta, error) bool) *reading {
 	r := &reading{v: v, yield: yield}
 	r.shown.ShowUnreadable = v.chain.showBad
-	if v.chain.tagCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
+	tools := req.Tools
+	if len(tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+		tools = req.TextCalls.Tools
+	}
+	if v.chain.tagCalls && len(tools) > 0 {
 		most := v.chain.maxPayload
-		if req.MaxPayloadBytes > 0 {
-			most = min(most, req.MaxPayloadBytes)
+		if req.MaxPayloadBytes > 0 && (most == 0 || req.MaxPayloadBytes < most) {
+			most = req.MaxPayloadBytes
 		}
-		r.tags = newTagReader(req.Tools, most, r.addText)
+		if most == 0 {
+			most = maxMarkup + cmp.Or(max(req.TextCalls.MaxArgsBytes, 0), lathe.Limits{}.WithDefaults().MaxToolArgsBytes)
+		}
+		r.tags = newTagReader(tools, most, r.addText)
 	}
 	return r
 }

@@ -214,7 +214,7 @@ func TestTagsAreNotReadWithoutTools(t *testing.T) {
 
 func TestTagBodyIsBounded(t *testing.T) {
 	t.Parallel()
-	body := `{"name":"clock","arguments":{"a":"` + strings.Repeat("x", 3*defaultMaxPayloadBytes) + `"}}`
+	body := `{"name":"clock","arguments":{"a":"` + strings.Repeat("x", 220_000) + `"}}`
 	text := "<tool_call>" + body + "</tool_call> more"
 	got, f := speak(t, text, 100)
 	emitted := show(got)

@@ -50,6 +50,8 @@ func reasonAdvice(r lathe.Reason) string {
 		return ": the model called no tool, and --tool-use-mode is enforced"
 	case lathe.ReasonInvalidAnswer:
 		return ": the answer does not match the JSON Schema of the request; see --max-answer-repairs"
+	case lathe.ReasonEmptyAnswer:
+		return ": the model wrote no answer; see --fix-empty-final and --calls-in-open-thought"
 	case lathe.ReasonUnknownTool:
 		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
 	case lathe.ReasonLength:

@@ -205,7 +205,7 @@ func (f *evalFlags) about(m *config.Model) map[string]string {
 // identity says what makes a model the same one: where it is, its name there, and what the configuration
 // says of how it is spoken to.
 func identity(m *config.Model) string {
-	parts := []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.SupportsTools, m.SupportsParallel,
+	parts := []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.BareCalls, m.Thinking, m.SupportsTools, m.SupportsParallel,
 		m.ReasoningField, m.IncludeUsage, m.MaxCompletionTokens, m.Transforms, m.RequestOverrides}
 	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
 		parts = append(parts, string(m.Wire), m.MaxTokens)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type parseFlags struct {
 	single             bool
 	cut, maxPayload    int
 	batch, deprecated  bool
+	bare, startsOpen   bool
 	asJSON             bool
 }
 
@@ -41,7 +43,8 @@ func parseCommand() *cobra.Command {
 		Short: "Read the tool calls in a model's text",
 		Long: `Reads a model's text from standard input and prints what it says as one JSON object:
 {"text","reasoning","commentary","calls":[{"id","name","arguments","incomplete"}],"errors":[{"code","bytes"}]}.
-"arguments" is the argument text, as the model wrote it where the dialect writes JSON. A call that cannot be
+"arguments" is the argument text, as the model wrote it where the dialect writes JSON; "repair" says what was
+mended in it, as "repair: safe" does in runs. A call that cannot be
 read stays in "text" and is one of the "errors"; a call that the end of the text cuts off is "incomplete".
 Calls whose dialect carries no id get one that depends on nothing but their place.
 
@@ -71,7 +74,9 @@ listed on standard error.`,
 	fl.IntVar(&f.cut, "cut", 0, "hand the text over in pieces of this many `bytes`")
 	fl.BoolVar(&f.batch, "batch", false, "read JSON lines from standard input")
 	fl.BoolVar(&f.deprecated, "allow-deprecated-syntax", false, "read <tool:NAME>{…} as a call")
-	fl.IntVar(&f.maxPayload, "max-payload-bytes", lathe.Limits{}.WithDefaults().MaxPayloadBytes, "most `bytes` of one call that is read as one payload")
+	fl.BoolVar(&f.bare, "bare-calls", false, "read a text that is one JSON object with a tool's name and arguments as a call")
+	fl.BoolVar(&f.startsOpen, "thinking-starts-open", false, "the text begins inside a block of thinking")
+	fl.IntVar(&f.maxPayload, "max-payload-bytes", 0, "most `bytes` of one call; 0: as in runs")
 	fl.StringVar(&f.grammar, "grammar", "", "print the grammar of calls in the dialect of this `name`")
 	fl.StringVar(&f.form, "form", formGBNF, "`form` of the grammar: "+strings.Join(grammarForms(), ", "))
 	fl.StringVar(&f.choice, "tool-choice", lathe.ChoiceAuto, "`choice` for the grammar: auto, required, or function:NAME")
@@ -92,10 +97,10 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 		return usageError("--dialect is required: one of %s", strings.Join(dialect.Names(), ", "))
 	case f.cut < 0 || f.cut == 0 && cmd.Flags().Changed("cut"):
 		return usageError("--cut wants a number above 0")
-	case f.maxPayload < 1:
-		return usageError("--max-payload-bytes wants a number above 0")
+	case f.maxPayload < 0:
+		return usageError("--max-payload-bytes wants a number of bytes")
 	}
-	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated}}
+	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated, BareCalls: f.bare, ThinkingStartsOpen: f.startsOpen}}
 	if f.dialect != "" {
 		var err error
 		if job.dialect, err = app.LookupDialect(f.dialect); err != nil {
@@ -134,21 +139,19 @@ type parseJob struct {
 func (j *parseJob) parse(dst []byte, text string) []byte {
 	o := j.opts
 	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text, the same ids
-	p := j.dialect.NewParser(&o)
-	var c dialect.Collector
-	var deltas []lathe.Delta
-	for text != "" {
-		n := len(text)
-		if j.cut > 0 {
-			n = min(n, j.cut)
+	m, failures := j.dialect.Read(func(yield func(string) bool) {
+		for rest := text; rest != ""; {
+			n := len(rest)
+			if j.cut > 0 {
+				n = min(n, j.cut)
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
 		}
-		deltas = p.Append(deltas[:0], text[:n])
-		c.AddAll(deltas)
-		text = text[n:]
-	}
-	deltas, _ = p.Flush(deltas[:0]) // the calls say what is incomplete
-	c.AddAll(deltas)
-	return appendParsed(dst, c.Message(), c.Failures())
+	}, &o)
+	return appendParsed(dst, m, failures)
 }
 
 func appendParsed(dst []byte, m lathe.Message, failures []dialect.Failure) []byte {
@@ -190,7 +193,14 @@ func appendParsedCall(dst []byte, c *lathe.ToolCall) []byte {
 	}
 	dst = rawjson.AppendQuote(append(dst, `{"id":`...), c.ID)
 	dst = rawjson.AppendQuote(append(dst, `,"name":`...), c.Name)
-	dst = rawjson.AppendQuote(append(dst, `,"arguments":`...), c.Arguments)
+	args, mended := c.Arguments, ""
+	if object, how, ok := rawjson.MendObject(bytes.TrimSpace([]byte(args))); ok && !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
+		args, mended = string(object), how
+	}
+	dst = rawjson.AppendQuote(append(dst, `,"arguments":`...), args)
+	if mended != "" {
+		dst = rawjson.AppendQuote(append(dst, `,"repair":`...), mended)
+	}
 	return fmt.Appendf(dst, `,"incomplete":%t}`, c.Incomplete)
 }
 

@@ -81,7 +81,7 @@ var rules = []rule{
 	{path: "internal/leaktest", outside: []string{"go.uber.org/goleak"}},
 	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
 	{path: "internal/gbnf", imports: []string{"internal/rawjson", "internal/text"}},
-	{path: "dialect", imports: []string{"", "internal/delta", "internal/gbnf", "internal/rawjson"}},
+	{path: "dialect", imports: []string{"", "internal/delta", "internal/gbnf", "internal/rawjson", "internal/text"}},
 	{path: "dialect/dialecttest", imports: []string{"", "dialect"}},
 	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/text", "internal/rawjson", "internal/visible"}},
 	{path: "budget", imports: []string{"", "internal/rawjson", "loop", "price", "store"}},
@@ -285,8 +285,8 @@ func TestRootStaysSmall(t *testing.T) {
 			}
 		}
 	}
-	if types > 60 || types < 40 {
-		t.Errorf("the root package exports %d types, want at most 60", types)
+	if types > 61 || types < 40 {
+		t.Errorf("the root package exports %d types, want at most 61", types)
 	}
 	if interfaces > 7 || interfaces < 4 {
 		t.Errorf("the root package exports %d interfaces, want at most 7", interfaces)

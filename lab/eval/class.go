@@ -68,7 +68,7 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	}
 	r.setServerMessage(res)
 	called := len(calls(res.History)) > 0
-	reason := res.Reason
+	reason := answeredIfEmpty(res.Reason)
 	if lathesOwn && !slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason) {
 		reason, toolsOn = lathe.ReasonAnswered, false
 	}
@@ -116,6 +116,14 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	if n := ignored(res); n > 0 && r.Class != "" {
 		r.Error += fmt.Sprintf("; the model made %d calls where tools are off", n)
 	}
+}
+
+// answeredIfEmpty returns the reason, and answered for a run with a blank answer, whose checks decide.
+func answeredIfEmpty(reason lathe.Reason) lathe.Reason {
+	if reason == lathe.ReasonEmptyAnswer {
+		return lathe.ReasonAnswered
+	}
+	return reason
 }
 
 // classOfUser is the class of a run that the user ended with an error.

@@ -101,8 +101,8 @@ func callKey(name, args string) string {
 	if len(text) == 0 || string(text) == "null" {
 		text = []byte("{}")
 	}
-	if inner, ok := rawjson.UnwrapObject(text); ok {
-		text = inner
+	if object, _, ok := rawjson.MendObject(text); ok {
+		text = object
 	}
 	if canonical, err := rawjson.AppendCanonical(nil, text); err == nil {
 		text = canonical

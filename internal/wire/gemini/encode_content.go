@@ -290,7 +290,7 @@ func appendBlobValue(dst []byte, b *lathe.Blob) []byte {
 var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
 // object returns the JSON object in an argument text. If the text is not an object, it returns the object that the text
-// contains in a code fence or in a JSON string, else an empty object and false.
+// has one reading as, else an empty object and false.
 func object(args string) ([]byte, bool) {
 	text := bytes.TrimSpace([]byte(args))
 	switch {
@@ -299,7 +299,7 @@ func object(args string) ([]byte, bool) {
 	case rawjson.IsObject(text, sendable):
 		return text, true
 	}
-	if inner, ok := rawjson.UnwrapObject(text); ok && rawjson.IsObject(inner, sendable) {
+	if inner, _, ok := rawjson.MendObject(text); ok && rawjson.IsObject(inner, sendable) {
 		return inner, false
 	}
 	return []byte("{}"), false

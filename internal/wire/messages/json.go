@@ -75,8 +75,8 @@ func appendFloat(dst []byte, key string, f float64) []byte {
 // parsers of servers accept.
 var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
-// appendInput appends the arguments of a call as a JSON object. If they are not an object, it appends the object that they contain
-// in a code fence or in a JSON string, else {}. exact is false if arguments were lost.
+// appendInput appends the arguments of a call as a JSON object. If they are not an object, it appends the object that they have
+// one reading as, else {}. exact is false if arguments were lost.
 func appendInput(dst []byte, arguments string) (_ []byte, exact bool) {
 	b := bytes.Trim([]byte(arguments), " \t\r\n")
 	if len(b) == 0 || isNull(b) || string(b) == `""` {
@@ -85,7 +85,7 @@ func appendInput(dst []byte, arguments string) (_ []byte, exact bool) {
 	if rawjson.IsObject(b, sendable) {
 		return append(dst, b...), true
 	}
-	if object, ok := rawjson.UnwrapObject(b); ok && rawjson.IsObject(object, sendable) {
+	if object, _, ok := rawjson.MendObject(b); ok && rawjson.IsObject(object, sendable) {
 		return append(dst, object...), true
 	}
 	return append(dst, "{}"...), false

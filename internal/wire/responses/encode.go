@@ -333,13 +333,13 @@ func (e *encoder) resultExtra(extra []lathe.Member, at string, i int) {
 var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
 // sentArguments returns the arguments of a call in a history as a JSON object, since servers refuse others. If args is not an
-// object, it returns the object that args contains in a code fence or in a JSON string, else {}.
+// object, it returns the object that it has one reading as, else {}.
 func sentArguments(args string) string {
 	raw := []byte(args)
 	if rawjson.IsObject(raw, sendable) {
 		return args
 	}
-	if object, ok := rawjson.UnwrapObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
+	if object, _, ok := rawjson.MendObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
 		return string(object)
 	}
 	return "{}"

@@ -51,7 +51,7 @@ func (e *Encoder) ending() ending {
 
 func finishOf(r lathe.Reason) string {
 	switch r {
-	case lathe.ReasonAnswered:
+	case lathe.ReasonAnswered, lathe.ReasonEmptyAnswer:
 		return finishStop
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
 		return finishToolCalls

@@ -15,7 +15,7 @@ const pageSize = 200, every = 3000; // ms
 const views: [label: string, to: string][] = [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"]];
 const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
 const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting_tool_results", "max_iterations", "max_total_tool_calls", "tool_loop", "run_timeout",
-  "budget_exceeded", "budget_exhausted", "no_tool_calls", "tool_error", "unknown_tool", "content_filter", "length", "upstream_error", "guest_fault", "cancelled", "interrupted", "internal"];
+  "budget_exceeded", "budget_exhausted", "no_tool_calls", "invalid_answer", "empty_answer", "tool_error", "unknown_tool", "content_filter", "length", "upstream_error", "guest_fault", "cancelled", "interrupted", "internal"];
 const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
 
 const columns: Column<Run>[] = [

@@ -1,0 +1,164 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// bareCalls takes a message whose text is nothing but one JSON object, in a code fence or not, for a call, if the object has the name of an
+// offered tool and arguments that its schema takes (bare_calls). It buffers text as long as it may be such an object. All other deltas are
+// those of its parser.
+type bareCalls struct {
+	wrapped
+	opts    Options
+	held    []lathe.Delta // text that may be the call
+	text    []byte        // of them
+	js      jsonScan
+	at      int // bytes of text that js has read
+	decided bool
+	deltas  []lathe.Delta
+}
+
+func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if b.decided {
+		return b.Parser.Append(dst, text)
+	}
+	b.deltas = b.Parser.Append(b.deltas[:0], text)
+	return b.pass(dst)
+}
+
+func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	if b.decided {
+		return b.Parser.Flush(dst)
+	}
+	var err error
+	b.deltas, err = b.Parser.Flush(b.deltas[:0])
+	if dst = b.pass(dst); b.decided {
+		return dst, err
+	}
+	if c, ok := b.call(); ok {
+		return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: c.ID, Name: c.Name},
+			lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.Arguments}, lathe.Delta{Kind: lathe.DeltaCallEnd}), err
+	}
+	return b.release(dst), err
+}
+
+// pass passes on the deltas of the parser, but for text that may be the call.
+func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
+	for i := range b.deltas {
+		d := b.deltas[i]
+		switch {
+		case b.decided, d.Kind == lathe.DeltaReasoning && len(b.text) == 0:
+			dst = append(dst, d)
+			continue
+		case d.Kind == lathe.DeltaText && !d.Unreadable:
+			b.held, b.text = append(b.held, d), appendKept(b.text, d.Text)
+			if b.mayBe() {
+				continue
+			}
+			dst = b.release(dst)
+		default:
+			dst = append(b.release(dst), d)
+		}
+	}
+	return dst
+}
+
+// release gives the text, which is no call.
+func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
+	b.decided = true
+	dst = append(dst, b.held...)
+	b.held, b.text = nil, nil
+	return dst
+}
+
+// mayBe reports whether the text so far may be the beginning of a message that is one call.
+func (b *bareCalls) mayBe() bool {
+	if len(b.text) > b.opts.MaxPayloadBytes {
+		return false
+	}
+	body := string(b.text[b.at:])
+	if b.at == 0 {
+		front := trimSpace(body)
+		if len(front) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", front) || strings.HasPrefix(fence+"\n", front) {
+			return true
+		}
+		for _, open := range [...]string{fence + "json", fence} {
+			if rest, ok := strings.CutPrefix(front, open); ok {
+				front = trimSpace(rest)
+				break
+			}
+		}
+		if front == "" {
+			return true
+		}
+		if front[0] != '{' {
+			return false
+		}
+		b.at = len(b.text) - len(front)
+		b.js = jsonScan{lax: true}
+		body = front
+	}
+	n := b.js.scan(body)
+	b.at += n
+	rest := trimSpace(body[n:])
+	return b.js.state != jsonBad && (rest == "" || b.js.state == jsonDone && strings.HasPrefix(strings.TrimRight(rest, " \t\r\n"), "`") && len(rest) <= maxGapBytes)
+}
+
+// call returns the call that the whole text is.
+func (b *bareCalls) call() (lathe.ToolCall, bool) {
+	text := []byte(strings.TrimSpace(string(b.text)))
+	if object, _, ok := rawjson.MendObject(text); ok {
+		text = object
+	}
+	if !rawjson.IsObject(text, rawjson.Limits{}) {
+		return lathe.ToolCall{}, false
+	}
+	var c lathe.ToolCall
+	for key, value := range rawjson.Members(text) {
+		switch rawjson.Text(key) {
+		case "name":
+			c.Name = rawjson.Text(value)
+		case "arguments", "parameters":
+			c.Arguments += string(value)
+		case "id":
+			c.ID = rawjson.Text(value)
+		case "type":
+		default:
+			return lathe.ToolCall{}, false
+		}
+	}
+	r := reader{opts: b.opts}
+	c.Name = r.toolName([]byte(c.Name))
+	for _, t := range b.opts.Tools {
+		if t.Name == c.Name && takes(t, []byte(c.Arguments)) {
+			if c.ID == "" {
+				c.ID = r.newID()
+			}
+			return c, true
+		}
+	}
+	return lathe.ToolCall{}, false
+}
+
+// takes reports whether the arguments have the members that the tool's schema wants, with values of types that it allows.
+func takes(t *lathe.ToolSpec, args []byte) bool {
+	if !rawjson.IsObject(args, rawjson.Limits{}) || !fits(t, args) {
+		return false
+	}
+	for key, value := range rawjson.Members(args) {
+		have := typeOther
+		switch value[0] {
+		case '"':
+			have = typeString
+		case 'n':
+			have = typeNull
+		}
+		if may := propertyTypes(t.Schema, rawjson.Text(key)); may != 0 && may&have == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// thinkClose is the mark that servers leave at the beginning of the text if they told the thinking before it apart.
+const thinkClose = "</think>"
+
+// A lead buffers the beginning of the text of an answer while it may be a closing mark of thinking, which is no part of the text.
+type lead struct {
+	over bool // the beginning was read
+	mark bool // it was the mark
+	text string
+}
+
+// lead returns the lead of an answer to req: none if its bytes are relayed, or its text is read elsewhere.
+func (v *conversation) lead(req *lathe.Request) lead {
+	return lead{over: req.Relay != nil || req.TextCalls.ReadsThinking || v.c.wire.Wire() != lathe.WireOpenAIChat}
+}
+
+// take takes the next delta; false: it is buffered, or has nothing to show.
+func (l *lead) take(a *attempt, d *lathe.Delta) bool {
+	if d.Kind == lathe.DeltaReasoning {
+		return true
+	}
+	if d.Kind != lathe.DeltaText {
+		l.release(a)
+		return true
+	}
+	l.text += d.Text
+	rest := strings.TrimLeft(l.text, " \t\r\n")
+	if !l.mark {
+		if len(rest) < len(thinkClose) && strings.HasPrefix(thinkClose, rest) && len(l.text) <= maxLead {
+			return false
+		}
+		after, found := strings.CutPrefix(rest, thinkClose)
+		if !found {
+			l.over, d.Text = true, l.text
+			return true
+		}
+		l.mark, rest = true, strings.TrimLeft(after, " \t\r\n")
+	}
+	l.text, d.Text = rest, rest
+	l.over = rest != ""
+	return l.over
+}
+
+// maxLead bounds the white space that is buffered before a mark, in bytes.
+const maxLead = 64
+
+// release gives what is buffered and turned out to be text.
+func (l *lead) release(a *attempt) {
+	if l.over = true; l.text != "" && !a.yield(lathe.Delta{Kind: lathe.DeltaText, Text: l.text}, nil) {
+		a.stopped = true
+	}
+}
+
+// end ends the answer.
+func (a *attempt) end(fin *lathe.Finish) {
+	if !a.lead.over {
+		a.lead.release(a)
+	}
+	if a.finish = fin; !a.lead.mark {
+		return
+	}
+	for i, p := range fin.Message.Parts {
+		if t, ok := p.(lathe.Text); ok {
+			_, t.Text, _ = strings.Cut(t.Text, thinkClose)
+			t.Text = strings.TrimLeft(t.Text, " \t\r\n")
+			fin.Message.Parts[i] = t
+			return
+		}
+	}
+}

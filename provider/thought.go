@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+)
+
+// faultOpenThought is the kind of the fault for calls in a thought that the model did not close.
+const faultOpenThought = "call_in_thought"
+
+// thoughtAlone returns the reasoning of an answer that ended normally and has nothing else: the model's turn ended in its thought. "" for
+// other answers.
+func thoughtAlone(f *lathe.Finish) string {
+	if !endsNormally(f) {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range f.Message.Parts {
+		switch p := p.(type) {
+		case lathe.Reasoning:
+			b.WriteString(p.Text)
+		case lathe.Text:
+			if strings.TrimSpace(p.Text) != "" {
+				return ""
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
+
+func endsNormally(f *lathe.Finish) bool {
+	return f.Reason == lathe.FinishStop || f.Reason == lathe.FinishToolCalls
+}
+
+// takeThought takes the calls in a thought in which the answer ended: one between marks in its text, or one that its server has told
+// apart.
+func (r *reading) takeThought(f *lathe.Finish) {
+	thought := ""
+	if t, ok := r.parser.(dialect.Thinker); ok && endsNormally(f) {
+		thought = t.OpenThought()
+	}
+	if thought == "" && r.calls == 0 {
+		thought = thoughtAlone(f)
+	}
+	calls := r.d.CallsInThought(thought, &r.opts)
+	r.inThought += len(calls)
+	for i := range calls {
+		c := &calls[i]
+		r.written = c.Dialect
+		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: c.ID, Name: c.Name})
+		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.Arguments})
+		r.sayOne(&lathe.Delta{Kind: lathe.DeltaCallEnd})
+	}
+}
+
+// thoughtCalls adds to an answer the calls in a thought in which it ended, and returns their deltas. The server has calls of its own, and
+// took these for reasoning. They are written in the dialect of their first mark.
+func (v *conversation) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.Delta {
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone || req.Relay != nil || v.c.wire.Wire() != lathe.WireOpenAIChat {
+		return nil
+	}
+	d, _ := dialect.Lookup("auto")
+	opts := dialectOptions(req, req.Tools, 0)
+	calls := d.CallsInThought(thoughtAlone(f), &opts)
+	if len(calls) == 0 {
+		return nil
+	}
+	f.Message.Parts = slices.Clip(f.Message.Parts)
+	var deltas []lathe.Delta
+	for i, c := range calls {
+		c.Recovered = true
+		f.Message.Parts = append(f.Message.Parts, c)
+		deltas = append(deltas, lathe.Delta{Kind: lathe.DeltaCallStart, Index: i, ID: c.ID, Name: c.Name},
+			lathe.Delta{Kind: lathe.DeltaCallArgs, Index: i, Text: c.Arguments}, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: i})
+	}
+	f.Reason = lathe.FinishToolCalls
+	f.Faults = append(slices.Clip(f.Faults), lathe.Fault{Kind: faultOpenThought, Count: len(calls)})
+	return deltas
+}
+
+// dialectOptions returns the options of a parser of answers to req, for calls of tools. most is the model's own max_payload_bytes; 0: none.
+func dialectOptions(req *lathe.Request, tools []*lathe.ToolSpec, most int) dialect.Options {
+	if req.MaxPayloadBytes > 0 && (most <= 0 || req.MaxPayloadBytes < most) {
+		most = req.MaxPayloadBytes
+	}
+	if len(tools) == 0 {
+		tools = req.TextCalls.Tools
+	}
+	return dialect.Options{Tools: tools, MaxPayloadBytes: most, MaxArgsBytes: req.TextCalls.MaxArgsBytes, IgnoreOpenThoughts: req.TextCalls.IgnoreOpenThoughts, Rand: rand.Uint64}
+}
