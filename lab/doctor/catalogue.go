@@ -137,6 +137,8 @@ var catalogue = []Finding{
 	{ID: "thinking", Severity: Note, Group: groupText, Seen: "The model writes its reasoning into the member thinking.", Then: "Lathe shows it as reasoning and returns it in this member; reasoning_field changes that."},
 	{ID: "reasoning-twice", Severity: Note, Group: groupText, Seen: "Reasoning comes under two names at once.", Then: "Lathe takes one."},
 	{ID: "think-tags", Severity: Warning, Group: groupText, Seen: "The model writes its reasoning into the text, between tags.", Then: "Turn on the server's reasoning parser; with native calls Lathe shows such reasoning as text."},
+	{ID: "think-open", Severity: Warning, Group: groupText, Seen: "The text begins inside a block of thinking that the chat template has opened.", Then: "Set thinking: starts_open, or turn on the server's reasoning parser."},
+	{ID: "bare-calls", Severity: Warning, Group: groupText, Seen: "The model writes a call as nothing but its JSON, without a mark.", Then: "Set bare_calls: true."},
 	{ID: "calls-in-text", Severity: Warning, Group: groupText, Seen: "The model writes its calls as text, and the server does not parse them.", Then: "Set the dialect, and Lathe parses them."},
 	{ID: "leaked-calls", Severity: Warning, Group: groupText, Seen: "Some calls are tool calls and some are in the text.", Then: "Set recover_leaked_calls: true."},
 	{ID: "content-unknown", Severity: Note, Group: groupText, Seen: "The answer holds content of a kind that is not known.", Then: "Lathe leaves it out."},

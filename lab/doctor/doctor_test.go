@@ -403,6 +403,8 @@ func TestDoctorReadsStreams(t *testing.T) {
 		{"duplicate-member", head + text(`"a","content":"b"`) + tail},
 		{"invalid-utf8", head + text("\"a\xff\"") + tail},
 		{"think-tags", head + text(`"<think>hm</think>one"`) + tail},
+		{"think-open", head + text(`"hm</think>one"`) + tail},
+		{"bare-calls", head + text(`"{\"name\": \"ping\", \"arguments\": {}}"`) + tail},
 		{"finish-unknown", head + text(`"a"`) + strings.Replace(tail, `"stop"`, `"eos"`, 1)},
 		{"finish-missing", head + text(`"a"`) + "data: [DONE]\n\n"},
 		{"usage-missing", head + text(`"a"`) + strings.Replace(tail, `"usage"`, `"usages"`, 1)},

@@ -88,10 +88,19 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	if text == "" {
 		return
 	}
-	if thinksAloud(text) {
+	switch aloud, startsOpen := thinksAloud(text); {
+	case aloud:
 		x.find("think-tags", "")
+	case startsOpen:
+		x.find("think-open", "")
+		x.mend("think-open", "thinking", "starts_open")
 	}
 	if len(a.req.Tools) == 0 || a.req.ToolChoice.Mode == lathe.ChoiceNone {
+		return
+	}
+	if x.writesBare(text, a.req.Tools) {
+		x.find("bare-calls", "")
+		x.mend("bare-calls", "bare_calls", "true")
 		return
 	}
 	names := dialectsOf(text, a.req.Tools)
@@ -112,17 +121,30 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	}
 }
 
-// thinksAloud reports whether text holds thinking between marks, as far as no dialect is set.
-func thinksAloud(text string) bool {
+// writesBare reports whether text is a call without a mark, of a model for which no dialect has such calls.
+func (x *examiner) writesBare(text string, tools []*lathe.ToolSpec) bool {
+	if name, _ := dialect.ForModel(x.target.Model); name == "llama3-json" || name == "xlam" {
+		return false
+	}
+	d, _ := dialect.Lookup("hermes")
+	with, _ := d.Read(slices.Values([]string{text}), &dialect.Options{Tools: tools, BareCalls: true})
+	without, _ := d.Read(slices.Values([]string{text}), &dialect.Options{Tools: tools})
+	return len(with.Calls()) == 1 && len(without.Calls()) == 0
+}
+
+// thinksAloud reports whether text holds thinking between marks, as far as no dialect is set, and whether it begins within a block of
+// thinking that the prompt has opened.
+func thinksAloud(text string) (aloud, startsOpen bool) {
 	var c dialect.Collector
 	p := dialect.NewThink(nil)
 	c.AddAll(p.Append(nil, text))
 	rest, _ := p.Flush(nil) // thinking that was cut off is thinking
 	c.AddAll(rest)
+	t, ok := p.(dialect.Thinker)
 	return slices.ContainsFunc(c.Message().Parts, func(p lathe.Part) bool {
 		_, ok := p.(lathe.Reasoning)
 		return ok
-	})
+	}), ok && t.ClosesAlone()
 }
 
 // dialectsOf returns the dialects that read every call in text as whole calls of the tools. auto is
