@@ -114,3 +114,31 @@ func TestAThoughtIsReadAgainAfterAMarkThatOpensNoCall(t *testing.T) {
 		t.Errorf("%+v", calls)
 	}
 }
+
+// Whether a message is one bare call does not depend on how it comes; text behind the object makes all of it text.
+func TestBareCallsAreTheWholeMessage(t *testing.T) {
+	t.Parallel()
+	d, _ := dialect.Lookup("hermes")
+	const call = `{"name": "add_numbers", "arguments": {"a": 7}}`
+	for text, want := range map[string]int{
+		call: 1, call + "\n": 1, "```json\n" + call + "\n```": 1, "```\n" + call + "\n```\n": 1,
+		call + " is a call.": 0, call + call: 0, "So: " + call: 0, "```json\n" + call + "\n```\nThat is it.": 0, "```go\n" + call + "\n```": 0, call[:len(call)-1]: 0,
+		`{"name": "add_numbers", "arguments": {"a": "7"}}`: 0, `{"name": "add_numbers", "arguments": {"c": 7}}`: 0, `{"name": "add_numbers", "args": {}}`: 0, "```": 0, "": 0,
+	} {
+		for piece := 1; piece <= len(text); piece++ {
+			var c dialect.Collector
+			p := d.NewParser(&dialect.Options{Tools: thoughtTools, BareCalls: true})
+			for rest := text; rest != ""; {
+				n := min(piece, len(rest))
+				c.AddAll(p.Append(nil, rest[:n]))
+				rest = rest[n:]
+			}
+			deltas, _ := p.Flush(nil)
+			c.AddAll(deltas)
+			m := c.Message()
+			if len(m.Calls()) != want || want == 0 && m.Text() != text {
+				t.Fatalf("%q in pieces of %d: %+v", text, piece, m)
+			}
+		}
+	}
+}

@@ -61,13 +61,15 @@ func readCase(name, data string) (Case, error) {
 		Prefix     string            `json:"prefix"`
 		MaxPayload int               `json:"max_payload_bytes"`
 		Deprecated bool              `json:"allow_deprecated_syntax"`
+		BareCalls  bool              `json:"bare_calls"`
+		StartsOpen bool              `json:"thinking_starts_open"`
 	}
 	dec := json.NewDecoder(strings.NewReader(files["options"]))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil {
 		return c, fmt.Errorf("options: %w", err)
 	}
-	c.Options = dialect.Options{Prefix: o.Prefix, MaxPayloadBytes: o.MaxPayload, AllowDeprecatedSyntax: o.Deprecated}
+	c.Options = dialect.Options{Prefix: o.Prefix, MaxPayloadBytes: o.MaxPayload, AllowDeprecatedSyntax: o.Deprecated, BareCalls: o.BareCalls, ThinkingStartsOpen: o.StartsOpen}
 	for _, raw := range o.Tools {
 		var tool struct {
 			Name   string          `json:"name"`

@@ -78,7 +78,7 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	case lathe.ReasonLength, lathe.ReasonContentFilter:
 		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
 	default:
-		if !answered && res.Reason != lathe.ReasonAnswered { // a blank message is not kept
+		if !answered && answeredIfEmpty(res.Reason) != lathe.ReasonAnswered { // a blank message is not kept
 			r.Class = ClassException
 			break
 		}

@@ -140,7 +140,7 @@ func classOfUser(err error) Class {
 
 // setServerMessage takes the error of the run, and the server's own words. A server that sent no answer has none.
 func (r *Run) setServerMessage(res *event.Result) {
-	if res.Err == nil {
+	if res.Err == nil || res.Reason == lathe.ReasonEmptyAnswer {
 		return
 	}
 	r.Error = res.Err.Error() // holds no content: see lathe.Error

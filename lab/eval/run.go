@@ -401,7 +401,7 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 		whole.Trace = append(before.Trace, res.Trace...)
 		whole.History = append(before.History, res.History[min(len(messages), len(res.History)):]...)
 		said = append(said, texts(res.History[min(len(messages), len(res.History)):])...)
-		if res.Reason != lathe.ReasonAnswered || ctx.Err() != nil {
+		if answeredIfEmpty(res.Reason) != lathe.ReasonAnswered || ctx.Err() != nil {
 			break
 		}
 		reply, ok, err := j.replied(ctx, user, res.Answer, limits.RunTimeout)
