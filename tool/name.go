@@ -54,7 +54,7 @@ func (v *view) canonical(name string) string {
 			return own
 		}
 	}
-	name, _ = text.OfferedTool(name, v.finds)
+	name, _ = text.MeantTool(name, v.finds)
 	return name
 }
 
