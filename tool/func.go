@@ -124,7 +124,7 @@ func checkShow(out reflect.Type, show []string) error {
 		if name == "*" || slices.Contains(names, name) {
 			continue
 		}
-		return fmt.Errorf("Show has %q, and the JSON of the output has no member %q: %s", path, name, text.Suggest(name, names, "it has "+strings.Join(names, ", ")))
+		return fmt.Errorf("the list Show has %q, and the JSON of the output has no member %q: %s", path, name, text.Suggest(name, names, "it has "+strings.Join(names, ", ")))
 	}
 	return nil
 }

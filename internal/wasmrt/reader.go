@@ -76,12 +76,6 @@ func (r *reader) leb() {
 	}
 }
 
-func (r *reader) lebs(n int) {
-	for range n {
-		r.leb()
-	}
-}
-
 func (r *reader) name() string {
 	b := r.bytes(r.u32())
 	if !utf8.Valid(b) {

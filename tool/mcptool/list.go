@@ -70,7 +70,7 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byt
 	case got.result != nil && got.result[0] != '{':
 		err = errors.New("the result is not an object")
 	case got.result != nil && err != nil:
-		return got.result, nil, nil
+		res, err = nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing tools: %w", err)

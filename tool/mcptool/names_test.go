@@ -22,9 +22,9 @@ func TestNamesThatTheServerDoesNotHaveAreShown(t *testing.T) {
 			s.Effects = map[string]lathe.Effect{"read_text_fiel": lathe.ReadOnly, "read_text_file": lathe.ReadOnly}
 		}, "fs__read_text_fiel: the server has no such tool (effects), did you mean read_text_file?"},
 		"allowlists too": {func(s *Server) {
-			s.Effects = map[string]lathe.Effect{"wriet": lathe.Writes}
-			s.Allowlists = map[string][]string{"wriet": {"*"}}
-		}, "fs__wriet: the server has no such tool (effects, allowlists), did you mean write?"},
+			s.Effects = map[string]lathe.Effect{"writr": lathe.Writes}
+			s.Allowlists = map[string][]string{"writr": {"*"}}
+		}, "fs__writr: the server has no such tool (effects, allowlists), did you mean write?"},
 		"exclude":   {func(s *Server) { s.Exclude = []string{"wrte"} }, "fs__wrte: the server has no such tool (exclude), did you mean write?"},
 		"tools":     {func(s *Server) { s.Tools = []string{"write", "nothing_like_it"} }, "fs__nothing_like_it: the server has no such tool (tools)"},
 		"a pattern": {func(s *Server) { s.Tools = []string{"read_*", "lsit_*"} }, "fs__lsit_*: no tool of the server has a name of this pattern (tools)"},
