@@ -86,7 +86,7 @@ func (m *meter) rareOperands(op byte) uint32 {
 	case 'n':
 		r.refType()
 	case 'r':
-		m.write(op, r.u32())
+		m.write(op, m.refer(r, r.u32()))
 	case 'm':
 		return m.misc(r.byte())
 	case 'v':
@@ -115,15 +115,15 @@ func proposal(op byte) string {
 	return ""
 }
 
-// write writes an instruction whose operand is a function.
+// write writes an instruction whose operand is a function, by its index in the rewritten module.
 func (m *meter) write(op byte, function uint32) {
-	m.out = uleb(append(m.out, op), m.moved(m.r, function))
+	m.out = uleb(append(m.out, op), function)
 	m.from = m.r.i
 }
 
 // call writes a call.
 func (m *meter) call(function uint32) uint32 {
-	m.write(0x10, function)
+	m.write(0x10, m.moved(m.r, function))
 	if function < m.importedFuncs {
 		return weightAccess // the host looks at the context itself
 	}

@@ -55,6 +55,9 @@ func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func,
 	if !ok {
 		return nil, &Error{Kind: KindMissing, Err: errors.New("no table is exported")}
 	}
+	if i.module.shape.refersToHost {
+		return nil, &Error{Kind: KindMissing, Err: errors.New("the module has references to functions that it imports, so that none can be called by its place in a table: wrap them in functions of the module")}
+	}
 	params, results = slices.Clone(params), slices.Clone(results)
 	fn, err := i.lookUp(index, offset, params, results)
 	if err != nil {

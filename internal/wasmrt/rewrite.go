@@ -115,6 +115,12 @@ func (w *rewriter) moved(r *reader, f uint32) uint32 {
 	return f
 }
 
+// refer returns the index that a function has in the rewritten module, and notes whether tables may have functions of the host.
+func (w *rewriter) refer(r *reader, f uint32) uint32 {
+	w.shape.refersToHost = w.shape.refersToHost || f < w.importedFuncs
+	return w.moved(r, f)
+}
+
 // extended returns a list of n entries, which r has read from there on, with more entries behind them.
 func (w *rewriter) extended(r *reader, from int, n, more uint32, entries []byte) []byte {
 	if !w.metered {
@@ -282,7 +288,7 @@ func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 		case 0xd0:
 			r.refType()
 		case 0xd2:
-			out = uleb(append(out, op), w.moved(r, r.u32()))
+			out = uleb(append(out, op), w.refer(r, r.u32()))
 			from = r.i
 		case 0xfd:
 			if r.byte() != 12 {
@@ -354,7 +360,7 @@ func (w *rewriter) elementSection(r *reader) []byte {
 		out = uleb(out, m)
 		for range m {
 			if form&4 == 0 {
-				out = uleb(out, w.moved(r, r.u32()))
+				out = uleb(out, w.refer(r, r.u32()))
 			} else {
 				out = w.constExpr(out, r)
 			}

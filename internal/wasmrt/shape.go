@@ -11,6 +11,9 @@ type shape struct {
 	// globals names the exports under which the mutable globals were made reachable.
 	globals []string
 	fixed   string // why the state cannot be set back; "" when it can
+	// refersToHost says that functions of the host may be in tables. The engine (wazero 1.12) reads arbitrary memory when such an element
+	// is looked up: it takes the host's module for an instance.
+	refersToHost bool
 }
 
 type imported struct {
