@@ -114,6 +114,7 @@ type setting struct {
 	silence   time.Duration // for which model servers may be silent; a minute
 	nothing   bool          // no store keeps runs
 	meter     loop.Meter    // of the model calls; nil: none
+	narrow    bool          // connections hold few bytes that the client has not read
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -174,6 +175,9 @@ func serve(t testing.TB, s *setting) *fixture {
 		t.Fatal(err)
 	}
 	f.url = "http://" + ln.Addr().String()
+	if s.narrow {
+		ln = narrowListener{ln}
+	}
 	srv := f.gateway.HTTPServer()
 	next, busy := srv.Handler, &f.busy
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

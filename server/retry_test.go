@@ -214,9 +214,9 @@ func TestAnswerThatBreaksOffIsGivenAgain(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
-			long := strings.Repeat("A long moment. ", map[bool]int{true: 1 << 17, false: 1 << 19}[stream]) // more than the buffers of a connection hold
+			long := strings.Repeat("A long moment. ", 1<<16) // more than the buffers of a connection hold
 			r := serveRetries(t, &mailer{text: long}, &postOffice{}, newMortal(store.NewMemory(nil)), func(s *setting) {
-				s.opts = func(opts *server.Options) { opts.Limits.MaxBuffer = 1 << 30 }
+				s.narrow, s.opts = true, func(opts *server.Options) { opts.Limits.MaxBuffer = 1 << 30 }
 			})
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -258,6 +258,17 @@ func narrowClient(t *testing.T) *http.Client {
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
+}
+
+// A narrowListener accepts connections that hold few bytes that the client has not read.
+type narrowListener struct{ net.Listener }
+
+func (l narrowListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.(*net.TCPConn).SetWriteBuffer(4 << 10)
 }
 
 // status returns the status of a run of the store, "" where there is none.

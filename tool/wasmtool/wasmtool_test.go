@@ -214,7 +214,7 @@ func TestT30T32Guests(t *testing.T) {
 			arena(m, 1024, 8192)
 			m.Func("tool", T{I32, I32, I32, I32}, T{I32}, 0, Get(0), Get(1), Get(2), Get(3), Call(2))
 			return m
-		}(), code: lathe.CodeExecutionFailed},
+		}(), more: "limits: {timeout: 10m}", code: lathe.CodeExecutionFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
