@@ -76,7 +76,7 @@ func (b *HTTPTools) warnings() (out []config.Problem) {
 			out = append(out, config.Problem{Key: key + selected, Message: text.Plural(n, "operation") + " left out, of which no tool can be made: `lathe tools doctor` says why"})
 		}
 		if n := len(notes.Warnings); n > 0 {
-			out = append(out, config.Problem{Key: key + ".file", Message: text.Plural(n, "tool") + " with a schema that hardly any call matches: " + notes.Warnings[0]})
+			out = append(out, config.Problem{Key: key + ".file", Message: text.Plural(n, "tool") + " with a oneOf that accepts no call: " + notes.Warnings[0]})
 		}
 	}
 	return out

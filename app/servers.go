@@ -250,7 +250,7 @@ func (s *Servers) Warnings() []string {
 			out = append(out, "not offered, because the definition is not accepted: "+strings.Join(blocked, ", ")+"; see `lathe tools doctor`")
 		}
 		if len(missing) > 0 {
-			out = append(out, "tools.mcp."+st.Server+" names what the server does not have: "+strings.Join(missing, "; "))
+			out = append(out, "tools.mcp."+st.Server+" has names that are no tools of the server: "+strings.Join(missing, "; ")+"; correct or remove them")
 		}
 	}
 	return out

@@ -200,7 +200,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		case uint64(n) > min(limit, fits):
 			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}, l.free(ctx)
 		case uint64(n) <= capacity: // the buffer has that size already
-			return failedBecause(-eio, "the function returned -28 without a larger length: that is ENOSPC here, and EINVAL in the C library of WASI"), l.free(ctx)
+			return failedBecause(-eio, "the function returned -28 (ENOSPC) without a larger length; if it meant EINVAL, which is 28 in WASI's C library, return -22 (see docs/guest-abi.md)"), l.free(ctx)
 		}
 		capacity = uint64(n)
 	}

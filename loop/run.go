@@ -448,7 +448,7 @@ func (r *run) answer() {
 	case violation != "" && r.closing.format.checked:
 		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
 	case r.call.blank && (r.in.Relay == nil || !r.in.Relay.Opaque):
-		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the answer is blank: see fix_empty_final and calls_in_open_thought"))
+		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the model's answer is blank: Blank of the run's RunFinished event has the likely cause"))
 	}
 }
 

@@ -110,10 +110,10 @@ func (h *reservation) growLocked(n int64) *problem {
 			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)}
 	case b.total+n > b.most:
 		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests at work take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)}
+			Message: fmt.Sprintf("The requests in progress take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)}
 	case b.of[h.key]+n > h.most:
 		return &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests of this key at work take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended.", b.of[h.key], h.most)}
+			Message: fmt.Sprintf("The requests of this key in progress take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended, or raise the limit.", b.of[h.key], h.most)}
 	}
 	b.add(h, n)
 	return nil

@@ -51,7 +51,7 @@ func reasonAdvice(r lathe.Reason) string {
 	case lathe.ReasonInvalidAnswer:
 		return ": the answer does not match the JSON Schema of the request; see --max-answer-repairs"
 	case lathe.ReasonEmptyAnswer:
-		return ": the model wrote no answer; see --fix-empty-final and --calls-in-open-thought"
+		return ": the model's answer is blank; `lathe doctor` tests the model and its server"
 	case lathe.ReasonUnknownTool:
 		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
 	case lathe.ReasonLength:

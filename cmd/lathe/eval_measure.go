@@ -133,7 +133,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.StringVar(&f.fallback, "fallback", "off", "ask servers that cannot do tools again without: `off`, on or both")
 	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario (1)")
 	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side (4)")
-	fl.Var(&f.timeout, "timeout", "`time` of one run, also of a stream that moves (5m)")
+	fl.Var(&f.timeout, "timeout", "`time` of one run, streaming included (5m)")
 	fl.Var(&f.client, "client-timeout", "`time` "+clientTimeoutText+" (2m); 0: no bound")
 	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
 	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
@@ -380,7 +380,7 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 func evalSettings(cmd *cobra.Command) (out []eval.Setting, err error) {
 	for _, over := range settingOverrides(cmd) {
 		if over.From == "--run-timeout" {
-			return nil, usageError("--run-timeout: the time of a run is --timeout here")
+			return nil, usageError("--run-timeout: lathe eval bounds a run with --timeout")
 		}
 		out = append(out, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
 	}

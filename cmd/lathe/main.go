@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		var locked *app.LockedError
 		switch {
 		case errors.As(err, &locked) && strings.HasSuffix(msg, locked.Error()):
-			msg += "; end that process, or name another store; `lathe runs` asks a running lathe serve"
+			msg += "; end that process, or name another store; `lathe runs --server URL` reads the runs of a running `lathe serve`"
 		case strings.HasSuffix(msg, "no such file or directory"), strings.HasSuffix(msg, "The system cannot find the file specified."):
 			msg += ": check the path"
 		case strings.HasSuffix(msg, "permission denied"):

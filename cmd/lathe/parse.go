@@ -98,7 +98,7 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 	case f.cut < 0 || f.cut == 0 && cmd.Flags().Changed("cut"):
 		return usageError("--cut wants a number above 0")
 	case f.maxPayload < 0:
-		return usageError("--max-payload-bytes wants a number of bytes")
+		return usageError("--max-payload-bytes must be 0 or a number of bytes, such as 8192")
 	}
 	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated, BareCalls: f.bare, ThinkingStartsOpen: f.startsOpen}}
 	if f.dialect != "" {

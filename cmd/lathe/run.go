@@ -71,7 +71,7 @@ for on a terminal, and denied if no approver can be asked. policy.tools in lathe
 }
 
 // clientTimeoutText says what client_timeout bounds.
-const clientTimeoutText = "to the first piece of an answer, attempts included; a stream that moves is not cut"
+const clientTimeoutText = "until the first piece of an answer, retries included; it does not end a stream that has begun"
 
 // modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
 func (f *runFlags) modelFlags(cmd *cobra.Command) {

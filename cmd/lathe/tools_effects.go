@@ -30,7 +30,7 @@ is taken from the server's own hints, which are claims: review each line before 
 			}
 			name := args[0]
 			if cfg.Tools.MCP[name] == nil {
-				return usageError("no MCP server %q: tools.mcp in lathe.yaml has those that there are", name)
+				return usageError("no MCP server %q: use one of the names under tools.mcp in lathe.yaml", name)
 			}
 			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: []string{name}, Inspect: true})
 			if err != nil {

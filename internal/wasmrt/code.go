@@ -50,7 +50,7 @@ func (m *meter) operands(op byte) uint32 {
 		return weightCall
 	case 's':
 		if r.byte() != 1 {
-			r.fail("a choice has not one type")
+			r.fail("a select instruction has more than one type")
 		}
 		r.valueType()
 	case 'g':
@@ -206,7 +206,7 @@ func (r *reader) zero() {
 func (r *reader) below(n uint32, what string) uint32 {
 	i := r.u32()
 	if i >= n && r.err == nil {
-		r.fail(what + " is used that is not there")
+		r.fail(what + " does not exist")
 	}
 	return i
 }

@@ -108,7 +108,7 @@ func divide(r *reader) (found [secDataCount + 1][]byte, err error) {
 func (w *rewriter) moved(r *reader, f uint32) uint32 {
 	switch {
 	case f >= w.importedFuncs+w.ownFuncs:
-		r.fail("it has the index of a function that is not there")
+		r.fail("it refers to a function that does not exist")
 	case w.metered && f >= w.importedFuncs:
 		return f + 1
 	}
@@ -321,7 +321,7 @@ func (w *rewriter) exportSection(r *reader) []byte {
 			w.shape.tables = append(w.shape.tables, tableExport{name, index})
 		case 3:
 			if index >= w.globals {
-				r.fail("an export is of a global that is not there")
+				r.fail("it exports a global that does not exist")
 			}
 		}
 		if r.err != nil {

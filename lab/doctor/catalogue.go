@@ -146,7 +146,7 @@ var catalogue = []Finding{
 	{ID: "unknown-tool", Severity: Broken, Group: groupModel, Seen: "The model calls a tool that it was not offered.", Then: "Lathe answers unknown_tool with the known names, and ends the run with tool_loop after max_unknown_tools in a row."},
 	{ID: "tool-loop", Severity: Broken, Group: groupModel, Seen: "The model repeats a call whose result it has.", Then: "Lathe ends such a run with tool_loop after max_repeated_calls."},
 	{ID: "empty-final", Severity: Warning, Group: groupModel, Seen: "The answer after a tool's result is blank.", Then: "Lathe asks once more; leave fix_empty_final on."},
-	{ID: "chat-blank", Severity: Warning, Group: groupModel, Seen: "The answer to a plain prompt is blank.", Then: "Lathe treats it as the answer; look at the server's chat template."},
+	{ID: "chat-blank", Severity: Warning, Group: groupModel, Seen: "The answer to a plain prompt is blank.", Then: "A run ends with empty_answer; look at the server's chat template."},
 	{ID: "result-refused", Severity: Broken, Group: groupModel, Seen: "The server refuses the conversation with a tool's result.", Then: "Its message has the reason; docs/presets.md lists the transforms for histories."},
 	{ID: "history-refused", Severity: Broken, Group: groupModel, Seen: "The server refuses a history whose calls were made elsewhere.", Then: "Its message has the reason; docs/presets.md lists the transforms for histories."},
 	{ID: "id-refused", Severity: Warning, Group: groupModel, Seen: "The server refuses ids of calls that are not nine letters and digits.", Then: "Set the transform tool_call_ids_nine_alphanumeric."},
