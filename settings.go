@@ -118,15 +118,15 @@ type Settings struct {
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
 	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
 	OnParseError OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
-	// Calls of offered tools in a thought that is not closed when the answer ends normally: `run` them, or `ignore` them as a part of
-	// the thought.
+	// What to do with calls of offered tools at the end of a block of thinking that is not closed when the answer ends normally: `run`
+	// them, or `ignore` them and leave them in the reasoning.
 	CallsInOpenThought OpenThought `key:"calls_in_open_thought" default:"run" of:"run=execute ignore=text"`
 	// At a limit: one last model call without tools, or end at once.
 	OnLimit OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
 	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
 	OversizeOutput OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
-	// Mend arguments that have one reading: a code fence around them, an object written as a string, line ends and tabs in strings, a
-	// comma before a closing bracket, a byte order mark.
+	// Repair arguments whose meaning is unambiguous: a code fence around them, an object written as a string, line ends and tabs in
+	// strings, a comma before a closing bracket, a byte order mark.
 	Repair Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
 	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
 	ResultFormat ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
@@ -155,8 +155,8 @@ type Limits struct {
 	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.." narrow:"request"`
 	// Argument text of one call.
 	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." narrow:"request" also:"max_args_bytes max_arguments_bytes"`
-	// One call written as text, marks included. `none`: `max_tool_args_bytes`, as for other calls, and 8 KiB for a payload on harmony's
-	// `tool` channel.
+	// Size of one call written as text, marks included. With `none`, `max_tool_args_bytes` plus 4 KiB bounds the call, and a payload on
+	// harmony's channel `tool` has at most 8 KiB.
 	MaxPayloadBytes int `key:"max_payload_bytes" default:"none" is:"size" off:"none" range:"1.." narrow:"request"` // the largest number: none
 	// Output of one call.
 	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." narrow:"request" guest:"1MiB" also:"max_output_bytes"`

@@ -223,8 +223,7 @@ func (s *Servers) Reconnect(name string) error {
 var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
 
 // Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
-// configuration of a server that none of its tools has. It
-// may hold text of the servers: escape it before it is written to a terminal.
+// configuration of a server that none of its tools has. It may hold text of the servers: escape it before it is written to a terminal.
 func (s *Servers) Warnings() []string {
 	var out []string
 	for _, st := range s.Status() {

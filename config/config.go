@@ -99,11 +99,12 @@ type Model struct {
 	Dialect string `key:"dialect" default:"native" is:"word" also:"format"`
 	// Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.
 	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
-	// Also take a message that is nothing but one JSON object, in a code fence or not, for a call, if it has the name of an offered tool and
-	// arguments that fit, as qwen2.5-coder writes calls. Answers are then not relayed, and one that begins as an object is shown at its end.
+	// Read a message as a call if it consists of one JSON object, with or without a code fence, that has the name of an offered tool and
+	// arguments that fit its schema, as qwen2.5-coder writes calls. Answers are then not relayed, and an answer that begins with `{` is not
+	// streamed until Lathe knows that it is text.
 	BareCalls bool `key:"bare_calls" default:"false"`
-	// `starts_open`: the chat template opens the block of thinking in the prompt, and the server leaves its text in the answer: the text up
-	// to the closing mark is reasoning. Answers are then not relayed.
+	// With `starts_open`, the text up to the closing mark of thinking is reasoning: for models whose chat template opens the block of
+	// thinking in the prompt, on servers that leave its text in the answer. Answers are then not relayed.
 	Thinking string `key:"thinking" default:"marked" of:"marked starts_open"`
 	// Make the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run here,
 	// with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the `dialect` in

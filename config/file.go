@@ -74,8 +74,8 @@ var yamlFaults = [][2]string{
 // maxFaultLines bounds the lines that are looked at before the one at which the YAML reader stopped.
 const maxFaultLines = 50
 
-// faultLine returns the line after the longest beginning, in whole lines, that is valid YAML, since the error of the YAML reader names
-// where the mapping or the list begins that holds the fault. 0: it is not among the lines that are looked at.
+// faultLine returns the number of the first line that makes the file invalid YAML, because the YAML reader names the line where the
+// surrounding mapping or list begins. It returns 0 if that line is more than maxFaultLines before the line at which the reader stopped.
 func faultLine(b []byte) int {
 	r := &lineReader{rest: b}
 	_ = decodeAll(r) // it fails

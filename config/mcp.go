@@ -49,7 +49,7 @@ type MCPServer struct {
 	// Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A
 	// definition that changes later always waits.
 	Pin string `key:"pin" default:"trust-first-use" of:"trust-first-use=tofu,first-use require=required,strict" also:"pins trust"`
-	// Time to connect and to list the tools, with all attempts that a start waits for.
+	// Time limit for connecting and listing the tools at a start, all attempts together.
 	StartTimeout time.Duration `key:"start_timeout" default:"30s" range:"1ns.." also:"connect_timeout"`
 	// Time of one call without a sign of progress.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"30s" range:"1ns.." also:"timeout"`

@@ -27,8 +27,8 @@ type Options struct {
 	// HashMode and HashKey say how args_preview_hash is made. HashKey is used by HashKeyed only.
 	HashMode HashMode
 	HashKey  []byte
-	// Log gets a warning for a tool that panicked: no arguments, no output. The line of each call is written by a sink of
-	// the events.
+	// Log gets a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. The line
+	// of each call is written by a sink of the events.
 	Log *slog.Logger
 	// LogErrors writes a warning to Log with the text of each error that a tool returns, and of each output that reports a failure, cut
 	// and without what looks like a key. The text may hold arguments and outputs.

@@ -8,7 +8,7 @@ import (
 )
 
 // Newer models bind a block of thinking to everything before it in the request: a server refuses a block before which anything has
-// changed. A gateway cannot always prevent such a change: an approval can come after the conversation has gone on without it, tools change
+// changed. A gateway cannot always prevent such a change: an approval can come after the conversation has continued without it, tools change
 // with a reload, clients edit and compact. [Bindings] remembers what preceded each block, so that a request leaves out a block that
 // the server would refuse.
 
