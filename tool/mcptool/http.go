@@ -69,7 +69,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errOrigin
 	}
 	ctx := req.Context()
-	id := g.outgoing(req)
+	id, carried := g.outgoing(req)
 	out := req.Clone(ctx)
 	for name, v := range g.headers {
 		out.Header.Set(name, v.Reveal())
@@ -88,14 +88,14 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 		switch e := (*oauth.Error)(nil); {
 		case errors.As(err, &e):
 			g.unauthorized.Store(e)
-			g.tap.unauthorized(ctx, e)
+			g.tap.unsent(carried, e)
 		case neverSent(err):
-			g.tap.unsent(ctx)
+			g.tap.unsent(carried, nil)
 		}
 		return nil, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return g.failed(out, resp, id), nil
+		return g.failed(out, resp, carried), nil
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if req.Method == http.MethodPost {
@@ -114,8 +114,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // failed notes an answer that is no success. For a watched request in a session that the server does not know any more, the decoder gets
-// a JSON-RPC error in place of the status, after which it would end the other requests of the connection, too.
-func (g *gate) failed(req *http.Request, resp *http.Response, id string) *http.Response {
+// a stream with a JSON-RPC error in place of the status, after which it would end the other requests of the connection, too.
+func (g *gate) failed(req *http.Request, resp *http.Response, carried *request) *http.Response {
 	if req.Method == http.MethodPost {
 		g.status.Store(int64(resp.StatusCode))
 	}
@@ -124,11 +124,11 @@ func (g *gate) failed(req *http.Request, resp *http.Response, id string) *http.R
 	}
 	resp.Body = limited(resp.Body, g.max)
 	why, after := refusalOf(req, resp)
-	isWatched := g.tap.answered(req.Context(), resp.StatusCode, why, after)
-	if isWatched && id != "" && (why == lostSession || why == unknownSession) {
+	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after)
+	if id != "" && (carried != nil || req.Method == http.MethodGet) && (why == lostSession || why == unknownSession) {
 		_ = resp.Body.Close() // nothing more is wanted of it
-		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
-		resp.Body = io.NopCloser(bytes.NewReader(errorResponse(id)))
+		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
+		resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
 	}
 	return resp
 }
@@ -145,22 +145,21 @@ func (g *gate) leadsTo(req *http.Request, resp *http.Response) string {
 	return to.Scheme + "://" + to.Host
 }
 
-// outgoing passes a message to the tap before it is sent, and returns its id.
-func (g *gate) outgoing(req *http.Request) (id string) {
+// outgoing passes a message to the tap before it is sent. It returns its id, and the watched request that it carries.
+func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 	if req.GetBody == nil {
-		return ""
+		return "", nil
 	}
 	body, err := req.GetBody()
 	if err != nil {
-		return ""
+		return "", nil
 	}
 	raw, err := io.ReadAll(body) // our own message, from memory
 	if err != nil || len(raw) == 0 || raw[0] != '{' {
-		return ""
+		return "", nil
 	}
-	g.tap.sent(req.Context(), raw)
 	v, _ := rawjson.Get(raw, "id")
-	return string(v)
+	return string(v), g.tap.sent(req.Context(), raw)
 }
 
 // neverSent reports whether a request did not leave this machine.

@@ -3,11 +3,14 @@ package mcptool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
@@ -19,9 +22,11 @@ type refusal int
 const (
 	notRefused refusal = iota // it was handled, or that is not known
 	// lostSession is 404 to a message with a session id. By the protocol the server ended the session before the message arrived, so
-	// that it has not handled the message, and the client begins a new session.
+	// that it has not handled the message, and the client begins a new session. To a message that resumes the stream of an earlier
+	// one, it says nothing about the earlier one.
 	lostSession
-	// unknownSession is 400 whose text names the session, which some servers send in place of 404. Others send it for more than that.
+	// unknownSession is 400 whose text names the session, which some servers send in place of 404, and 404 with JSON that may be the
+	// answer of an application. Others send them for more than that.
 	unknownSession
 	tooSoon // 429, or 503: the server asks to wait
 )
@@ -30,7 +35,7 @@ const (
 const (
 	maxAttempts     = 3 // of a call that comes too soon, the first one included
 	firstPause      = 200 * time.Millisecond
-	maxRefusalBytes = 4 << 10 // read of a 400
+	maxRefusalBytes = 4 << 10 // read of a 400 or 404
 )
 
 const sessionHeader = "Mcp-Session-Id"
@@ -38,21 +43,39 @@ const sessionHeader = "Mcp-Session-Id"
 // refusalOf returns why an answer refuses its message, and for tooSoon how long the server asks to wait, as [reconnect.RetryAfter] has
 // it. The answer stays whole.
 func refusalOf(req *http.Request, resp *http.Response) (refusal, time.Duration) {
-	inSession := req.Header.Get(sessionHeader) != ""
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
 		return tooSoon, reconnect.RetryAfter(resp.Header.Get("Retry-After"))
-	case inSession && resp.StatusCode == http.StatusNotFound:
+	case req.Header.Get(sessionHeader) == "", resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusBadRequest:
+		return notRefused, 0
+	}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBytes)) // a body that breaks off is read up to there
+	resp.Body = limitedBody{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	switch {
+	case resp.StatusCode == http.StatusNotFound && !isOfApplication(head):
 		return lostSession, 0
-	case inSession && resp.StatusCode == http.StatusBadRequest:
-		head, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBytes)) // a body that breaks off is read up to there
-		resp.Body = limitedBody{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
-		if bytes.Contains(bytes.ToLower(head), []byte("session")) {
-			return unknownSession, 0
-		}
+	case resp.StatusCode == http.StatusNotFound, namesSession(string(head)):
+		return unknownSession, 0
 	}
 	return notRefused, 0
 }
+
+// isOfApplication reports whether the beginning of the body of a 404 is JSON other than a JSON-RPC error about the session: it may be the
+// answer of what handled the message.
+func isOfApplication(head []byte) bool {
+	head = bytes.TrimSpace(head)
+	if !json.Valid(head) {
+		return len(head) > 0 && bytes.ContainsAny(head[:1], `{["`) // more than is read, or broken
+	}
+	if _, isRPC := memberText(head, "jsonrpc"); !isRPC {
+		return true
+	}
+	fault, _ := rawjson.Get(head, "error")
+	message, _ := memberText(orEmpty(fault), "message")
+	return !namesSession(message)
+}
+
+func namesSession(s string) bool { return strings.Contains(strings.ToLower(s), "session") }
 
 // again reports whether a call that got no result may be sent once more, and how long to wait before; 0: not at all, or as the caller
 // decides for tooSoon. attempt is the number of the one that failed, from 1.
@@ -60,9 +83,9 @@ func (r *request) again(effect lathe.Effect, attempt int) (wait time.Duration, o
 	switch {
 	case r.refused != nil:
 		return 0, false
-	case !r.sent: // also lostSession
+	case !r.sent: // also lostSession of its own message
 		return 0, attempt == 1
-	case r.refusal == unknownSession:
+	case r.refusal == lostSession, r.refusal == unknownSession:
 		return 0, attempt == 1 && effect == lathe.ReadOnly
 	case r.refusal == tooSoon:
 		return r.after, attempt < maxAttempts && effect == lathe.ReadOnly && r.after >= 0

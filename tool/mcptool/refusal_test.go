@@ -20,7 +20,7 @@ import (
 // it returns true, answers calls in place of the server.
 type sessions struct {
 	refuse func(w http.ResponseWriter, id string)
-	busy   func(w http.ResponseWriter) bool
+	busy   func(w http.ResponseWriter, id string) bool
 
 	mu      sync.Mutex
 	made    int
@@ -64,7 +64,7 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`)
 	case len(m.ID) == 0:
 		w.WriteHeader(http.StatusAccepted)
-	case m.Method == "tools/call" && s.busy != nil && s.busy(w):
+	case m.Method == "tools/call" && s.busy != nil && s.busy(w, string(m.ID)):
 	case m.Method == "tools/call" && strings.Contains(string(m.Params), `"wait"`):
 		s.held <- struct{}{}
 		<-s.hold
@@ -104,8 +104,8 @@ func status(code int, body string) func(http.ResponseWriter, string) {
 	}
 }
 
-// A call in a session that the server has lost is answered on a new session: always after 404, by which the server has not handled it, and
-// only of a tool that reads after the 400 that some servers send.
+// A call in a session that the server has lost is answered on a new session: always after a 404 by which the server has not handled it, and
+// only of a tool that reads after a 404 that may be the answer of an application, and the 400 that some servers send.
 func TestLostSessionDoesNotCostACall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -113,16 +113,22 @@ func TestLostSessionDoesNotCostACall(t *testing.T) {
 		effect lathe.Effect
 		want   lathe.Code
 	}{
-		"404, reads":                  {status(404, `{"error":"Session not found"}`), lathe.ReadOnly, ""},
-		"404, writes":                 {status(404, "not found"), lathe.Writes, ""},
-		"404 as JSON-RPC, undeclared": {status(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`), lathe.EffectUndeclared, ""},
-		"404 with the id, writes":     {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`), lathe.Writes, ""},
-		"400, reads":                  {status(400, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`), lathe.ReadOnly, ""},
-		"400, writes":                 {status(400, "Bad Request: No valid session ID provided"), lathe.Writes, lathe.CodeUnavailable},
-		"400 of another kind, reads":  {status(400, "Bad Request"), lathe.ReadOnly, lathe.CodeUnavailable},
-		"401, reads":                  {status(401, ""), lathe.ReadOnly, lathe.CodeUnavailable},
-		"500, reads":                  {status(500, ""), lathe.ReadOnly, lathe.CodeUnavailable},
-		"500, writes":                 {status(500, ""), lathe.Writes, lathe.CodeInterrupted},
+		"404, reads":                      {status(404, `{"error":"Session not found"}`), lathe.ReadOnly, ""},
+		"404, writes":                     {status(404, "not found"), lathe.Writes, ""},
+		"404 as JSON-RPC, undeclared":     {status(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`), lathe.EffectUndeclared, ""},
+		"404 with the id, writes":         {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`), lathe.Writes, ""},
+		"404 of an application, writes":   {status(404, `{"error":"Order of this session not found"}`), lathe.Writes, lathe.CodeUnavailable},
+		"404 with text in JSON, writes":   {status(404, `"not found"`), lathe.Writes, lathe.CodeUnavailable},
+		"404 with much JSON, writes":      {status(404, `{"error":"`+strings.Repeat("x", maxRefusalBytes)+`"}`), lathe.Writes, lathe.CodeUnavailable},
+		"404, JSON-RPC of a tool, writes": {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.Writes, lathe.CodeUnavailable},
+		"404, JSON-RPC of a tool, reads":  {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.ReadOnly, ""},
+		"404 without a body, writes":      {status(404, ""), lathe.Writes, ""},
+		"400, reads":                      {status(400, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`), lathe.ReadOnly, ""},
+		"400, writes":                     {status(400, "Bad Request: No valid session ID provided"), lathe.Writes, lathe.CodeUnavailable},
+		"400 of another kind, reads":      {status(400, "Bad Request"), lathe.ReadOnly, lathe.CodeUnavailable},
+		"401, reads":                      {status(401, ""), lathe.ReadOnly, lathe.CodeUnavailable},
+		"500, reads":                      {status(500, ""), lathe.ReadOnly, lathe.CodeUnavailable},
+		"500, writes":                     {status(500, ""), lathe.Writes, lathe.CodeInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +181,7 @@ func TestSessionThatIsLostAtEachCall(t *testing.T) {
 	s := &sessions{refuse: status(404, "")}
 	var always sync.Mutex
 	left := 2
-	s.busy = func(w http.ResponseWriter) bool {
+	s.busy = func(w http.ResponseWriter, _ string) bool {
 		always.Lock()
 		defer always.Unlock()
 		if left--; left >= 0 {
@@ -216,7 +222,7 @@ func TestCallThatComesTooSoonIsRepeated(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			left := tt.times
-			s := &sessions{refuse: status(404, ""), busy: func(w http.ResponseWriter) bool {
+			s := &sessions{refuse: status(404, ""), busy: func(w http.ResponseWriter, _ string) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				if left--; left < 0 {

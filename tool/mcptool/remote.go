@@ -69,6 +69,9 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
 		got, cause := t.send(ctx, x, params)
+		if round > 1 { // the server has begun to handle the call in the round before
+			got.sent, got.unhandled = true, false
+		}
 		openFirst := got.result == nil && requiresURL(got.fault)
 		if got.result == nil && !openFirst {
 			return t.failed(ctx, cause, x, got)
@@ -166,7 +169,7 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 		return errorOutput(got.fault), nil, nil
 	}
 	if got.refused != nil {
-		return nil, nil, tool.Fail(lathe.CodeUnavailable, "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
+		return nil, nil, tool.Fail(t.lostCode(got), "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
 	}
 	switch {
 	case got.refusal == lostSession, got.refusal == unknownSession:
@@ -218,8 +221,7 @@ const maxMessage = 4 << 10
 
 // lostCode is the code of a call whose answer will not come.
 func (t *remote) lostCode(got *request) lathe.Code {
-	refused := got.status >= 300 && got.status < 500 || got.status == http.StatusServiceUnavailable
-	if !got.sent || refused || t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
+	if !got.sent || got.unhandled || t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
 		return lathe.CodeUnavailable
 	}
 	return lathe.CodeInterrupted

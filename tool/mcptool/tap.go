@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -55,7 +56,8 @@ type request struct {
 	fault     []byte          // the error object that came in its place
 	stub      bool            // the decoder gets an empty result in place of the true one
 	err       error           // what was wrong with the answer
-	status    int             // of HTTP, where it was not a success
+	status    int             // of the last HTTP answer that was not a success
+	unhandled bool            // the status of the answer to the call's own message says that the server has not handled it
 	refusal   refusal         // what that says
 	after     time.Duration   // how long the server asks to wait; of tooSoon
 	refused   error           // why it was not sent with a token, or was sent with one that was not taken
@@ -86,39 +88,34 @@ func (t *tap) forget(r *request) {
 	delete(t.pending, r.id)
 }
 
-// sent gets each message before it is sent.
-func (t *tap) sent(ctx context.Context, msg []byte) {
+// sent gets each message before it is sent. It returns the watched request that the message carries; nil: it carries none. Other
+// messages have the context of a watched request, too: the GET that resumes its stream, and the notification that it is cancelled.
+func (t *tap) sent(ctx context.Context, msg []byte) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
-		return
+		return nil
 	}
 	method, isCall := memberText(msg, "method")
 	id, hasID := rawjson.Get(msg, "id")
 	if !isCall || !hasID || method != "tools/call" && method != "tools/list" {
-		return
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.id, r.sent = string(id), true
 	t.pending[r.id] = r
+	return r
 }
 
-// unsent takes back that a request was sent.
-func (t *tap) unsent(ctx context.Context) {
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		r.sent = false
+// unsent takes back that the request that a message carries was sent. refused is the error of its token, or nil. A nil r is allowed: a
+// message that carries no request says nothing about one that was sent.
+func (t *tap) unsent(r *request, refused error) {
+	if r == nil {
+		return
 	}
-}
-
-// unauthorized notes that a request had no effect for want of a token.
-func (t *tap) unauthorized(ctx context.Context, err error) {
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		r.sent, r.refused = false, err
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.sent, r.refused = false, refused
 }
 
 // suspendIdle keeps calls from running out of their idle timeout while a person is asked. release must be
@@ -174,19 +171,22 @@ func (t *tap) isBusy() bool {
 	return len(t.pending) > 0
 }
 
-// answered notes the HTTP status of a request that was not a success, and what it says. It reports whether the request is watched.
-func (t *tap) answered(ctx context.Context, status int, why refusal, after time.Duration) bool {
+// answered notes the HTTP status of a message that was not a success, and what it says. carried is the request that the message
+// carries, or nil: only its own message says whether the server has handled it. It returns the id of the watched request to which the
+// message belongs, or "".
+func (t *tap) answered(ctx context.Context, carried *request, status int, why refusal, after time.Duration) (id string) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
-		return false
+		return ""
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.status, r.refusal, r.after = status, why, after
-	if why == lostSession {
-		r.sent = false
+	if r == carried {
+		r.sent = why != lostSession
+		r.unhandled = status >= 300 && status < 500 || status == http.StatusServiceUnavailable
 	}
-	return true
+	return r.id
 }
 
 // received checks one message and returns what the decoder may have of it; nil is nothing. The
