@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -13,6 +14,9 @@ type backoff struct {
 	failures int // in a row
 	jitter   func() float64
 }
+
+// steadyAfter is how long a session lives before its loss counts as the first one again.
+const steadyAfter = time.Minute
 
 func newBackoff(lowest, highest time.Duration) *backoff {
 	if lowest <= 0 {
@@ -32,6 +36,29 @@ func (b *backoff) next() time.Duration {
 	}
 	b.failures++
 	return d - time.Duration(b.jitter()*float64(d)/2)
+}
+
+// nextLoss counts the loss of a session that has lived for a while, and returns the pause after it: none after the first one. The count
+// begins again after a session that has lived for steadyAfter.
+func (b *backoff) nextLoss(lived time.Duration) time.Duration {
+	if lived >= steadyAfter {
+		b.reset()
+	}
+	if d := b.next(); b.failures > 1 {
+		return d
+	}
+	return 0
+}
+
+// sleep waits for d, or until wake holds something, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
 }
 
 func (b *backoff) reset() { b.failures = 0 }

@@ -62,7 +62,7 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 
 // run supervises until ctx is done.
 func (s *supervisor) run(ctx context.Context) {
-	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	pause, losses := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax), newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
 	var draining sync.WaitGroup
 	defer draining.Wait()
 	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
@@ -77,10 +77,18 @@ func (s *supervisor) run(ctx context.Context) {
 			s.legacy = !s.legacy // it may not know the other beginning
 		default:
 			s.legacy = s.legacy || x.isSilentAtFirst
+			began := time.Now()
 			err = s.serve(ctx, x, pause)
 			if errors.Is(err, errSessionLost) && x.isOffered {
 				draining.Go(func() { x.drain(ctx); x.close(s.opts.StopGrace) })
-				s.log("mcp session is lost, a new one is made")
+				wait := losses.nextLoss(time.Since(began))
+				s.log("mcp session is lost, a new one is made", "next_try", wait)
+				if wait > 0 {
+					s.set(func(st *Status) {
+						st.State, st.LastError, st.NextTry = StateBackoff, s.cause(err), s.opts.Now().Add(wait)
+					})
+					sleep(ctx, wait, s.again)
+				}
 				continue
 			}
 			x.close(s.opts.StopGrace)
@@ -94,13 +102,7 @@ func (s *supervisor) run(ctx context.Context) {
 		wait := pause.next()
 		s.fail(err, pause.failures, wait, until)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-s.again:
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep(ctx, wait, s.again)
 	}
 	s.set(func(st *Status) { st.State, st.PID = StateClosed, 0 })
 	if s.http != nil && s.conf.Client == nil {
