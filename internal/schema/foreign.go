@@ -150,7 +150,7 @@ func (t *tolerance) schema(dst, raw []byte, at string) []byte {
 	branches, _ := rawjson.Get(raw, "if")
 	isUnsure := branches != nil && t.unsure(branches)
 	names, _ := rawjson.Get(raw, "patternProperties")
-	isOpen := names != nil && t.badName(names)
+	isOpen := t.badName(names)
 	return rawjson.AppendEdited(dst, raw, func(name string, v []byte) (key, to []byte, keep bool) {
 		place := strings.TrimPrefix(at+"."+name, ".")
 		reason := ""
