@@ -12,13 +12,14 @@ import (
 // Tolerate returns the schema of a tool that others have written, which is strict JSON, without the parts that keep this package from
 // compiling it and that the tool's server can check: patterns that cannot be matched here, and keywords that are null. Every value that
 // the schema allows is allowed by the result. For that, a part whose meaning such a pattern turns round (not, if, contains) is left out,
-// and oneOf becomes anyOf. left has the place of each part that was left out, and the reason. If it is empty, out is raw itself.
+// oneOf becomes anyOf, and unevaluatedProperties and unevaluatedItems are left out of each schema that has such a pattern in it: what a
+// part that is left out has evaluated would count as unevaluated. left has the place of each part that was left out, and the reason. If
+// it is empty, out is raw itself.
 func Tolerate(raw []byte) (out []byte, left []string) {
 	if !bytes.Contains(raw, []byte(`"pattern`)) && !hasNull(raw) {
 		return raw, nil
 	}
-	t := &tolerance{verdicts: map[string]error{}}
-	t.refers = t.hasBad(raw) // what a reference leads to may have become looser
+	t := newTolerance(raw)
 	out = t.schema(nil, raw[rawjson.SkipSpace(raw, 0):], "")
 	if len(t.left) == 0 {
 		return raw, nil
@@ -44,8 +45,22 @@ func hasNull(raw []byte) bool {
 type tolerance struct {
 	verdicts map[string]error // by pattern
 	size     int              // of the patterns that are kept
-	refers   bool             // a part with a reference counts as one with a pattern that cannot be matched
+	found    map[*byte]contents
+	bad      bool // the schema has a pattern that is left out
+	looked   int  // how many schemas and lists of schemas were looked at to fill found
 	left     []string
+}
+
+// contents is what a schema, or a list of schemas, has in it. found has it by the first byte of its text.
+type contents struct {
+	bad    bool // a pattern that is left out
+	refers bool // a reference, which may lead to one
+}
+
+func newTolerance(raw []byte) *tolerance {
+	t := &tolerance{verdicts: map[string]error{}, found: map[*byte]contents{}}
+	t.bad = t.look(raw[rawjson.SkipSpace(raw, 0):]).bad
+	return t
 }
 
 // What keywords hold.
@@ -58,8 +73,8 @@ var (
 	notNull = slices.Concat(schemasByName, schemaLists, oneSchema, noSchema)
 )
 
-// bad returns why a pattern is left out, or nil.
-func (t *tolerance) bad(expr string) error {
+// check returns why a pattern is left out, or nil.
+func (t *tolerance) check(expr string) error {
 	err, known := t.verdicts[expr]
 	if known {
 		return err
@@ -73,43 +88,53 @@ func (t *tolerance) bad(expr string) error {
 	return err
 }
 
-// hasBad reports whether a value holds a pattern that is left out, or a reference if these count.
-func (t *tolerance) hasBad(v []byte) bool {
-	switch v = v[rawjson.SkipSpace(v, 0):]; v[0] {
+// look records the contents of a schema, or of a list of schemas, and of all in it.
+func (t *tolerance) look(v []byte) (c contents) {
+	add := func(e []byte) {
+		in := t.look(e)
+		c.bad, c.refers = c.bad || in.bad, c.refers || in.refers
+	}
+	switch v[0] {
 	case '[':
 		for e := range rawjson.Elements(v) {
-			if t.hasBad(e) {
-				return true
-			}
+			add(e)
 		}
 	case '{':
-		if t.refers && (has(v, "$ref") || has(v, "$dynamicRef")) || t.badIn(v, "patternProperties") {
-			return true
-		}
-		if p, ok := rawjson.Get(v, "pattern"); ok && p[0] == '"' && t.bad(rawjson.Text(p)) != nil {
-			return true
-		}
-		for _, e := range rawjson.Members(v) {
-			if t.hasBad(e) {
-				return true
+		for key, e := range rawjson.Members(v) {
+			switch name := rawjson.Text(key); {
+			case name == "$ref", name == "$dynamicRef":
+				c.refers = true
+			case name == "pattern":
+				c.bad = e[0] == '"' && t.check(rawjson.Text(e)) != nil || c.bad
+			case e[0] == '{' && slices.Contains(schemasByName, name):
+				c.bad = name == "patternProperties" && t.badName(e) || c.bad
+				for _, member := range rawjson.Members(e) {
+					add(member)
+				}
+			case e[0] == '{' && slices.Contains(oneSchema, name), e[0] == '[' && slices.Contains(schemaLists, name):
+				add(e)
 			}
 		}
+	default:
+		return c
 	}
-	return false
+	t.looked++
+	t.found[&v[0]] = c
+	return c
 }
 
-// badIn reports whether a member of an object has a pattern that is left out among its names.
-func (t *tolerance) badIn(obj []byte, name string) bool {
-	named, ok := rawjson.Get(obj, name)
-	if !ok || named[0] != '{' {
-		return false
-	}
+// unsure reports whether a part of a schema, or of what it refers to, is left out.
+func (t *tolerance) unsure(v []byte) bool {
+	c := t.found[&v[0]]
+	return c.bad || t.bad && c.refers
+}
+
+// badName reports whether a name in patternProperties is a pattern that is left out.
+func (t *tolerance) badName(named []byte) (bad bool) {
 	for key := range rawjson.Members(named) {
-		if t.bad(rawjson.Text(key)) != nil {
-			return true
-		}
+		bad = t.check(rawjson.Text(key)) != nil || bad
 	}
-	return false
+	return bad
 }
 
 func has(obj []byte, name string) bool {
@@ -123,33 +148,38 @@ func (t *tolerance) schema(dst, raw []byte, at string) []byte {
 		return append(dst, raw...)
 	}
 	branches, _ := rawjson.Get(raw, "if")
-	isUnsure := branches != nil && t.hasBad(branches)
-	isOpen := t.badIn(raw, "patternProperties")
+	isUnsure := branches != nil && t.unsure(branches)
+	names, _ := rawjson.Get(raw, "patternProperties")
+	isOpen := t.badName(names)
 	return rawjson.AppendEdited(dst, raw, func(name string, v []byte) (key, to []byte, keep bool) {
 		place := strings.TrimPrefix(at+"."+name, ".")
 		reason := ""
 		switch name {
 		case "pattern":
 			if v[0] == '"' {
-				if err := t.bad(rawjson.Text(v)); err != nil {
+				if err := t.check(rawjson.Text(v)); err != nil {
 					reason = err.Error()
 				}
 			}
 		case "not", "contains":
-			if t.hasBad(v) {
+			if t.unsure(v) {
 				reason = "it holds a pattern that is left out"
 			}
 		case "if", "then", "else":
 			if isUnsure {
 				reason = "its condition holds a pattern that is left out"
 			}
-		case "additionalProperties", "unevaluatedProperties":
+		case "additionalProperties":
 			if isOpen {
 				reason = "a pattern for names is left out"
 			}
+		case "unevaluatedProperties", "unevaluatedItems":
+			if t.unsure(raw) {
+				reason = "a pattern that may decide what is evaluated is left out"
+			}
 		case "oneOf":
 			switch {
-			case !t.hasBad(v):
+			case !t.unsure(v):
 			case has(raw, "anyOf"):
 				reason = "it holds a pattern that is left out"
 			default:
@@ -174,7 +204,7 @@ func (t *tolerance) inside(name string, v []byte, at string) []byte {
 		return rawjson.AppendEdited(nil, v, func(member string, e []byte) (key, to []byte, keep bool) {
 			place := at + "." + member
 			if name == "patternProperties" {
-				if err := t.bad(member); err != nil {
+				if err := t.check(member); err != nil {
 					t.left = append(t.left, place+": "+err.Error())
 					return nil, nil, false
 				}

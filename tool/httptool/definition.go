@@ -55,7 +55,7 @@ type Definition struct {
 // described is what a document says of an operation and no other definition has.
 type described struct {
 	warnings []string
-	answers  map[string]*shape // by status, such as 200, 4XX and DEFAULT
+	answers  map[string]*view // what is shown of them, by status, such as 200, 4XX and DEFAULT
 }
 
 // Warnings say why hardly any call matches the schemas of an operation of a document. They are no error.

@@ -215,6 +215,124 @@ components:
 	}
 }
 
+// importWriteOnly imports the operations of a document, of which paths and components are given.
+func importWriteOnly(t *testing.T, parts string, o *httptool.ImportOptions) ([]*httptool.Definition, error) {
+	t.Helper()
+	o.Source, o.Allowlist = "s", []string{"*"}
+	if o.Server == "" {
+		o.Server = "https://example.com"
+	}
+	return httptool.Import([]byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},`+parts+`}`), o)
+}
+
+// Members that are writeOnly under a condition are removed, too, and so are those of JSON that has another content type, also where it
+// repeats a member. Other texts stay.
+func TestWriteOnlyMembersAreNotInAnswersOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	const hidden = `{"properties":{"%s":{"writeOnly":true}}}`
+	schema := fmt.Sprintf(`{"properties":{"me":{"$ref":"#/components/schemas/S"}},"dependentSchemas":{"a":`+hidden+`},"if":`+hidden+`,"then":`+hidden+`,"else":`+hidden+`}`, "d", "i", "t", "e")
+	body, typ := "", ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", typ)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	defs, err := importWriteOnly(t, `"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"content":{"*/*":{"schema":{"$ref":"#/components/schemas/S"}}}}}}}},"components":{"schemas":{"S":`+schema+`}}`,
+		&httptool.ImportOptions{Server: srv.URL, Operations: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := httptool.New(defs[0], loopback(t, srv.URL), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deep := strings.Repeat(`{"me":`, 100) + `{"d":"SECRET"}` + strings.Repeat(`}`, 100)
+	for _, tt := range []struct{ typ, body, want string }{
+		{"application/json", `{"a":1,"d":"SECRET","i":"SECRET","t":"SECRET","e":"SECRET"}`, `{"a":1}`},
+		{"text/plain", `{"a":1,"me":{"d":"SECRET","b":2}}`, `{"a":1,"me":{"b":2}}`},
+		{"text/json", ` {"d":"SECRET","a":1,"d":"SECRET"} `, `{"a":1}`},
+		{"", `{"d":"SECRET"}`, `{}`},
+		{"text/plain", deep, `null`},
+		{"text/plain", `{"d":1} and more`, `{"d":1} and more`},
+	} {
+		typ, body = tt.typ, tt.body
+		if got := fmt.Sprint(call(t, set, "a", "{}").Content); strings.Contains(got, "SECRET") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s %.60s: got %s, want %s", tt.typ, tt.body, got, tt.want)
+		}
+	}
+}
+
+// An operation is refused if more schemas apply to one value of its answers than are looked at, and left out if a pattern selects it.
+func TestWriteOnlyMembersOfTooManySchemasRefuseTheOperation(t *testing.T) {
+	t.Parallel()
+	var forms strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&forms, `{"properties":{"p%d":{"writeOnly":true}}},`, i)
+	}
+	answer := func(schema string) string {
+		return `{"200":{"content":{"application/json":{"schema":` + schema + `}}}}`
+	}
+	doc := `"paths":{"/a":{"get":{"operationId":"wide","responses":` + answer(`{"items":{"$ref":"#/components/schemas/W"}}`) + `}},"/b":{"get":{"operationId":"wide_too","responses":` +
+		answer(`{"properties":{"w":{"$ref":"#/components/schemas/W"}}}`) + `}},"/c":{"get":{"operationId":"fine","responses":` + answer(`{"properties":{"w":{"writeOnly":true}}}`) + `}}},"components":{"schemas":{"W":{"anyOf":[` + forms.String() + `{}]}}}`
+	const want = "more than 256 schemas"
+	if _, err := importWriteOnly(t, doc, &httptool.ImportOptions{Operations: []string{"wide_too"}}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("named: got %v", err)
+	}
+	var out []string
+	defs, err := importWriteOnly(t, doc, &httptool.ImportOptions{Operations: []string{"*"}, LeftOut: func(e *httptool.OperationError) {
+		if out = append(out, e.Operation); !strings.Contains(e.Error(), want) {
+			t.Errorf("got %v", e)
+		}
+	}})
+	if err != nil || len(defs) != 1 || fmt.Sprint(out) != "[wide wide_too]" {
+		t.Errorf("got %d tools, %v left out, %v", len(defs), out, err)
+	}
+}
+
+// Operations share what they have in common of their answers: with each further one that has the same response, the memory grows by that
+// of the operation, and not by that of the response. What a document says in too many ways is refused.
+func TestWriteOnlyMembersOfSharedResponsesAreReadOnce(t *testing.T) {
+	var members strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&members, `"p%d":{"type":"string"},`, i)
+	}
+	doc := func(operations int) string {
+		var paths strings.Builder
+		for i := range operations {
+			fmt.Fprintf(&paths, `"/p%d":{"get":{"operationId":"o%[1]d","responses":{"200":{"$ref":"#/components/responses/Big"}}}},`, i)
+		}
+		return `"paths":{` + paths.String() + `"/q":{"get":{"operationId":"q"}}},"components":{"responses":{"Big":{"content":{"application/json":{"schema":{"properties":{` + members.String() + `"key":{"writeOnly":true}}}}}}}}`
+	}
+	allocations := func(operations int) float64 {
+		text := doc(operations)
+		return testing.AllocsPerRun(1, func() {
+			if _, err := importWriteOnly(t, text, &httptool.ImportOptions{Operations: []string{"*"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if one, many := allocations(1), allocations(50); many-one > 49*1000 {
+		t.Errorf("%.0f allocations for one operation, %.0f for 50", one, many)
+	}
+
+	var wide, ways strings.Builder // 1000 members have the 20,000 forms of one schema, each with a member of its own
+	for i := range 20_000 {
+		fmt.Fprintf(&wide, `{"$ref":"#/components/schemas/S","minLength":%d},`, i)
+	}
+	for i := range 1000 {
+		fmt.Fprintf(&ways, `"w%d":{"$ref":"#/components/schemas/W","properties":{"k%[1]d":{"writeOnly":true}}},`, i)
+	}
+	many := `"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"content":{"application/json":{"schema":{"properties":{` + ways.String() + `"z":{}}}}}}}}}},"components":{"schemas":{"W":{"anyOf":[` + wide.String() +
+		`{}]},"S":{"properties":{"key":{"writeOnly":true}}}}}`
+	if _, err := importWriteOnly(t, many, &httptool.ImportOptions{Operations: []string{"*"}, LeftOut: func(*httptool.OperationError) {}}); err == nil || !strings.Contains(err.Error(), "take more than") {
+		t.Errorf("a document with too many ways: got %v", err)
+	}
+}
+
 // Schemas that refer to each next one twice stand for 2^100 paths: none of what looks for readOnly and writeOnly members and compares
 // forms follows each path.
 func TestT15_SharedSchemasAreReadOnce(t *testing.T) {

@@ -144,8 +144,7 @@ func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.
 // defineAll describes the operations. out are those that are left out, bad is what is wrong with others.
 func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, out []*OperationError, bad []error) {
 	left := maxSchemaBytes
-	answers := &shapes{doc: d, at: map[string]*shape{}}
-	var defs []*Definition
+	answers := newShapes(d, &left)
 	for _, c := range chosen {
 		var err error
 		if c.twice {
@@ -153,20 +152,22 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 		} else {
 			c.def, err = d.define(c.pathOperation, o, &left)
 		}
+		if err == nil {
+			c.def.document.answers, err = answers.ofAnswers(c.op.Responses)
+		}
 		if err == nil && c.matched && o.LeftOut != nil {
 			err = c.def.check()
 		}
 		switch {
 		case err == nil:
-			c.def.document.answers = answers.ofAnswers(c.op.Responses)
-			made, defs = append(made, c), append(defs, c.def)
+			made = append(made, c)
 		case c.matched && !errors.Is(err, errTooLarge):
 			out = append(out, c.wrong(err))
 		default:
 			bad = append(bad, c.wrong(err))
 		}
 	}
-	answers.finish(defs)
+	answers.finish()
 	return made, out, bad
 }
 
