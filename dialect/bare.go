@@ -16,7 +16,10 @@ type bareCalls struct {
 	held    []lathe.Delta // text that may be the call
 	text    []byte        // of them
 	js      jsonScan
-	at      int // bytes of text that js has read
+	at      int  // bytes of text that are read: white space and the fence before the object, the object, and white space after it
+	fenced  bool // a code fence stands before the object
+	begun   bool // the object has begun
+	looked  int  // bytes of text looked at, for the proof that the time is linear
 	decided bool
 	deltas  []lathe.Delta
 }
@@ -79,32 +82,38 @@ func (b *bareCalls) mayBe() bool {
 	if len(b.text) > b.opts.MaxPayloadBytes {
 		return false
 	}
-	body := string(b.text[b.at:])
-	if b.at == 0 {
-		front := trimSpace(body)
-		if len(front) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", front) || strings.HasPrefix(fence+"\n", front) {
-			return true
-		}
-		for _, open := range [...]string{fence + "json", fence} {
-			if rest, ok := strings.CutPrefix(front, open); ok {
-				front = trimSpace(rest)
-				break
+	rest := b.rest()
+	if !b.begun {
+		if !b.fenced {
+			if len(rest) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", rest) || strings.HasPrefix(fence+"\n", rest) {
+				return true
+			}
+			if after, ok := strings.CutPrefix(rest, fence); ok {
+				b.fenced = true
+				b.at += len(rest) - len(strings.TrimPrefix(after, "json"))
+				rest = b.rest()
 			}
 		}
-		if front == "" {
+		if rest == "" {
 			return true
 		}
-		if front[0] != '{' {
+		if rest[0] != '{' {
 			return false
 		}
-		b.at = len(b.text) - len(front)
-		b.js = jsonScan{lax: true}
-		body = front
+		b.begun, b.js = true, jsonScan{lax: true}
 	}
-	n := b.js.scan(body)
-	b.at += n
-	rest := trimSpace(body[n:])
+	b.at += b.js.scan(rest)
+	rest = b.rest()
 	return b.js.state != jsonBad && (rest == "" || b.js.state == jsonDone && strings.HasPrefix(strings.TrimRight(rest, " \t\r\n"), "`") && len(rest) <= maxGapBytes)
+}
+
+// rest returns the text that is not read, without the white space that it begins with, which is read then.
+func (b *bareCalls) rest() string {
+	body := string(b.text[b.at:])
+	b.looked += len(body)
+	rest := trimSpace(body)
+	b.at += len(body) - len(rest)
+	return rest
 }
 
 // call returns the call that the whole text is.

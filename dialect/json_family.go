@@ -12,8 +12,6 @@ type jsonFamily struct {
 	// special says that the marks of thinking are tokens that no text holds: they open anywhere,
 	// and one that closes nothing says nothing.
 	special bool
-	// thinkCalls takes calls even in a block of thinking that was not closed.
-	thinkCalls bool
 	// starts says that the text begins inside of the first block, whose mark is in the prompt.
 	starts bool
 	id     idRule

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -133,27 +134,33 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
+// idPrefixes are the words that models and servers write before the name in an id.
+var idPrefixes = [...]string{"", "functions", "call", "tool", "chatcmpl-tool"}
+
 // nameOfID returns the name in functions.NAME:0 or NAME:0. Of an id in another spelling, such as functions_NAME_0, it returns the longest
-// name of an offered tool that the id ends with, before its number; nil: there is none.
+// name of an offered tool that the id ends with, before its number, if nothing or one of idPrefixes stands before that; with another word
+// there the two are the name, of a tool that was not offered. nil: the id ends with no tool's name.
 func (p *jsonParser) nameOfID(id []byte) []byte {
 	name := bytes.TrimPrefix(id, []byte("functions."))
 	front := bytes.TrimRight(name, "0123456789")
 	if i := len(front) - 1; i > 0 && i+1 < len(name) && front[i] == ':' {
 		return name[:i]
 	}
-	best := ""
+	best, found := 0, []byte(nil)
 	for _, end := range [...][]byte{name, front, bytes.TrimRight(front, ":_-.")} {
 		for _, t := range p.opts.Tools {
-			if before, ok := bytes.CutSuffix(end, []byte(t.Name)); ok && len(t.Name) > len(best) &&
-				(len(before) == 0 || !isLetter(before[len(before)-1]) && !isDigit(before[len(before)-1])) {
-				best = t.Name
+			before, ok := bytes.CutSuffix(end, []byte(t.Name))
+			word := bytes.TrimRight(before, ":_-.")
+			if !ok || len(t.Name) <= best || len(before) > 0 && len(word) == len(before) {
+				continue
+			}
+			best, found = len(t.Name), end
+			if len(before)-len(word) <= 1 && slices.Contains(idPrefixes[:], string(word)) {
+				found = []byte(t.Name)
 			}
 		}
 	}
-	if best == "" {
-		return nil
-	}
-	return []byte(best)
+	return found
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

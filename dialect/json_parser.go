@@ -140,15 +140,13 @@ func (p *jsonParser) token(text string, mark int) {
 	case m.kind == markCite:
 		p.state = blockCite
 		p.raw = append(p.raw[:0], text...)
-	case thinking && (m.kind == markClose || m.kind == markSectionEnd || !p.f.thinkCalls || p.opts.IgnoreOpenThoughts):
+	case thinking:
 		p.prose.mention(text)
 	case m.kind == markSection:
-		p.prose.closeThought()
 		p.section, p.taken, p.spoiled = m.n+1, 0, false
 		p.raw, p.total, p.lost = append(p.raw[:0], text...), len(text), false
 		p.seg, p.state = p.seg[:0], blockSection
 	case m.kind == markOpen:
-		p.prose.closeThought()
 		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
 	case p.swallow: // a closing mark more than there are
 	default:

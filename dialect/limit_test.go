@@ -188,3 +188,26 @@ func TestPayloadLimit(t *testing.T) {
 		}
 	}
 }
+
+// White space before and behind a bare call, in many small pieces, is looked at a bounded number of times.
+func TestBareCallsAreReadInLinearTime(t *testing.T) {
+	t.Parallel()
+	d, _ := Lookup("hermes")
+	const call = "{\"name\":\"f\",\"arguments\":{}}"
+	space := strings.Repeat("\n \n ", 10_000)
+	for _, text := range []string{call + space, space + call, "```json" + space + call, "```json\n" + call + space + "```"} {
+		p := d.NewParser(&Options{Tools: []*lathe.ToolSpec{{Name: "f"}}, BareCalls: true})
+		for rest := text; rest != ""; {
+			n := min(2, len(rest))
+			p.Append(nil, rest[:n])
+			rest = rest[n:]
+		}
+		b, ok := p.(*bareCalls)
+		if !ok {
+			t.Fatalf("the parser is a %T", p)
+		}
+		if _, _ = p.Flush(nil); b.looked > 10*len(text) || b.looked < len(text) {
+			t.Errorf("%.20q: looked at %d bytes of %d", text, b.looked, len(text))
+		}
+	}
+}

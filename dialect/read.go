@@ -9,7 +9,7 @@ import (
 // Read reads the whole text of one model turn, which comes in pieces, and returns its message and the calls that could not be read.
 // opts may be nil.
 //
-// It reads what a [Parser] cannot know before the end of the text: calls in a thought that is not closed ([Dialect.CallsInThought]), and,
+// It reads what a [Parser] cannot know before the end of the text: the calls that a thought that is not closed ends with, if they are all ([Dialect.CallsInThought]), and,
 // if a closing mark stands in the text that no opening mark precedes, the text before it as the thought that it is. For that it ranges over
 // the pieces twice.
 func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, []Failure) {
@@ -23,8 +23,10 @@ func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, [
 		p, c = d.collect(pieces, &o)
 	}
 	m := c.Message()
-	for _, call := range d.CallsInThought(openThought(p), &o) {
-		m.Parts = append(m.Parts, call)
+	if len(m.Calls()) == 0 {
+		for _, call := range d.CallsInThought(openThought(p), &o) {
+			m.Parts = append(m.Parts, call)
+		}
 	}
 	return m, c.Failures()
 }

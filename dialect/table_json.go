@@ -196,9 +196,8 @@ var (
 			head:  []headPart{{field: headIDName, ends: []headEnd{{"<|tool_call_argument_begin|>", 1}}}},
 			close: "<|tool_call_end|>",
 		}},
-		drops:      []string{"<|im_end|>"},
-		thinkCalls: true,
-		id:         idInName,
+		drops: []string{"<|im_end|>"},
+		id:    idInName,
 	})
 	commandFamily = newJSONFamily(jsonFamily{
 		reserved: []string{"<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>", "<|START_OF_TURN_TOKEN|>"},

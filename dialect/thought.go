@@ -67,8 +67,9 @@ func (a *autoParser) OpenThought() string {
 const maxThoughtReads = 16
 
 // CallsInThought returns the calls in a thought in which the model's turn has ended, which the caller knows: models write
-// calls before they close the thought, and end. Calls are those that can be read whole and name one of the tools of opts; a call that
-// is quoted is none. The text of the thought stays reasoning.
+// calls before they close the thought, and end. Only the calls that the thought ends with are taken: one that anything but white space,
+// closing marks and further calls follows was considered, and is text. Calls are those that can be read whole and name one of the tools
+// of opts; a call that is quoted is none. The text of the thought stays reasoning.
 func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall {
 	if thought == "" || opts == nil || len(opts.Tools) == 0 || opts.IgnoreOpenThoughts {
 		return nil
@@ -84,12 +85,7 @@ func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall
 		}
 		c.AddAll(deltas)
 		m := c.Message()
-		var calls []lathe.ToolCall
-		for _, call := range m.Calls() {
-			if call.ParseError == "" && !call.Incomplete && offered(o.Tools, call.Name) {
-				calls = append(calls, call)
-			}
-		}
+		calls := tailCalls(&m, o.Tools)
 		if len(calls) > 0 || len(c.failures) == 0 {
 			return calls
 		}
@@ -100,4 +96,21 @@ func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall
 		thought = thought[at+1:]
 	}
 	return nil
+}
+
+// tailCalls returns the calls that m ends with: behind the last text that is not white space, and the last call that is not whole or names
+// none of the tools.
+func tailCalls(m *lathe.Message, tools []*lathe.ToolSpec) []lathe.ToolCall {
+	first := len(m.Parts)
+	for first > 0 {
+		call, isCall := m.Parts[first-1].(lathe.ToolCall)
+		text, isText := m.Parts[first-1].(lathe.Text)
+		taken := isCall && call.ParseError == "" && !call.Incomplete && offered(tools, call.Name)
+		if !taken && (!isText || strings.TrimSpace(text.Text) != "") {
+			break
+		}
+		first--
+	}
+	tail := lathe.Message{Parts: m.Parts[first:]}
+	return tail.Calls()
 }

@@ -2,6 +2,7 @@ package dialect_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,8 +36,8 @@ func openThought(t *testing.T, d *dialect.Dialect, opts *dialect.Options, text s
 	return thought, append(m.Calls(), d.CallsInThought(thought, opts)...)
 }
 
-// A model that ends its turn within its thought has made the calls that stand in it, in every dialect; not those that it quotes, that it
-// did not finish, that name no offered tool, or that stand in a thought that it closed.
+// A model that ends its turn within its thought has made the calls that the thought ends with, in every dialect; not those that words
+// follow, that it quotes, that it did not finish, that name no offered tool, or that stand in a thought that it closed.
 func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
 	t.Parallel()
 	for _, name := range dialect.Names() {
@@ -58,13 +59,13 @@ func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
 			if name == "functionary-v3.2" {
 				lead = "all\n"
 			}
-			special := name == "kimi-k2" // its marks of calls end a thought, and cannot be quoted in one
 			for what, c := range map[string]struct {
 				text  string
 				calls int
 			}{
 				"at the end":           {marks[0] + "I need the sum.\n" + call, 1},
-				"with words behind it": {marks[0] + "Now\n" + call + "\nThat is it.", 1},
+				"with words behind it": {marks[0] + "I could write\n" + call + "\nNo, rather not.", 0},
+				"one of two":           {marks[0] + "Say\n" + strings.Replace(call, "35", "36", 1) + "\nNo, rather\n" + call + "\n", 1},
 				"after a text":         {"Let me see.\n" + marks[0] + "Hm.\n" + call, 1},
 				"two":                  {marks[0] + call + "\n" + call, 2},
 				"closed":               {marks[0] + "I may write\n" + call + "\n" + marks[1] + "No.", 0},
@@ -72,9 +73,6 @@ func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
 				"cut off":              {marks[0] + "Now\n" + call[:len(call)/2], 0},
 				"of another tool":      {marks[0] + "Now\n" + write("multiply"), 0},
 			} {
-				if special && (what == "closed" || what == "quoted" || what == "of another tool") {
-					continue
-				}
 				for _, piece := range []int{len(lead + c.text), 1, 7} {
 					opts := &dialect.Options{Tools: thoughtTools}
 					thought, calls := openThought(t, d, opts, lead+c.text, piece)
@@ -99,6 +97,57 @@ func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Only the calls at the end of a thought are taken, by whatever way it is read, and none if there is a call outside of it.
+func TestOnlyTheCallsThatAThoughtEndsWith(t *testing.T) {
+	t.Parallel()
+	tools := []*lathe.ToolSpec{{Name: "wipe"}, {Name: "list"}}
+	hermes := func(name string) string { return `<tool_call>{"name":"` + name + `","arguments":{}}</tool_call>` }
+	coder := func(name string) string { return "<tool_call>\n<function=" + name + ">\n</function>\n</tool_call>" }
+	kimi := func(name string) string {
+		return "<|tool_calls_section_begin|><|tool_call_begin|>functions." + name + ":0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
+	}
+	for name, write := range map[string]func(string) string{"hermes": hermes, "qwen3-coder": coder, "kimi-k2": kimi} {
+		d, _ := dialect.Lookup(name)
+		for text, want := range map[string]string{
+			"I might " + write("wipe") + ". That loses all.":                                "",
+			"I might " + write("wipe") + "\n\nThat loses all.":                              "",
+			"One way: " + write("wipe") + " Hm no. Other:\n" + write("list"):                "list",
+			"So:\n" + write("list") + "\n\n" + write("wipe") + " \n":                        "list wipe",
+			"Not\n" + write("wipe") + " but\n" + write("list") + "\n" + write("list"):       "list list",
+			write("wipe") + " no. " + write("list") + write("shout"):                        "",
+			write("list") + " and <tool_call> or so":                                        "",
+			"So:\n" + write("list") + write("list")[strings.LastIndex(write("list"), "<"):]: "list",
+		} {
+			opts := &dialect.Options{Tools: tools}
+			if got := names(d.CallsInThought(text, opts)); got != want {
+				t.Errorf("%s: %q: the calls are %q, want %q", name, text, got, want)
+			}
+			for _, whole := range []string{"<think>" + text, "<think>\n" + text + "<|im_end|>"} {
+				m, _ := d.Read(slices.Values([]string{whole}), opts)
+				if got := names(m.Calls()); got != want {
+					t.Errorf("%s: %q: the calls are %q, want %q", name, whole, got, want)
+				}
+			}
+			m, _ := d.Read(slices.Values([]string{"<think>" + text + "</think>Hello."}), opts)
+			if got := names(m.Calls()); got != "" || m.Text() != "Hello." {
+				t.Errorf("%s: %q, closed: the calls are %q, the text %q", name, text, got, m.Text())
+			}
+		}
+		m, _ := d.Read(slices.Values([]string{write("list") + "\n<think>Or " + write("wipe")}), &dialect.Options{Tools: tools})
+		if got := names(m.Calls()); got != "list" {
+			t.Errorf("%s, after a call: the calls are %q", name, got)
+		}
+	}
+}
+
+func names(calls []lathe.ToolCall) string {
+	var list []string
+	for _, c := range calls {
+		list = append(list, c.Name)
+	}
+	return strings.Join(list, " ")
 }
 
 // A mark that opens no call does not hide the call after it.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -8,6 +9,12 @@ import (
 
 // thinkClose is the mark that servers leave at the beginning of the text if they told the thinking before it apart.
 const thinkClose = "</think>"
+
+// faultThinkingMark is the kind of the fault for a thinkClose that was taken off a text.
+const faultThinkingMark = "thinking_mark"
+
+// leadSpace is the white space around a thinkClose, which goes with it.
+const leadSpace = " \t\r\n"
 
 // A lead buffers the beginning of the text of an answer while it may be a closing mark of thinking, which is no part of the text.
 type lead struct {
@@ -31,7 +38,7 @@ func (l *lead) take(a *attempt, d *lathe.Delta) bool {
 		return true
 	}
 	l.text += d.Text
-	rest := strings.TrimLeft(l.text, " \t\r\n")
+	rest := strings.TrimLeft(l.text, leadSpace)
 	if !l.mark {
 		if len(rest) < len(thinkClose) && strings.HasPrefix(thinkClose, rest) && len(l.text) <= maxLead {
 			return false
@@ -41,7 +48,7 @@ func (l *lead) take(a *attempt, d *lathe.Delta) bool {
 			l.over, d.Text = true, l.text
 			return true
 		}
-		l.mark, rest = true, strings.TrimLeft(after, " \t\r\n")
+		l.mark, rest = true, strings.TrimLeft(after, leadSpace)
 	}
 	l.text, d.Text = rest, rest
 	l.over = rest != ""
@@ -66,11 +73,19 @@ func (a *attempt) end(fin *lathe.Finish) {
 	if a.finish = fin; !a.lead.mark {
 		return
 	}
+	fin.Faults = append(slices.Clip(fin.Faults), lathe.Fault{Kind: faultThinkingMark, Count: 1})
 	for i, p := range fin.Message.Parts {
-		if t, ok := p.(lathe.Text); ok {
-			_, t.Text, _ = strings.Cut(t.Text, thinkClose)
-			t.Text = strings.TrimLeft(t.Text, " \t\r\n")
-			fin.Message.Parts[i] = t
+		t, ok := p.(lathe.Text)
+		if !ok {
+			continue
+		}
+		rest := strings.TrimLeft(t.Text, leadSpace)
+		after, found := strings.CutPrefix(rest, thinkClose)
+		if !found && rest != "" {
+			return
+		}
+		t.Text = strings.TrimLeft(after, leadSpace)
+		if fin.Message.Parts[i] = t; found {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,7 @@ func TestThinkingStartsOpenAndBareCalls(t *testing.T) {
 		"off":               {deltas: []string{`{"content":"Hm.</think>It is 42."}`}, text: "Hm.</think>It is 42."},
 		"mark left":         {deltas: []string{`{"reasoning_content":"Hm."}`, `{"content":"\n</thi"}`, `{"content":"nk>\n"}`, `{"content":"\nIt is </think> 42."}`}, text: "It is </think> 42.", reasoning: "Hm."},
 		"mark left, whole":  {whole: true, deltas: []string{`{"content":"</think>\n\nIt is 42."}`}, text: "It is 42."},
+		"mark left, parts":  {whole: true, deltas: []string{`{"content":[{"type":"text","text":"\n"},{"type":"text","text":"</think>It is"},{"type":"text","text":" 42."}]}`}, text: "It is 42."},
 		"beginning of one":  {deltas: []string{`{"content":" </thi"}`, `{"content":"s>"}`}, text: " </this>"},
 		"only its begin":    {deltas: []string{`{"content":" </thi"}`}, text: " </thi"},
 		"bare":              {opts: provider.DialectOptions{BareCalls: true}, deltas: []string{bare}, calls: 1},
@@ -76,6 +78,9 @@ func TestThinkingStartsOpenAndBareCalls(t *testing.T) {
 			}
 			if got := textOf(deltas); got != c.text || f.Message.Text() != c.text || reasoning != c.reasoning || len(f.Message.Calls()) != c.calls {
 				t.Errorf("shown %q, reasoning %q, message %+v", got, reasoning, f.Message)
+			}
+			if marked := slices.Contains(f.Faults, lathe.Fault{Kind: "thinking_mark", Count: 1}); marked != strings.HasPrefix(name, "mark left") {
+				t.Errorf("the faults are %+v", f.Faults)
 			}
 		})
 	}

@@ -39,13 +39,18 @@ func endsNormally(f *lathe.Finish) bool {
 }
 
 // takeThought takes the calls in a thought in which the answer ended: one between marks in its text, or one that its server has told
-// apart.
+// apart. An answer that has a call outside of its thought, a native one or one in its text, has decided: what stands in the thought stays
+// there.
 func (r *reading) takeThought(f *lathe.Finish) {
+	read := r.message.Message()
+	if r.calls > 0 || len(read.Calls()) > 0 || len(f.Message.Calls()) > 0 {
+		return
+	}
 	thought := ""
 	if t, ok := r.parser.(dialect.Thinker); ok && endsNormally(f) {
 		thought = t.OpenThought()
 	}
-	if thought == "" && r.calls == 0 {
+	if thought == "" {
 		thought = thoughtAlone(f)
 	}
 	calls := r.d.CallsInThought(thought, &r.opts)

@@ -35,6 +35,7 @@ func thinker(t testing.TB, member, reasoning, finish string) *provider.Chat {
 
 const (
 	hermesCall = `<tool_call>{"name":"add_numbers","arguments":{"a":7,"b":35}}</tool_call>`
+	kimiCall   = `<|tool_calls_section_begin|><|tool_call_begin|>functions.add_numbers:0<|tool_call_argument_begin|>{"a":7,"b":35}<|tool_call_end|><|tool_calls_section_end|>`
 	qwenCall   = "<tool_call>\n<function=add_numbers>\n<parameter=a>\n7\n</parameter>\n<parameter=b>\n35\n</parameter>\n</function>\n</tool_call>"
 )
 
@@ -51,6 +52,11 @@ func TestCallsInAnOpenThought(t *testing.T) {
 		"native, hermes":      {member: "reasoning_content", text: "I add.\n" + hermesCall, wrote: "hermes"},
 		"native, qwen":        {member: "reasoning", text: "I add.\n" + qwenCall, wrote: "qwen3-coder"},
 		"native, ignored":     {member: "reasoning_content", text: hermesCall, settings: lathe.Settings{CallsInOpenThought: "ignore"}, reason: lathe.ReasonEmptyAnswer},
+		"native, considered":  {member: "reasoning_content", text: "I could write " + hermesCall + " but I know it.", reason: lathe.ReasonEmptyAnswer},
+		"native, of two":      {member: "reasoning_content", text: "Say " + strings.Replace(hermesCall, "35", "36", 1) + " no.\n" + hermesCall, wrote: "hermes"},
+		"recovered, thought":  {member: "content", text: "<think>I could write " + hermesCall + " but I know it.", opts: provider.DialectOptions{RecoverLeakedCalls: true}, reason: lathe.ReasonEmptyAnswer},
+		"kimi, considered":    {dialect: "kimi-k2", member: "content", text: "<think>Or " + kimiCall + " rather not.</think>", reason: lathe.ReasonEmptyAnswer},
+		"kimi, open":          {dialect: "kimi-k2", member: "content", text: "<think>So " + kimiCall, wrote: "kimi-k2"},
 		"native, quoted":      {member: "reasoning_content", text: "Such as `" + hermesCall + "` or so.", reason: lathe.ReasonEmptyAnswer},
 		"native, cut":         {member: "reasoning_content", text: hermesCall, finish: "length", reason: lathe.ReasonLength},
 		"native, unknown":     {member: "reasoning_content", text: strings.Replace(hermesCall, "add_numbers", "multiply", 1), reason: lathe.ReasonEmptyAnswer},
@@ -97,6 +103,31 @@ func TestCallsInAnOpenThought(t *testing.T) {
 				t.Errorf("shown: %q", s.shown)
 			}
 		})
+	}
+}
+
+// An answer that has a call outside of its open thought makes that one only, whether it streams or not.
+func TestNoCallsInAThoughtBesideOthers(t *testing.T) {
+	t.Parallel()
+	const native = `"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"add_numbers","arguments":"{\"a\":1}"}}]`
+	content := func(text string) string { return fmt.Sprintf(`{"content":%q}`, text) }
+	for name, c := range map[string]struct {
+		dialect string
+		deltas  []string
+	}{
+		"native":        {deltas: []string{content("<think>Or " + hermesCall), "{" + native + "}"}},
+		"native, whole": {deltas: []string{strings.TrimSuffix(content("<think>Or "+hermesCall), "}") + "," + native + "}"}},
+		"apart":         {deltas: []string{fmt.Sprintf(`{"reasoning_content":%q}`, "Or "+hermesCall), "{" + native + "}"}},
+		"in text":       {dialect: "hermes", deltas: []string{content(strings.Replace(hermesCall, `{"a":7,"b":35}`, `{"a":1}`, 1) + "\n<think>Or " + hermesCall)}},
+	} {
+		m, err := provider.WithDialect(answering(t, strings.Contains(name, "whole"), c.deltas...), c.dialect, &provider.DialectOptions{RecoverLeakedCalls: c.dialect == ""})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, f := generate(t, m, &lathe.Request{Messages: []lathe.Message{lathe.User("x")}, Tools: addTool})
+		if calls := f.Message.Calls(); len(calls) != 1 || calls[0].Arguments != `{"a":1}` {
+			t.Errorf("%s: %+v", name, calls)
+		}
 	}
 }
 
