@@ -163,7 +163,6 @@ func (p *jsonParser) nameOfID(id []byte) []byte {
 	return found
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // accepts reports whether the name that was read may make a call in this block.
 func (p *jsonParser) accepts() bool {
