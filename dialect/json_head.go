@@ -163,7 +163,6 @@ func (p *jsonParser) nameOfID(id []byte) []byte {
 	return found
 }
 
-
 // accepts reports whether the name that was read may make a call in this block.
 func (p *jsonParser) accepts() bool {
 	return !p.block.quiet || p.means(string(p.name))
