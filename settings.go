@@ -43,7 +43,7 @@ const (
 	OversizeTruncate OversizeOutput = "truncate"
 )
 
-// Repair says whether damaged argument text that has one reading may be mended.
+// Repair says whether damaged argument text may be repaired where its meaning is unambiguous.
 type Repair string
 
 // The repair choices. The zero value counts as RepairSafe.
@@ -70,7 +70,7 @@ const (
 	ParseErrorRetryWithout OnParseError = "retry_without_tools"
 )
 
-// OpenThought says what becomes of calls in a thought that the model does not close.
+// OpenThought says whether calls run that stand at the end of a block of thinking that the model does not close.
 type OpenThought string
 
 // The choices for such calls. The zero value counts as OpenThoughtRun.

@@ -39,7 +39,8 @@ const (
 	qwenCall   = "<tool_call>\n<function=add_numbers>\n<parameter=a>\n7\n</parameter>\n<parameter=b>\n35\n</parameter>\n</function>\n</tool_call>"
 )
 
-// A whole call in a thought in which the answer ends is the call, whoever tells the thought apart; without it the answer is empty.
+// An answer that ends within a block of thinking has the complete calls at the end of that block, whether the parser or the server
+// separates the thinking from the text. An answer without such a call is empty.
 func TestCallsInAnOpenThought(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -167,8 +167,9 @@ func (p *placeFinder) match(messages []lathe.Message) {
 	p.matchIDs(messages)
 }
 
-// noteReplaced notes what the messages of the run from first to last stand for: the parsed messages from k to end, or, if there is none,
-// what the server has stored. If several messages of the model were replaced, the place is the list that they are in.
+// noteReplaced records which place of the request each message of the run from first to last replaces: that of the parsed messages from k
+// to end or, if the request has no such message, that of the member that names the stored conversation. If they replace several messages of
+// the model, the place is the list of messages.
 func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
 	at := ""
 	if k == end {
@@ -417,8 +418,8 @@ func (p *places) of(path string) string {
 	return cmp.Or(p.replaced[i], path)
 }
 
-// thoughtAt returns the place in the client's request of the reasoning that part j of message i of the run is, if the server put the message
-// into the place of another one: that of the same data or text; "" if there is none.
+// thoughtAt returns the place in the client's request of the reasoning in part j of message i of the run, if the server replaced the
+// client's message by that one. It is the place of the reasoning with the same data or text, and "" if the request has none.
 func (p *places) thoughtAt(i, j int) (at string) {
 	reasoning := func(i, j int) (r lathe.Reasoning) {
 		if i < len(p.messages) && j < len(p.messages[i].Parts) {

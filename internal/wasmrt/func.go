@@ -78,10 +78,7 @@ func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn
 			fn, err = nil, &Error{Kind: KindMissing, Err: errors.New("no function of that signature at that place of the table")}
 		}
 	}()
-	if fn = table.LookupFunction(i.mod, index, offset, params, results); !isOwn(fn.Definition()) {
-		return nil, &Error{Kind: KindMissing, Err: errors.New("a function of the host is at that place of the table")}
-	}
-	return fn, nil
+	return table.LookupFunction(i.mod, index, offset, params, results), nil
 }
 
 // Params returns the number of values that the function takes.

@@ -81,8 +81,8 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byt
 // emptyCursor stands for a cursor that is the empty text, which the client would leave out of the request.
 const emptyCursor = "lathe: the empty cursor"
 
-// nextCursor returns the cursor of the page that follows; "": there is none. From 2026-07-28 on the empty text is a cursor like any
-// other, unless a page that was asked for with it has brought nothing new.
+// nextCursor returns the cursor of the next page, or "" after the last page. From protocol version 2026-07-28 on an empty cursor
+// names a page as any other does, and nextCursor returns emptyCursor for it, unless a page requested with it had no new tool.
 func (x *session) nextCursor(result []byte, isRepeated bool) string {
 	cursor, ok := memberText(result, "nextCursor")
 	info := x.mcp.InitializeResult()
