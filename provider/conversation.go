@@ -207,11 +207,12 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 
 // finish yields the end of an answer.
 func (v *conversation) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
-	for _, d := range append(v.thoughtCalls(req, whole), lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}) {
+	for _, d := range v.thoughtCalls(req, whole) {
 		if !yield(d, nil) {
 			return
 		}
 	}
+	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}, nil)
 }
 
 // complete adds to an answer what its codec does not know.
@@ -236,8 +237,8 @@ func (v *conversation) complete(f *lathe.Finish) {
 
 // noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.
 func (v *conversation) noteBindings(m *lathe.Message) {
-	b := v.encode.Bound
-	if b == nil || b.Before == (wire.Prefix{}) {
+	b := &v.encode.Bound
+	if b.Before == (wire.Prefix{}) {
 		return
 	}
 	for _, p := range m.Parts {

@@ -44,7 +44,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	v.form.relayed = relayed
 	if !relayed {
 		v.betas = betas(v.c, r, opts)
-		opts.Bound = &wire.BoundRequest{Bindings: &v.c.bindings}
+		opts.Bound.Bindings = &v.c.bindings
 	}
 	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
 	if !relayed && v.c.grows != nil {

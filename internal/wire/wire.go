@@ -238,9 +238,9 @@ type EncodeOptions struct {
 	Shared *Shared
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string
-	// Bound, if not nil, is what is known of thinking that the destination binds to what precedes it. The encoder leaves out the
+	// Bound is what is known of thinking that the destination binds to what precedes it; zero: nothing. The encoder leaves out the
 	// blocks that are not valid any more, and sets Before and Left. Only Messages has such thinking.
-	Bound *BoundRequest
+	Bound BoundRequest
 }
 
 // AssemblerOptions limit the size of an answer. A zero field means the default in its comment.

@@ -51,8 +51,8 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	if e.without(wire.FeatureBound) {
 		e.unbound = lastQuestion(req.Messages)
 	}
-	if opts.Takes.ThinkingBinding != "" {
-		e.prefix.bound = opts.Bound
+	if opts.Takes.ThinkingBinding != "" && opts.Bound.Bindings != nil {
+		e.prefix.bound = &opts.Bound
 	}
 	e.req, e.found = placeFound(req, &opts.Takes)
 	e.planFormat()
