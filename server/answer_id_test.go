@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 )
@@ -26,6 +27,7 @@ func (c *wireClient) answerID(a *wireAnswer) string {
 
 // The answers of one run, which waits twice, have different ids on each wire.
 func TestAnswersOfOneRunHaveIDsOfTheirOwn(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		f, _ := asking(t, store.NewMemory(nil))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
@@ -85,6 +86,7 @@ func walk(t *testing.T, c *wireClient, f *fixture, stream bool, history []lathe.
 // A conversation of any client comes back to a model that binds its thinking with everything before each block: rounds of this
 // server's tools, turns with calls of both sides, and what another process has kept.
 func TestBoundThinkingFindsWhatStoodBefore(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		s, kept := newBoundServer(), store.NewMemory(nil)
@@ -189,6 +191,7 @@ func TestThinkingOfTheLastTurnComesBack(t *testing.T) {
 
 // With keep, a search does not change the list of tools: what it finds is behind its result, in this request and in later ones.
 func TestBoundThinkingAndSearch(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	var tools []lathe.Tool
 	for i := range 20 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
@@ -38,6 +39,7 @@ func bare(m lathe.Message) lathe.Message {
 // The id of the client's call is enough to find what the server did before it: whatever is before it in the conversation,
 // whatever the client has left out of the message, and in another process that has the store.
 func TestCallIDFindsItsTurn(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		kept := store.NewMemory(nil)
@@ -185,6 +187,7 @@ func (f *fixture) approveOnly(run string) {
 // A run hands a call over while another waits for an approval, and says so in its second answer. Whether the client keeps the two
 // answers apart or joins them to one message, the model sees after the approval what became of the call.
 func TestWaitingRunIsFoundByItsCall(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		kept := store.NewMemory(nil)
@@ -338,6 +341,7 @@ func TestCallIDsAreReadOnAWebSocket(t *testing.T) {
 
 // A client may send another result of its call than the one that the run got: the model gets what the client sends now, once.
 func TestResultsThatTheClientSendsCount(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		kept := store.NewMemory(nil)
@@ -370,6 +374,7 @@ func TestResultsThatTheClientSendsCount(t *testing.T) {
 
 // A turn that the id of a call names, and that is nowhere any more, is counted as lost.
 func TestTurnsThatAreGoneAreCounted(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		for _, gone := range []string{"without a store", "deleted"} {

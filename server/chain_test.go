@@ -21,6 +21,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -125,6 +126,7 @@ func converses() *fake {
 // turn. Every request that the model's server gets begins with the elements of the one before, byte for byte, and declares the
 // same tools: its cache of the conversation stays good, whatever wires are on both sides.
 func TestRequestsOfAChainBeginAsTheOneBefore(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for upstream := range chainServers() {
 		t.Run("model "+upstream, func(t *testing.T) {
@@ -189,6 +191,7 @@ var changing = regexp.MustCompile(`req_[A-Z0-9]+|call_[0-9A-Z]{26}_[A-Za-z0-9_-]
 // A turn with calls of the server and of the client has on each wire the bytes of its golden files: what the client sends and
 // gets, and what the model's server is sent. Run with -update to write them again.
 func TestMixedTurnOnEachWire(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for name, s := range chainServers() {
 		t.Run(name, func(t *testing.T) {

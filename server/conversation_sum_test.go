@@ -55,6 +55,7 @@ func (p *plainSum) textKey(text string) turnKey {
 
 // The hashes of a conversation are those of its texts in one piece, whatever their lengths and wherever a sum is taken.
 func TestConversationSumsAreThoseOfWholeTexts(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	pieces := []string{"a", "word ", " \t\n\v\f\r", "\u00a0\u2003é", "日本", "\x80\xff", "\u0085", "\xe2\x80", "😀", strings.Repeat("long ", 300), strings.Repeat("x", hashPiece), ""}
 	for seed := range uint64(testdata.Cases(200)) {

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/provider"
 )
 
 // TestCountTokens: requests to count tokens need no limit of their answer on Messages, are read as strictly as others, and get
 // a number above 0 in the form of their wire.
 func TestCountTokens(t *testing.T) {
+	testdata.WithoutRace(t)
 	f := serve(t, nil)
 	for _, tt := range []struct{ path, body, member string }{
 		{"/v1/messages/count_tokens", `{"model":"sim/demo","messages":[{"role":"user","content":"a long question"}]}`, "input_tokens"},

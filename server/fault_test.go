@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -90,6 +91,7 @@ func (u *upstreamFault) middle(r *http.Request) (*http.Response, error) {
 // Each way in which a model server fails, at each place of a run, streamed and not: a real status
 // before the first byte, an error within the stream after it, and then its end.
 func TestUpstreamErrorMatrix(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for _, u := range upstreamFaults {
 		for _, place := range []string{"before", "middle", "between rounds"} {

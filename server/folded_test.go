@@ -398,6 +398,7 @@ func callNames(t *testing.T, w lathe.Wire, s *scripted) (names []string) {
 
 // The whole answer is the sum of its stream, for the answers that vendors sent.
 func TestWholeAnswerIsTheSumOfItsStream(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(testdata.Dir(t, "recorded-streams"), "*.*"))
 	if err != nil || len(files) == 0 {
@@ -439,6 +440,7 @@ func TestWholeAnswerIsTheSumOfItsStream(t *testing.T) {
 
 // It is, for every way in which the simulated servers deviate from their wire.
 func TestWholeAnswerIsTheSumOfAFaultyStream(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	testdata.NeedLong(t)
 	for i, w := range []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses, lathe.WireMessages, lathe.WireGemini} {
@@ -488,6 +490,7 @@ var ownAnswers = map[string]struct {
 }
 
 func TestWholeAnswerIsTheSumOfUnusualStreams(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for name, a := range ownAnswers {
 		t.Run(name, func(t *testing.T) {

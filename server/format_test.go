@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
@@ -76,6 +77,7 @@ func (s *formatServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // Clients of each wire get an answer in the format that they ask for from servers that take formats beside tools, and from those that do
 // not: the tool runs, the answer is the only text, and it is asked for again if it does not match.
 func TestStructuredAnswersWithTools(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	destinations := []struct {
 		wire                 lathe.Wire

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 )
@@ -221,6 +222,7 @@ func TestCarrierAfterAWrittenCall(t *testing.T) {
 // Whatever comes of a call after its client got the beginning of it: if the run does not contain the call, the call is never
 // complete, and the stream ends with an error.
 func TestEveryWireWithdrawsACall(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	const unreadable = `data: {"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}` + "\n\n"
 	answer := chunk(`{"role":"assistant","content":"The weather is fine."}`, `"stop"`) + "data: [DONE]\n\n"

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
@@ -49,6 +50,7 @@ type input struct {
 
 // Each case of testdata/inputs gets the same answer streamed and whole.
 func TestWholeAndStreamedAnswersAgreeForEachInput(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "inputs", "*.json"))
 	if err != nil || len(files) == 0 {

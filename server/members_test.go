@@ -114,6 +114,7 @@ var sample = map[string]string{
 
 // Each member of a request reaches the model server, has its effect here, is refused by name, or is listed as ignored.
 func TestEveryMemberIsAccountedFor(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	refused := []string{"n", "functions", "function_call"} // unless the request is relayed
 	here := []string{"stream", "stream_options"}           // said anew to the model server

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
@@ -120,6 +121,7 @@ func credential(rt *server.RouteRow, scheme, key string) []string {
 
 // Every route of the table obeys every rule of the middleware. A route that is added is in the table, and so in this test.
 func TestEveryRouteObeysEveryRule(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	f := newFront(t, nil)
 	if len(f.routes) < 30 {

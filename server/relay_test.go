@@ -179,6 +179,7 @@ func TestRelayRecordedStreams(t *testing.T) {
 // The streams that llama.cpp sent are valid and are relayed byte for byte, although calls in them need not
 // be valid. A stream that ends in an error gets the gateway's form of the error.
 func TestRelayRecordedLlamaCpp(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(testdata.Own(t, "internal", "wire", "openai", "testdata", "llamacpp"), "*.txt"))
 	if err != nil || len(files) != 10 {
@@ -224,6 +225,7 @@ func TestRelayKeepsTheUsageToItself(t *testing.T) {
 // Damage that a client would stumble over is mended from where it begins: what was shown before stays
 // as it was, and the whole is what the model said.
 func TestRelayMendsDamage(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	call := func(piece string) string { return chunk(`{"tool_calls":[`+piece+`]}`, "null") }
 	first := `{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":""}}`

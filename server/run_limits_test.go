@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	limits "github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/internal/setting/limittest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -54,6 +55,7 @@ func hits(t *testing.T, f *fixture, key string) (n int) {
 // Each limit is obeyed in requests of each kind, whether the model, the key or the request has it. A request cannot name a limit
 // that it may not narrow, and not one above that of the server.
 func TestEachLimitIsObeyedInEachRequest(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	limittest.Each(t, func(t *testing.T, s *limittest.Scenario) {
 		t.Parallel()

@@ -45,6 +45,7 @@ func wireCases(t *testing.T, protocol string) (cases []wireCase) {
 // Whatever shape a model server's stream has, the client of the gateway gets one that it can read, relayed
 // or not, over each endpoint.
 func TestEveryShapeGivesAValidStream(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	declare := func(name string) string {
 		return `{"type":"function","function":{"name":"` + name + `","parameters":{"type":"object"}}}`
@@ -153,6 +154,7 @@ func checkPage(t *testing.T, protocol, body string, fails bool) {
 // Each way in which a model server fails, at each place, over the endpoint of chat pages, and where the
 // bytes are relayed.
 func TestUpstreamErrorMatrixElsewhere(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for a, u := range upstreamFaults {
 		for b, place := range []string{"before", "middle", "between rounds"} {

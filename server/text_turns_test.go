@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 )
@@ -45,6 +46,7 @@ func round(id string) string {
 // wires drop what they do not display. The next request brings the model the calls and results of this server behind it, so that
 // the conversation begins as the model had it.
 func TestTextAnswerBringsBackTheCallsBehindIt(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	forms := map[string]func(text string) []lathe.Message{
 		"as it came": func(text string) []lathe.Message { return []lathe.Message{lathe.Assistant(text)} },

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
@@ -23,6 +24,7 @@ var outbreaks = []string{"x\n\ndata: forged\n\n", "\r\rdata: forged\r\r", "\r\n\
 
 // Whatever a model, a tool or a client says, a stream has the events of the server and no others.
 func TestT19_TextStaysWithinItsEvent(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for i, text := range outbreaks {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -204,6 +205,7 @@ func TestEveryWireShowsARunWithServerTools(t *testing.T) {
 // In a mixed turn the client gets its own call alone. When it comes back, the model sees all that it said before, whatever
 // the client has left out.
 func TestEveryWireHandsOverMixedTurns(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
 		model := mixed()
@@ -373,6 +375,7 @@ func TestEveryWireSaysErrorsInItsOwnForm(t *testing.T) {
 
 // W8: whatever a model server sends before it breaks off, the client gets one end.
 func TestEveryWireEndsOnceWhenTheModelBreaksOff(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	whole := soundStreams["calls"]
 	for name, c := range wireClients {

@@ -36,3 +36,12 @@ func NeedLong(t testing.TB) {
 		t.Skip("does not run with -short")
 	}
 }
+
+// WithoutRace skips the test under the race detector unless every test runs. It is for tests with many inputs whose goroutines other
+// tests start, too. `./test` runs them without the detector.
+func WithoutRace(t testing.TB) {
+	t.Helper()
+	if race && !All() {
+		t.Skip("runs without the race detector, and with it in ./test --all")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe/internal/migrate/migratetest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -74,6 +75,7 @@ func TestVersionIsStored(t *testing.T) {
 
 // A database of each version has its data and the tables of a new one after it was opened; a run that waits in it is resumed.
 func TestDatabasesOfEachVersion(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	fresh := pgtest.URL(t)
 	accepted(t, fresh, nil)

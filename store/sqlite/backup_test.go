@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
@@ -332,6 +333,7 @@ func TestRestoreRefuses(t *testing.T) {
 
 // Verify names each damage, and finds none in a store that is open.
 func TestVerify(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for _, tc := range []struct {
 		harm string

@@ -300,6 +300,7 @@ func write(path string) {
 
 // A process that writes is killed repeatedly: every acknowledged event is stored, and no log has a gap.
 func TestKilledWhileWriting(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	testdata.NeedLong(t)
 	path := filepath.Join(t.TempDir(), "runs.db")

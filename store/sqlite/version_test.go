@@ -15,6 +15,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/migrate/migratetest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -75,6 +76,7 @@ func TestVersionIsStored(t *testing.T) {
 // A store of each version is read as it is, and once it was opened for writing has its data and the tables of a new store;
 // a run that waits in it is resumed.
 func TestStoresOfEachVersion(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for version := 1; version <= sqlite.SchemaVersion(); version++ {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -105,6 +107,7 @@ func TestStoresOfEachVersion(t *testing.T) {
 
 // A backup of each version is restored with its version, and has its data when it is opened.
 func TestRestoreOfEachVersion(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	for version := 1; version <= sqlite.SchemaVersion(); version++ {
 		path := filepath.Join(t.TempDir(), "runs.db")
