@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
@@ -186,69 +187,84 @@ func (ht *hiddenTurns) restoreIDs(ctx context.Context, a *chat) *problem {
 	if ids == nil {
 		return p
 	}
-	r := &idRestorer{turns: ht, ids: ids, caller: a.caller, known: map[turnKey]*callTurn{}, of: map[string]callRef{}}
 	given := a.req.Messages
+	r := &idRestorer{waiting: a.caller.setup.waiting, of: map[string]*callTurn{}, refs: map[string]callRef{}}
+	if p := r.load(ctx, ht, ids, a.caller, given); p != nil || len(r.refs) == 0 {
+		return p
+	}
 	var out []lathe.Message
 	turns := map[int]*callTurn{}
-	for i := 0; i < len(given) && r.failed == nil && ctx.Err() == nil; i++ {
+	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
 		if !hasCalls(&given[i]) {
-			out = append(out, r.mapped(ctx, given[i]))
+			out = append(out, r.mapped(given[i]))
 			continue
 		}
 		last := i + 1
 		for last < len(given) && given[last].Role == lathe.RoleTool {
 			last++
 		}
-		out = r.appendTurns(ctx, out, turns, &given[i], given[i+1:last])
+		out = r.appendTurns(out, turns, &given[i], given[i+1:last])
 		i = last - 1
 	}
-	if r.failed == nil && ctx.Err() == nil && len(r.of) > 0 {
+	if ctx.Err() == nil {
 		a.req.Messages, a.callTurns = out, turns
 	}
-	return r.failed
+	return nil
 }
 
 // idRestorer is the state of one [hiddenTurns.restoreIDs].
 type idRestorer struct {
-	turns  *hiddenTurns
-	ids    *callIDs
-	caller *caller
-	known  map[turnKey]*callTurn
-	of     map[string]callRef // by the id
-	failed *problem           // nil: the turns that were looked for are read
+	waiting *approval.Sentence
+	of      map[string]*callTurn // by the id of a call of this server
+	refs    map[string]callRef   // likewise
 }
 
-// turn returns the turn of an id of a call; nil if this server did not make it.
-func (r *idRestorer) turn(ctx context.Context, id string) (*callTurn, callRef) {
-	ref, ok := r.of[id]
-	if !ok {
-		if ref, ok = r.ids.parse(id); !ok {
-			return nil, ref
-		}
-		r.of[id] = ref
-	}
-	key := ref.key()
-	t := r.known[key]
-	if t == nil {
-		t = &callTurn{ref: ref, turns: r.turns.store.find(key)}
-		if t.turns == nil || t.turns.runID != "" { // serve.max_calls bounds how many there are
-			if p := r.turns.loadCallTurn(ctx, r.caller, t); r.failed == nil {
-				r.failed = p
+// load finds the turns of all ids of this server in the messages. It reads the log of a run once, whatever the number of its turns.
+func (r *idRestorer) load(ctx context.Context, ht *hiddenTurns, ids *callIDs, c *caller, messages []lathe.Message) *problem {
+	known := map[turnKey]*callTurn{}
+	unread := map[string][]*callTurn{} // turns to read, by the run
+	var runs []string                  // the keys of unread, in their order
+	for i := range messages {
+		for _, p := range messages[i].Parts {
+			id := gatewayID(p)
+			if _, has := r.refs[id]; id == "" || has {
+				continue
 			}
+			ref, ok := ids.parse(id)
+			if !ok {
+				continue
+			}
+			key := ref.key()
+			t := known[key]
+			if t == nil {
+				t = &callTurn{ref: ref, turns: ht.store.find(key)}
+				known[key] = t
+				if t.turns == nil || t.turns.runID != "" { // serve.max_calls bounds how many there are
+					if unread[ref.run] == nil {
+						runs = append(runs, ref.run)
+					}
+					unread[ref.run] = append(unread[ref.run], t)
+				}
+			}
+			r.of[id], r.refs[id] = t, ref
 		}
-		r.known[key] = t
 	}
-	return t, ref
+	for _, run := range runs {
+		if p := ht.loadCallTurns(ctx, c, run, unread[run]); p != nil || ctx.Err() != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // mapped returns the message with the model server's ids.
-func (r *idRestorer) mapped(ctx context.Context, m lathe.Message) lathe.Message {
+func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
 	return withIDs(m, func(id string) string {
-		t, ref := r.turn(ctx, id)
+		t := r.of[id]
 		if t == nil || t.turns == nil {
 			return id
 		}
-		return matchCall(t.turns.messages, id, ref)
+		return matchCall(t.turns.messages, id, r.refs[id])
 	})
 }
 
@@ -303,16 +319,13 @@ type turnShare struct {
 
 // shares splits a message with calls into those of its turns, with their answers. What stands between the calls of two turns is the beginning of
 // the later one, except for a carrier directly after calls that have none before them: it is of the earlier turn.
-func (r *idRestorer) shares(ctx context.Context, m *lathe.Message, answers []lathe.Message) []*turnShare {
+func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnShare {
 	last := &turnShare{}
 	all := []*turnShare{last}
 	of := map[string]*turnShare{} // by the id of a call
 	for _, p := range m.Parts {
 		if call, is := p.(lathe.ToolCall); is {
-			var t *callTurn
-			if gatewayID(p) != "" {
-				t, _ = r.turn(ctx, call.ID)
-			}
+			t := r.of[call.ID]
 			if last.calls > 0 && t != last.turn {
 				next := last.calls
 				if next < len(last.parts) && isCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], isCarrier) {
@@ -342,17 +355,17 @@ func (r *idRestorer) shares(ctx context.Context, m *lathe.Message, answers []lat
 }
 
 // appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
-func (r *idRestorer) appendTurns(ctx context.Context, out []lathe.Message, turns map[int]*callTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
-	for _, share := range r.shares(ctx, m, answers) {
+func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*callTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+	for _, share := range r.shares(m, answers) {
 		if share.turn != nil {
 			turns[len(out)] = share.turn
 		}
 		own := *m
 		own.Parts = share.parts
 		waiting := r.withdrawWaiting(&own, share.turn)
-		out = append(out, r.mapped(ctx, own))
+		out = append(out, r.mapped(own))
 		for i := range share.answers {
-			out = append(out, r.mapped(ctx, share.answers[i]))
+			out = append(out, r.mapped(share.answers[i]))
 		}
 		if waiting != nil {
 			out = append(out, *waiting)
@@ -372,7 +385,7 @@ func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *callTurn) *lathe.Me
 		if !is {
 			continue
 		}
-		rest, run, waits := r.caller.setup.waiting.Split(text.Text)
+		rest, run, waits := r.waiting.Split(text.Text)
 		if !waits || run != turn.ref.run {
 			continue
 		}
@@ -386,27 +399,31 @@ func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *callTurn) *lathe.Me
 	return nil
 }
 
-// loadCallTurn reads the turns behind a call from the log of its run. A problem says that the store did not answer, or that the memory
-// for the turns is missing.
-func (ht *hiddenTurns) loadCallTurn(ctx context.Context, c *caller, t *callTurn) *problem {
-	key := t.ref.key()
-	if ht.opts.Index == nil || ht.absent.has(key, ht.opts.Now()) {
+// loadCallTurns reads turns of a run from its log, which it reads once. A problem says that the store did not answer, or that the
+// memory for the turns is missing.
+func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string, turns []*callTurn) *problem {
+	now := ht.opts.Now()
+	turns = slices.DeleteFunc(turns, func(t *callTurn) bool { return ht.absent.has(t.ref.key(), now) })
+	if ht.opts.Index == nil || len(turns) == 0 {
 		return nil
 	}
-	v, p := ht.viewOther(ctx, c, t.ref.run)
-	switch {
-	case p == nil:
-		if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
-			t.turns = ht.store.put(key, waits, loop.KeptHistory(messages, v.state.Retention))
-			return c.reserved.load(t.turns.messages)
-		}
-	case t.turns != nil: // the memory has them
-		return nil
-	case !p.absent():
+	v, p := ht.viewOther(ctx, c, run)
+	if p != nil && !p.absent() && slices.ContainsFunc(turns, func(t *callTurn) bool { return t.turns == nil }) { // else the memory has them
 		return p
 	}
-	if t.turns == nil && ht.shared == nil {
-		ht.absent.add(key, ht.opts.Now())
+	for _, t := range turns {
+		if p == nil {
+			if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
+				t.turns = ht.store.put(t.ref.key(), waits, loop.KeptHistory(messages, v.state.Retention))
+				if p := c.reserved.load(t.turns.messages); p != nil {
+					return p
+				}
+				continue
+			}
+		}
+		if t.turns == nil && ht.shared == nil {
+			ht.absent.add(t.ref.key(), now)
+		}
 	}
 	return nil
 }

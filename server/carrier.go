@@ -85,9 +85,9 @@ func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
 	return &carriers{turns: ht, ring: ring, binding: binding, runID: a.in.Run.RunID}
 }
 
-// note updates the state with an event of the run.
+// note updates the state with an event of the run. c may be nil.
 func (c *carriers) note(e *event.Event) {
-	if e.ID == 0 || c.lost {
+	if c == nil || e.ID == 0 || c.lost {
 		return
 	}
 	c.lost = c.state.Apply(e) != nil
@@ -161,6 +161,8 @@ type opener struct {
 	failed   *problem               // the store did not answer
 	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
 	referred int
+	runID    string   // of the log that was read last; the carriers of a run follow one another
+	view     *runView // of that run
 }
 
 // open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
@@ -295,13 +297,17 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
 		return nil, false
 	}
-	v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
-	if p != nil {
-		if !p.absent() {
-			o.failed = p
+	if c.RunID != o.runID {
+		v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
+		if p != nil {
+			if !p.absent() {
+				o.failed = p
+			}
+			return nil, false
 		}
-		return nil, false
+		o.runID, o.view = c.RunID, v
 	}
+	v := o.view
 	added := v.state.Messages[v.state.Start:]
 	if c.From < 0 || c.From >= c.To || c.To > len(added) {
 		return nil, false

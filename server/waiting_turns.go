@@ -29,7 +29,7 @@ const pendingText = `{"ok":false,"error":{"code":"awaiting_approval","message":"
 
 // waitingTurns returns the messages that end with a waiting sentence, by their index. A problem says that the store did not answer.
 func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int]*waitingTurn, p *problem) {
-	looked := 0
+	looked := map[string]*waitingTurn{} // by the run, whose log is read once
 	for i := len(a.req.Messages) - 1; i >= 0; i-- {
 		m := &a.req.Messages[i]
 		if m.Role != lathe.RoleAssistant || hasCalls(m) {
@@ -40,7 +40,9 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int
 			continue
 		}
 		t := &waitingTurn{text: rest, runID: id}
-		if looked++; looked <= maxWaitingJoined && ht.opts.Index != nil {
+		if other := looked[id]; other != nil {
+			t.found, t.sum, t.messages = other.found, other.sum, other.messages
+		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
 			if p := ht.loadWaiting(ctx, a.caller, t); p != nil {
 				return nil, p
 			}
