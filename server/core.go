@@ -84,10 +84,10 @@ type runStarter struct{ *runViews }
 // A chatHandler serves requests for an answer of a model, whatever the protocol.
 type chatHandler struct {
 	*runStarter
-	turns   *hiddenTurns
-	earlier *earlierRuns
-	origins origins
-	newer   newerHeaders
+	turns     *hiddenTurns
+	earlier   *earlierRuns
+	reasoning reasoningOrigins
+	newer     newerHeaders
 }
 
 // A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.

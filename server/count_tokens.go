@@ -117,7 +117,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 		return 0, false
 	}
 	counted := lathe.Request{Tools: req.Tools, ToolChoice: req.ToolChoice, ParallelToolCalls: req.ParallelToolCalls, Sampling: req.Sampling, RequestID: c.requestID}
-	given, _, _ := h.origins.apply(c.key.Name, req.Model, req.Messages)
+	given, _, _ := h.reasoning.apply(c.key.Name, req.Model, req.Messages)
 	for i := range given {
 		message := given[i]
 		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), isCarrier) // no server but this one can open it

@@ -2,6 +2,8 @@ package server
 
 import (
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -10,7 +12,7 @@ import (
 // Two entries may write the same text: the signature says whose it is, and without one each entry gets it back.
 func TestSignatureNamesTheAuthorOfReasoning(t *testing.T) {
 	t.Parallel()
-	o := &origins{}
+	o := &reasoningOrigins{}
 	signed := func(data string) lathe.Reasoning { return lathe.Reasoning{Field: "thinking", Text: "hm", Data: data} }
 	o.note("ann", "x", []lathe.Reasoning{signed("of x")})
 	o.note("ann", "y", []lathe.Reasoning{signed("of y")})
@@ -40,6 +42,40 @@ func TestSignatureNamesTheAuthorOfReasoning(t *testing.T) {
 		}
 		if out, left, changed := o.apply("bob", tt.entry, said); changed || len(left) > 0 || len(out[1].Parts) != 2 {
 			t.Errorf("%s: the reasoning of another key's client is left out", tt.name)
+		}
+	}
+}
+
+// Answers of several entries end while requests ask whose reasoning they have. No request leaves out reasoning of its entry, and each key is
+// stored once.
+func TestOriginsAtOnce(t *testing.T) {
+	t.Parallel()
+	o := &reasoningOrigins{}
+	const goroutines, answers, keys = 8, 450, 8 // fewer keys than are stored: of both signatures, the text and the text of both, with and without the entry
+	var done sync.WaitGroup
+	for g := range goroutines {
+		entry, text := "entry "+strconv.Itoa(g), func(i int) string { return strconv.Itoa(g) + "/" + strconv.Itoa(i) }
+		done.Go(func() {
+			for i := range answers {
+				wrote := lathe.Reasoning{Field: "thinking", Text: text(i), Data: "signed " + text(i)}
+				o.note("ann", entry, []lathe.Reasoning{wrote, {Field: "thinking", Text: text(i), Data: "again " + text(i)}})
+				history := []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{wrote}}}
+				if _, left, _ := o.apply("ann", entry, history); len(left) > 0 {
+					t.Errorf("the own reasoning %s is left out", text(i))
+				}
+				if _, left, _ := o.apply("bob", entry, history); len(left) > 0 {
+					t.Errorf("reasoning of another key, %s, is left out", text(i))
+				}
+			}
+		})
+	}
+	done.Wait()
+	if n := goroutines * answers * keys; len(o.of) != n || len(o.ring) != n {
+		t.Errorf("%d keys in %d places, want %d", len(o.of), len(o.ring), n)
+	}
+	for _, key := range o.ring {
+		if _, has := o.of[key]; !has {
+			t.Fatal("a key has a place and no member")
 		}
 	}
 }

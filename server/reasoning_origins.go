@@ -19,9 +19,9 @@ import (
 // maxOrigins bounds the origins that are stored, about 150 bytes each. Reasoning has two to six of them.
 const maxOrigins = 30_000
 
-// origins stores which entry of the models wrote reasoning that clients were sent, and in which member. It holds hashes, the last
+// reasoningOrigins stores which entry of the models wrote reasoning that clients were sent, and in which member. It holds hashes, the last
 // maxOrigins of them, in this process. Reasoning that it does not know goes to the entry of the request, in the member it came in.
-type origins struct {
+type reasoningOrigins struct {
 	mu   sync.Mutex
 	of   map[originKey]string // the member
 	ring []originKey          // in the order in which they came
@@ -47,7 +47,7 @@ func originKeys(principal, entry string, r *lathe.Reasoning) (own, any originKey
 
 // note stores that the entry wrote reasoning that the principal was sent. A client that keeps no data sends the text alone, and one of
 // chat completions joins the texts of an answer.
-func (o *origins) note(principal, entry string, parts []lathe.Reasoning) {
+func (o *reasoningOrigins) note(principal, entry string, parts []lathe.Reasoning) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var joined strings.Builder
@@ -56,8 +56,8 @@ func (o *origins) note(principal, entry string, parts []lathe.Reasoning) {
 			return
 		}
 		own, any := originKeys(principal, entry, r)
+		o.add(any, r.Field) // it is removed first: without it the reasoning is of an unknown origin, and with it alone of another entry
 		o.add(own, r.Field)
-		o.add(any, r.Field)
 	}
 	for i := range parts {
 		r := parts[i]
@@ -74,7 +74,7 @@ func (o *origins) note(principal, entry string, parts []lathe.Reasoning) {
 }
 
 // add stores a key. o.mu is locked.
-func (o *origins) add(key originKey, field string) {
+func (o *reasoningOrigins) add(key originKey, field string) {
 	if o.of == nil {
 		o.of = map[originKey]string{}
 	}
@@ -91,7 +91,7 @@ func (o *origins) add(key originKey, field string) {
 }
 
 // find reports whether the entry may get reasoning of a client's message, and in which member ("": the one it is in).
-func (o *origins) find(principal, entry string, r *lathe.Reasoning) (field string, ok bool) {
+func (o *reasoningOrigins) find(principal, entry string, r *lathe.Reasoning) (field string, ok bool) {
 	own, any := originKeys(principal, entry, r)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +105,7 @@ func (o *origins) find(principal, entry string, r *lathe.Reasoning) (field strin
 // apply returns the messages as the entry may get them: without reasoning that only other entries wrote, and with its own in the
 // member that it used. left are the paths of what is left out, at most [wire.MaxDropped]. changed is false if the messages are those
 // given.
-func (o *origins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, left []string, changed bool) {
+func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, left []string, changed bool) {
 	for i := range messages {
 		parts, paths := o.partsFor(principal, entry, &messages[i], i)
 		if parts == nil {
@@ -128,7 +128,7 @@ func (o *origins) apply(principal, entry string, messages []lathe.Message) (out 
 
 // partsFor returns the parts of message i as the entry may get them, and the paths of those that are left out; nil if they are those of
 // the message.
-func (o *origins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
+func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
 	for j, p := range m.Parts {
 		keep, changed := true, false
 		if r, is := p.(lathe.Reasoning); is && !isCarrier(p) {
@@ -157,7 +157,7 @@ func (o *origins) partsFor(principal, entry string, m *lathe.Message, i int) (pa
 // in. It reports whether the messages have changed.
 func returnReasoning(a *chat) bool {
 	req := a.req
-	given, left, changed := a.handler.origins.apply(a.caller.key.Name, req.Model, req.Messages)
+	given, left, changed := a.handler.reasoning.apply(a.caller.key.Name, req.Model, req.Messages)
 	if len(left) > 0 {
 		at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
 		for _, path := range left {
@@ -179,6 +179,6 @@ func (a *chat) noteReasoning(res *event.Result) {
 		}
 	}
 	if len(all) > 0 {
-		a.handler.origins.note(a.caller.key.Name, a.req.Model, all)
+		a.handler.reasoning.note(a.caller.key.Name, a.req.Model, all)
 	}
 }

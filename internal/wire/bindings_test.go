@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/wire"
@@ -73,4 +74,35 @@ func TestBindings(t *testing.T) {
 	}
 	check("forgotten", "s", two, true)
 	check("the last", "other 19999", two, false)
+}
+
+// Several goroutines write and read the bindings of one entry, which forgets none of theirs.
+func TestBindingsAtOnce(t *testing.T) {
+	t.Parallel()
+	var b wire.Bindings
+	const goroutines, blocks = 8, 2000 // fewer than are remembered
+	one, two := prefixOf("1"), prefixOf("2")
+	signature := func(g, i int) string { return strconv.Itoa(g) + "/" + strconv.Itoa(i) }
+	var done sync.WaitGroup
+	for g := range goroutines {
+		done.Go(func() {
+			for i := range blocks {
+				b.Written(signature(g, i), one)
+				if i%2 == 1 {
+					b.Refused(signature(g, i), one)
+				}
+				if !b.Valid("of no one", one) || b.Valid(signature(g, i), two) { // the others write meanwhile
+					t.Errorf("block %d of goroutine %d is not what was noted", i, g)
+				}
+			}
+		})
+	}
+	done.Wait()
+	for g := range goroutines {
+		for i := range blocks {
+			if b.Valid(signature(g, i), one) != (i%2 == 0) || b.Valid(signature(g, i), two) {
+				t.Fatalf("block %d of goroutine %d is not what was noted", i, g)
+			}
+		}
+	}
 }
