@@ -72,8 +72,8 @@ type progress struct {
 	gap       bool            // an element that the client does not see where it stands followed the text
 	space     bool            // the text ends with white space
 	turn      int             // of the last text that was written
-	turnText  string          // of an answer that follows a run: the text of that turn
 	signature *lathe.Delta    // opaque data of the reasoning of the turn that was not written yet: what follows is not known
+	followed  followed        // of an answer that follows a run
 }
 
 // between stands between the texts of two turns, which the client sees as one message.
@@ -82,11 +82,14 @@ const between = "\n\n"
 func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
-	if a.carriers != nil {
-		a.carriers.note(e)
+	writes := !a.relayed && !a.broken // else appendRaw has written it, or the stream has ended
+	if writes && a.follows {          // before the carriers have the turn: that of the turns before it may be written here
+		dst = a.appendRest(dst, e)
+		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(a))
 	}
-	if a.relayed || a.broken {
-		return dst // appendRaw has said it, or the stream has ended
+	a.carriers.note(e)
+	if !writes {
+		return dst
 	}
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
@@ -109,14 +112,8 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	case *event.ToolCallDelta:
 		return a.appendPiece(dst, e.Turn, d)
 	case *event.ModelCallFinished:
-		if d.Message == nil {
-			return dst
-		}
-		if a.shows {
+		if d.Message != nil && a.shows {
 			a.feed.ask(d.Message)
-		}
-		if a.follows && !a.alone {
-			dst = a.appendRest(dst, e.Turn, d.Message)
 		}
 		return dst
 	case *event.ToolCallPlanned:
@@ -171,7 +168,7 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 			return dst
 		}
 	case lathe.DeltaReasoningData:
-		if a.plan.model.Loop.Wire() == a.protocol.Wire() {
+		if getsData(a) {
 			dst = a.lead(dst)
 			own := *d
 			a.signature = &own
@@ -182,6 +179,9 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	}
 	return a.writer.AppendDelta(dst, *d)
 }
+
+// getsData reports whether the client gets the opaque data of the model's reasoning: they have the same wire.
+func getsData(a *chat) bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
 
 // appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
 func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
@@ -230,13 +230,8 @@ func (a *chat) text(dst []byte, turn int, text string) []byte {
 	case a.gap && !a.space && !isSpace(text[0]):
 		dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: "\n"})
 	}
-	if a.turn != turn {
-		a.turnText = ""
-	}
 	a.gap, a.space = false, isSpace(text[len(text)-1])
-	if a.wroteText, a.turn, a.splitText = true, turn, false; a.follows {
-		a.turnText += text
-	}
+	a.wroteText, a.turn, a.splitText = true, turn, false
 	return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
 }
 

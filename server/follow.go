@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A request can be answered by a run that it does not execute: one that waits for a person and whose stream is held
@@ -113,15 +113,133 @@ func (v *runView) result() *event.Result {
 	return res
 }
 
-// appendRest appends the text of a turn that was not streamed here: the run is executed elsewhere, or was before.
-func (a *chat) appendRest(dst []byte, turn int, m *lathe.Message) []byte {
-	sent := ""
-	if a.turn == turn {
-		sent = a.turnText
+// A followed is what an answer that follows a run has received of the current turn. If another process executes the run, deltas come
+// without what is not text: the data of reasoning, parts of the vendor, and ends of texts. If the answer lags, the last deltas do not come. The
+// message at the end of the turn has all of it.
+type followed struct {
+	text      string // commentary included
+	textEnd   int    // where the last end of a text was, in bytes of text
+	reasoning int    // bytes
+	refusal   int    // bytes
+	data      int    // opaque data of reasoning
+	parts     int    // of the vendor
+	waits     bool   // a delta came without its content: what follows it is written with the rest of the turn
+}
+
+// note notes an event, and reports whether it is written now. With ordered the client needs all parts of the answer in their order: what
+// follows a delta without content is not written now.
+func (f *followed) note(data event.Data, ordered bool) bool {
+	switch d := data.(type) {
+	case *event.ModelCallStarted:
+		*f = followed{}
+		return true
+	case *event.TextDelta:
+		if f.waits = f.waits || ordered && d.Delta == nil && d.Text == ""; !f.waits {
+			f.add(d)
+		}
+	case *event.CommentaryDelta:
+		if !f.waits {
+			f.text += d.Text
+		}
+	case *event.ReasoningDelta:
+		if !f.waits {
+			f.reasoning += len(d.Text)
+		}
+	case *event.ToolCallDelta:
+	default:
+		return true
 	}
-	shown := visible.Parts(m)
-	if text := textOf(shown); len(text) > len(sent) && strings.HasPrefix(text, sent) {
-		return a.text(dst, turn, text[len(sent):])
+	return !f.waits
+}
+
+// add notes what a delta has.
+func (f *followed) add(d *event.TextDelta) {
+	if d.Delta == nil {
+		f.text += d.Text
+		return
+	}
+	switch d.Delta.Kind {
+	case lathe.DeltaRefusal:
+		f.refusal += len(d.Text)
+	case lathe.DeltaReasoningData:
+		f.data++
+	case lathe.DeltaPart:
+		f.parts++
+	case lathe.DeltaTextEnd:
+		f.textEnd = len(f.text)
+	default: // plain text has no Delta
+	}
+}
+
+// rest returns the deltas of a message that were not received. What stands before text that was received, and is not text, is left out where
+// its place has passed. It returns nothing if the text is another one.
+func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
+	at := 0 // in the text
+	unread := f.text
+	cut := func(s string, received *int) string {
+		n := min(len(s), *received)
+		*received -= n
+		return s[n:]
+	}
+	for d := range wire.Deltas(m) {
+		switch d.Kind {
+		case lathe.DeltaText, lathe.DeltaCommentary:
+			n := min(len(d.Text), len(unread))
+			if d.Text[:n] != unread[:n] {
+				return nil
+			}
+			at += len(d.Text)
+			d.Text, unread = d.Text[n:], unread[n:]
+		case lathe.DeltaReasoning:
+			d.Text = cut(d.Text, &f.reasoning)
+		case lathe.DeltaRefusal:
+			d.Text = cut(d.Text, &f.refusal)
+		case lathe.DeltaReasoningData:
+			if f.data--; f.data >= 0 {
+				continue
+			}
+		case lathe.DeltaPart:
+			if f.parts--; f.parts >= 0 {
+				continue
+			}
+		case lathe.DeltaTextEnd:
+			if at <= f.textEnd || at < len(f.text) {
+				continue
+			}
+		case lathe.DeltaCallStart:
+			if f.data > 0 { // the data behind the call was received
+				continue
+			}
+		default:
+			continue
+		}
+		rest = append(rest, d)
+	}
+	if unread != "" {
+		return nil
+	}
+	return rest
+}
+
+// appendRest appends, at the end of a turn of a run that is executed elsewhere, or was before, what a stream has of the turn and this one
+// does not.
+func (a *chat) appendRest(dst []byte, e *event.Event) []byte {
+	d, ends := e.Data.(*event.ModelCallFinished)
+	if !ends || d.Message == nil {
+		return dst
+	}
+	shown := *d.Message
+	shown.Parts = visible.Parts(d.Message)
+	rest := a.followed.rest(&shown)
+	a.followed = followed{}
+	for i := range rest {
+		switch d := &rest[i]; {
+		case d.Kind == lathe.DeltaCallStart:
+			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [chat.appendPiece]; the calls follow at the end of the answer
+		case d.Kind == lathe.DeltaRefusal && d.Text == "":
+		default:
+			dst = a.delta(dst, e.Turn, d)
+		}
 	}
 	return dst
 }

@@ -119,9 +119,3 @@ func (er *earlierRuns) resumed(ctx context.Context, a *chat, digest store.Reques
 	}
 	return record, err == nil && !record.Delivered
 }
-
-// textOf returns the text of parts.
-func textOf(parts []lathe.Part) string {
-	m := lathe.Message{Parts: parts}
-	return m.Text()
-}
