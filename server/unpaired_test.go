@@ -25,6 +25,8 @@ func TestUnpairedCallsAreNamedInTheClientsWords(t *testing.T) {
 		"Messages, no call": {"messages", msgHead + `[{"role":"user","content":[{"type":"text","text":"b"},{"type":"tool_result","tool_use_id":"t9","content":"x"}]}]}`, []string{"tool_result", "messages[0].content[1]", "t9"}, "tool message"},
 		"Responses, no result": {"responses", respHead + `[{"role":"user","content":"a"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"role":"user","content":"a"}]}`,
 			[]string{"function_call", "function_call_output", "input[1]", "c1"}, "tool_calls"},
+		"Responses, no call": {"responses", respHead + `[{"role":"user","content":"a"},{"type":"function_call_output","call_id":"c9","output":"x"}]}`,
+			[]string{"call_id", "input[1]", "c9"}, "tool message"},
 		"Gemini, no result": {"gemini", `{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"},{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"text":"c"}]}]}`,
 			[]string{"functionCall", "functionResponse", "contents[1].parts[1]", "call of f"}, "tool_calls"},
 		"Gemini, no call": {"gemini", `{"contents":[{"role":"user","parts":[{"functionResponse":{"id":"c9","name":"f","response":{}}}]}]}`, []string{"functionResponse", "contents[0].parts[0]", "c9"}, "tool message"},

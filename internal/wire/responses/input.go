@@ -366,10 +366,10 @@ func (r *reader) addResult(res lathe.ToolResult, extra []lathe.Member) *wire.API
 		return nil
 	}
 	if _, twice := r.calls[id]; twice {
-		return wire.BadRequest(".call_id", "The call has a result already.")
+		return wire.BadRequest(".call_id", "The call with the call_id %.64q has a result already.", id)
 	}
 	if r.orphan == nil {
-		r.orphan = wire.BadRequest(".call_id", "No tool call with this id is in the input.")
+		r.orphan = wire.BadRequest(".call_id", "The input has no call with the call_id %.64q, which this result answers.", id)
 	}
 	r.begin(m)
 	return nil
