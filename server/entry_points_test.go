@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -21,7 +22,7 @@ import (
 )
 
 // The table of entry points and rules. Each cell is executed, names the test that covers it, or says why the rule has no meaning there. A
-// route that no entry point has fails the test, and so does a cell without content. `go test ./server -run EntryPoint -v` prints the table.
+// route that no entry point has fails the test, and so does a cell without content. `go test ./server -run TestEveryEntryPointObeysEveryRule -v` prints the table.
 
 // An entryPoint is a way by which something from outside reaches the server.
 type entryPoint struct {
@@ -342,11 +343,12 @@ func testNames(t *testing.T) map[string]bool {
 
 func TestEveryEntryPointObeysEveryRule(t *testing.T) {
 	t.Parallel()
-	names := testNames(t)
+	names, table := testNames(t), newRuleTable()
 	e := newEntryFixture(t, func(l *server.Limits) { l.MaxBody = maxEntryBody })
 	tight := newEntryFixture(t, func(l *server.Limits) { l.MaxInflightBytes = 128 << 10 })
 	for i := range entryPoints {
 		p := &entryPoints[i]
+		table.begin(p.name)
 		t.Run(p.name, func(t *testing.T) {
 			for _, r := range entryRules {
 				cell, fixture, execute := p.cells[r.name], e, r.execute
@@ -367,17 +369,65 @@ func TestEveryEntryPointObeysEveryRule(t *testing.T) {
 				case execute == nil || p.send == nil:
 					t.Errorf("%s: the cell has no content: execute it, name its test, or say why the rule has no meaning there", r.name)
 				default:
-					cell = "executed"
+					cell = executedCell
 					if bad := execute(fixture, func(key string, c entryContent) entryAnswer { return p.send(fixture, key, c) }); bad != "" {
 						t.Errorf("%s: %s", r.name, bad)
 					}
 				}
-				t.Logf("%-13s × %-18s %s", p.name, r.name, cell)
+				table.add(cell)
 			}
 		})
 	}
 	e.empties()
 	tight.empties()
+	t.Log("\n" + table.text())
+}
+
+const executedCell = "executed"
+
+// A ruleTable is the table as text: a row for each entry point, a column for each rule, and the tests and reasons of its cells as notes.
+type ruleTable struct {
+	rows  []string
+	notes []string
+}
+
+func newRuleTable() *ruleTable {
+	head := "entry point"
+	for _, r := range entryRules {
+		head += "\t" + r.name
+	}
+	return &ruleTable{rows: []string{head}}
+}
+
+func (rt *ruleTable) begin(name string) { rt.rows = append(rt.rows, name) }
+
+// add adds a cell to the last row.
+func (rt *ruleTable) add(cell string) {
+	if cell != executedCell {
+		at := slices.Index(rt.notes, cell)
+		if at < 0 {
+			at = len(rt.notes)
+			rt.notes = append(rt.notes, cell)
+		}
+		if cell = fmt.Sprintf("– [%d]", at+1); strings.HasPrefix(rt.notes[at], "Test") {
+			cell = fmt.Sprintf("test [%d]", at+1)
+		}
+	}
+	rt.rows[len(rt.rows)-1] += "\t" + cell
+}
+
+func (rt *ruleTable) text() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rt.rows {
+		fmt.Fprintln(w, row)
+	}
+	_ = w.Flush() // into memory
+	b.WriteString("\nexecuted: this test makes the request; test: the test of the note does; –: the rule has no meaning there, for the reason of the note\n")
+	for i, note := range rt.notes {
+		fmt.Fprintf(&b, "[%d] %s\n", i+1, note)
+	}
+	return b.String()
 }
 
 // Each route belongs to one entry point, and no entry point has a route that does not exist.
