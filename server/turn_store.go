@@ -15,14 +15,13 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// kept holds, of runs that handed calls over, what their clients did not see: the calls of this
-// server, their results, and the model's words as it said them. When a client comes back with the
-// results of its calls, they take the place of the message that it was shown.
+// A turnStore holds, in memory, the turns of runs that their clients did not see: the calls of this server, their results, and the text of the
+// model as it was written. When a client sends the results of its own calls, these turns take the place of the message that it was shown.
 //
-// What is kept is found by the ids of the calls, if this server has made them: see [callIDs]. Else it is found by the principal, the end user, the model, the conversation before the message,
-// and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
-// there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
-// without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [loadedRuns].
+// Turns are found by the ids of the client's calls, if this server has made them: see [callIDs]. Else they are found by the principal, the end
+// user, the model, the conversation before the message, and the ids, names and arguments of the calls that were handed over: all of it must be
+// the same, since there are servers whose ids repeat from one conversation to the next. If turns are not found, the conversation is valid as
+// the client has it. If there is a store, it has them too: see [loadedRuns].
 type turnStore struct {
 	max, maxBytes int
 	ttl           time.Duration
@@ -50,10 +49,10 @@ func newTurnStore(l *Limits, now func() time.Time) *turnStore {
 	return &turnStore{max: l.MaxKept, maxBytes: l.MaxKeptBytes, ttl: l.KeepFor, now: now, of: map[turnKey]*list.Element{}, used: list.New(), links: links{}}
 }
 
-// A turnOwner is who keeps turns, and finds them again.
+// A turnOwner is the client to which turns belong.
 type turnOwner struct{ principal, user, model string }
 
-// put keeps the messages of a run that handed calls over under the key of those, unless they are too large. It returns them.
+// put stores the messages of a run that handed calls over under the key of those, unless they are too large. It returns them.
 func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) *storedTurns {
 	return k.putLinked(key, link{}, runID, own)
 }
