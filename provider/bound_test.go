@@ -129,3 +129,43 @@ func TestReasoningOfAnotherModelIsLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// Where the request asks the server to drop thinking that it cannot accept, thinking is listed and sent though the tools have changed: the server may
+// require it beside a call, and the thinking after it was written behind it.
+func TestThinkingIsLeftToAServerThatDropsIt(t *testing.T) {
+	t.Parallel()
+	server := &recorded{next: sim.New(nil).Transport()}
+	m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: "anthropic", Entry: "x",
+		Accepts: map[string]string{"thinking_binding": "drop_block"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calculator := &lathe.ToolSpec{Name: "calculator", Description: "Calculates an arithmetic expression.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`)}
+	found := &lathe.ToolSpec{Name: "found", Schema: json.RawMessage(`{"type":"object"}`)}
+	history := []lathe.Message{lathe.User("What is 7 + 35?")}
+	ask := func(signatures int, dropped []string, tools ...*lathe.ToolSpec) {
+		t.Helper()
+		for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: history, Tools: tools, Sampling: lathe.Sampling{ReasoningEffort: "high"}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fin := d.Finish; fin != nil {
+				if n := strings.Count(server.last, `"signature":"`); n != signatures || !slices.Equal(fin.Dropped, dropped) {
+					t.Errorf("%d signatures are sent, want %d, and %q are left out, want %q", n, signatures, fin.Dropped, dropped)
+				}
+				history = append(history, fin.Message)
+				for _, c := range fin.Message.Calls() {
+					history = append(history, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: `{"result":42}`}}})
+				}
+			}
+		}
+	}
+	ask(0, nil, calculator)
+	ask(1, []string{"messages[1].parts[0]"}, calculator, found)
+	history = append(history, lathe.User("Thanks."))
+	ask(2, []string{"messages[1].parts[0]"}, calculator, found)
+	if server.refused > 0 {
+		t.Errorf("%d requests were refused", server.refused)
+	}
+}

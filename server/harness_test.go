@@ -117,17 +117,12 @@ type setting struct {
 	narrow    bool          // connections hold few bytes that the client has not read
 }
 
-func serve(t testing.TB, s *setting) *fixture {
+// build returns the tools of the setting and further ones, with their runner.
+func (s *setting) build(t testing.TB, further ...lathe.Tool) (*tool.Set, *tool.Runner) {
 	t.Helper()
-	if s == nil {
-		s = &setting{}
-	}
-	if s.policy == nil {
-		s.policy = policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}
-	}
 	// The time that get_current_time returns is the same in each answer of a test.
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	set, err := tool.NewSetWithSearch(lathe.Limits{}, s.search, slices.Concat(builtin.Tools(&builtin.Options{Now: clock}), s.tools)...)
+	set, err := tool.NewSetWithSearch(lathe.Limits{}, s.search, slices.Concat(builtin.Tools(&builtin.Options{Now: clock}), s.tools, further)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +134,18 @@ func serve(t testing.TB, s *setting) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set, runner
+}
+
+func serve(t testing.TB, s *setting) *fixture {
+	t.Helper()
+	if s == nil {
+		s = &setting{}
+	}
+	if s.policy == nil {
+		s.policy = policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}
+	}
+	set, runner := s.build(t)
 	upstream := sim.New(s.sim)
 	f := &fixture{t: t, store: store.NewMemory(nil), metrics: observe.NewMetrics(nil), seen: &seen{next: upstream.Transport(), instead: s.instead}}
 	f.models = &models{sim: upstream, runner: runner, of: map[string]*server.Model{}, set: s, seen: f.seen}
@@ -166,8 +173,8 @@ func serve(t testing.TB, s *setting) *fixture {
 	if len(opts.Setup.Keys) > 0 {
 		f.key = opts.Setup.Keys[0].Secret.Reveal()
 	}
-	f.gateway, err = server.New(opts)
-	if err != nil {
+	var err error
+	if f.gateway, err = server.New(opts); err != nil {
 		t.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

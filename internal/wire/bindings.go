@@ -33,12 +33,17 @@ type binding struct {
 	refused Prefix // what preceded it when the server refused it
 }
 
-// Valid reports whether a server can accept a block with a signature behind a prefix, as far as is known.
-func (b *Bindings) Valid(signature string, before Prefix) bool {
+// Valid reports whether a server can accept a block with a signature behind a prefix, as far as is known, and whether the server has refused
+// it there.
+func (b *Bindings) Valid(signature string, before Prefix) (valid, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	of := b.of[digestOf(signature)]
-	return of == nil || of.refused != before && (of.written == before || of.written == Prefix{})
+	if of == nil {
+		return true, false
+	}
+	refused = of.refused == before
+	return !refused && (of.written == before || of.written == Prefix{}), refused
 }
 
 // Written notes that the server has written a block.

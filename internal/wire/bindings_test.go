@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,8 +57,8 @@ func TestBindings(t *testing.T) {
 	one, two := prefixOf("1"), prefixOf("2")
 	check := func(name, signature string, before wire.Prefix, want bool) {
 		t.Helper()
-		if got := b.Valid(signature, before); got != want {
-			t.Errorf("%s: valid %v", name, got)
+		if got, refused := b.Valid(signature, before); got != want || refused != strings.HasPrefix(name, "refused,") {
+			t.Errorf("%s: valid %v, refused %v", name, got, refused)
 		}
 	}
 	check("unknown", "s", one, true)
@@ -65,7 +66,7 @@ func TestBindings(t *testing.T) {
 	check("written", "s", one, true)
 	check("behind another text", "s", two, false)
 	b.Refused("s", one)
-	check("refused", "s", one, false)
+	check("refused, written here", "s", one, false)
 	b.Refused("t", one)
 	check("refused, not written here", "t", one, false)
 	check("refused behind another text", "t", two, true)
@@ -82,6 +83,10 @@ func TestBindingsAtOnce(t *testing.T) {
 	var b wire.Bindings
 	const goroutines, blocks = 8, 2000 // fewer than are remembered
 	one, two := prefixOf("1"), prefixOf("2")
+	valid := func(signature string, before wire.Prefix) bool {
+		is, _ := b.Valid(signature, before)
+		return is
+	}
 	signature := func(g, i int) string { return strconv.Itoa(g) + "/" + strconv.Itoa(i) }
 	var done sync.WaitGroup
 	for g := range goroutines {
@@ -91,7 +96,7 @@ func TestBindingsAtOnce(t *testing.T) {
 				if i%2 == 1 {
 					b.Refused(signature(g, i), one)
 				}
-				if !b.Valid("of no one", one) || b.Valid(signature(g, i), two) { // the others write meanwhile
+				if !valid("of no one", one) || valid(signature(g, i), two) { // the others write meanwhile
 					t.Errorf("block %d of goroutine %d is not what was noted", i, g)
 				}
 			}
@@ -100,7 +105,7 @@ func TestBindingsAtOnce(t *testing.T) {
 	done.Wait()
 	for g := range goroutines {
 		for i := range blocks {
-			if b.Valid(signature(g, i), one) != (i%2 == 0) || b.Valid(signature(g, i), two) {
+			if valid(signature(g, i), one) != (i%2 == 0) || valid(signature(g, i), two) {
 				t.Fatalf("block %d of goroutine %d is not what was noted", i, g)
 			}
 		}

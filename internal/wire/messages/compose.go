@@ -150,8 +150,15 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 	case lathe.Refusal:
 		return e.text(dst, m.Wire, p.Text, nil, at)
 	case lathe.Reasoning:
-		if !e.sendsReasoning(m, &p) || !e.prefix.valid(dst, &p, at.msg < e.unbound) {
+		becomes := refused
+		if e.sendsReasoning(m, &p) {
+			becomes = e.prefix.judge(dst, &p, at.msg < e.unbound)
+		}
+		if becomes != sent {
 			e.dropAt(at, "")
+		}
+		// If the server drops it, it is sent nevertheless: what follows it was written behind it, and the server may require it beside a call.
+		if becomes == refused || becomes == changed && !e.asksToDrop() {
 			return dst
 		}
 		return appendReasoning(appendComma(dst), &p)

@@ -40,22 +40,39 @@ func (x *prefix) before(body []byte, end int) wire.Prefix {
 	return x.hash.Sum()
 }
 
-// valid reports whether reasoning of the last turn of the body is sent. It is not if its server is known to refuse it where it stands, or if
-// the server has refused such reasoning in this request.
-func (x *prefix) valid(body []byte, p *lathe.Reasoning, refused bool) bool {
+// A verdict says what becomes of reasoning.
+type verdict int
+
+const (
+	sent    verdict = iota
+	changed         // what precedes it has changed: a server that is asked to drops it
+	refused         // the server has refused it
+)
+
+// judge judges reasoning of the last turn of the body. isRefused is set if the server has refused such reasoning in this request.
+func (x *prefix) judge(body []byte, p *lathe.Reasoning, isRefused bool) verdict {
 	b := x.bound
-	if b == nil || p.Data == "" {
-		return !refused
+	switch {
+	case isRefused && (b == nil || p.Data == ""):
+		return refused
+	case b == nil || p.Data == "":
+		return sent
 	}
 	before := x.before(body, x.turn)
-	if !refused {
-		return b.Valid(p.Data, before)
+	if isRefused {
+		if b.Left == nil {
+			b.Left = map[string]wire.Prefix{}
+		}
+		b.Left[p.Data] = before
+		return refused
 	}
-	if b.Left == nil {
-		b.Left = map[string]wire.Prefix{}
+	switch valid, isRefused := b.Valid(p.Data, before); {
+	case isRefused:
+		return refused
+	case !valid:
+		return changed
 	}
-	b.Left[p.Data] = before
-	return false
+	return sent
 }
 
 // finish sets what precedes the answer to a request with the body, up to the end of its turns. If the last turn is the beginning of the answer,

@@ -168,6 +168,11 @@ func (e *encoder) forced() bool {
 	return (mode == lathe.ChoiceRequired || mode == lathe.ChoiceFunction) && len(e.req.Tools)+len(e.req.HostedTools) > 0
 }
 
+// asksToDrop reports whether the request asks the server to drop thinking that it cannot accept.
+func (e *encoder) asksToDrop() bool {
+	return e.plan.on() && e.free("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
+}
+
 // thinking appends thinking and output_config.
 func (e *encoder) thinking(dst []byte) []byte {
 	p := &e.plan
@@ -179,7 +184,7 @@ func (e *encoder) thinking(dst []byte) []byte {
 		if p.display {
 			dst = wire.AppendText(dst, "display", "summarized")
 		}
-		if p.on() && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding) {
+		if e.asksToDrop() {
 			dst = append(wire.AppendKey(dst, "block_binding"), `{"prefix_mismatch_behavior":"drop_block"}`...)
 		}
 		dst = append(dst, '}')
