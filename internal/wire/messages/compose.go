@@ -158,7 +158,7 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 			e.dropAt(at, "")
 		}
 		// If the server drops it, it is sent nevertheless: what follows it was written behind it, and the server may require it beside a call.
-		if becomes == refused || becomes == changed && !e.asksToDrop() {
+		if becomes == refused || becomes == changed && !asksToDrop(e) {
 			return dst
 		}
 		return appendReasoning(appendComma(dst), &p)

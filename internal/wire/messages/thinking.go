@@ -169,7 +169,7 @@ func (e *encoder) forced() bool {
 }
 
 // asksToDrop reports whether the request asks the server to drop thinking that it cannot accept.
-func (e *encoder) asksToDrop() bool {
+func asksToDrop(e *encoder) bool {
 	return e.plan.on() && e.free("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
 }
 
@@ -184,7 +184,7 @@ func (e *encoder) thinking(dst []byte) []byte {
 		if p.display {
 			dst = wire.AppendText(dst, "display", "summarized")
 		}
-		if e.asksToDrop() {
+		if asksToDrop(e) {
 			dst = append(wire.AppendKey(dst, "block_binding"), `{"prefix_mismatch_behavior":"drop_block"}`...)
 		}
 		dst = append(dst, '}')
