@@ -112,6 +112,27 @@ func TestStoppedWithinACall(t *testing.T) {
 	want(t, err, wasmrt.KindCancelled, "")
 }
 
+// Memory that has to be moved to grow is not moved to its end after the deadline.
+func TestGrowingIsStopped(t *testing.T) {
+	t.Parallel()
+	var cancel context.CancelFunc
+	rt := runtime(t, &wasmrt.Options{Hosts: []wasmrt.HostModule{{Name: "host", Funcs: []wasmrt.HostFunc{
+		{Name: "cancel", Fn: func(context.Context, *wasmrt.Instance, []uint64) error { cancel(); return nil }},
+	}}}})
+	m := New()
+	stop := m.Import("host", "cancel", nil, nil)
+	m.Memory(8, 800)
+	m.Func("run", nil, T{I32}, 0, Call(stop), Const(700), MemoryGrow)
+	i := start(t, compile(t, rt, m, nil), nil)
+	ctx, c := context.WithCancel(t.Context())
+	cancel = c
+	_, err := i.Invoke(ctx, "run")
+	want(t, err, wasmrt.KindCancelled, "")
+	if got := i.Memory().Size(); got != 8<<16 {
+		t.Errorf("the memory has %d bytes, want those that it began with", got)
+	}
+}
+
 // Indexes of what a module does not have are not those of what is added to it, and code that the engine could read otherwise is
 // not taken.
 func TestNothingReachesTheMeter(t *testing.T) {
