@@ -88,22 +88,24 @@ func TestHostileModulesDoNotStopTheProcess(t *testing.T) {
 // A call within a call that is stopped stops what is around it, too, whatever the host function makes of it.
 func TestStoppedWithinACall(t *testing.T) {
 	t.Parallel()
+	var stop context.CancelFunc
 	rt := runtime(t, &wasmrt.Options{Hosts: []wasmrt.HostModule{{Name: "host", Funcs: []wasmrt.HostFunc{
 		{Name: "within", Fn: func(ctx context.Context, i *wasmrt.Instance, _ []uint64) error {
 			inner, cancel := context.WithCancel(ctx)
 			cancel()
 			_, err := i.Invoke(inner, "loop")
 			want(t, err, wasmrt.KindCancelled, "")
-			inner, cancel = context.WithCancel(ctx)
-			go cancel()
+			inner, stop = context.WithCancel(ctx)
 			_, err = i.Invoke(inner, "loop")
 			want(t, err, wasmrt.KindCancelled, "")
 			return nil
 		}},
+		{Name: "stop", Fn: func(context.Context, *wasmrt.Instance, []uint64) error { stop(); return nil }},
 	}}}})
 	m := New()
 	f := m.Import("host", "within", nil, nil)
-	m.Func("loop", nil, nil, 0, Loop(Br(0)))
+	g := m.Import("host", "stop", nil, nil)
+	m.Func("loop", nil, nil, 0, Call(g), Loop(Br(0))) // it is stopped when it runs: one that was not begun stops nothing
 	m.Func("run", nil, nil, 0, Call(f), Loop(Br(0)))
 	i := start(t, compile(t, rt, m, nil), nil)
 	_, err := i.Invoke(t.Context(), "run")
