@@ -187,7 +187,7 @@ type ToolCalling struct {
 // Retention says what a session's history keeps of tool results after a run.
 type Retention struct {
 	// What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its
-	// beginning without keys, values that are named as secrets, and e-mail addresses, or all of it in memory.
+	// beginning without keys, values that are named as secrets, user information in URLs and e-mail addresses, or all of it in memory.
 	Mode string `key:"mode" default:"metrics_only" of:"metrics_only hashed_slice redacted_snippets raw_ephemeral"`
 	// Keep tool results whole, in a session's history and in the store.
 	StoreRawToolOutput bool `key:"store_raw_tool_output" default:"false"`

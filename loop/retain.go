@@ -17,7 +17,7 @@ type RetentionMode string
 const (
 	MetricsOnly      RetentionMode = "metrics_only"      // nothing: the events of the run have its size
 	HashedSlice      RetentionMode = "hashed_slice"      // its length, and a hash of its first 160 characters
-	RedactedSnippets RetentionMode = "redacted_snippets" // its first 160 characters, without keys, values that are named as secrets, and e-mail addresses
+	RedactedSnippets RetentionMode = "redacted_snippets" // its first 160 characters, as [secret.ScrubProse] returns them
 	RawEphemeral     RetentionMode = "raw_ephemeral"     // all of it, as long as the session is in memory
 )
 

@@ -15,13 +15,6 @@ import (
 // retainedSlice is how many characters of commentary are hashed, or kept as a snippet.
 const retainedSlice = 160
 
-// What a snippet does not show besides keys in a known form: the value of what is named as a secret, and addresses.
-var (
-	namedSecret = lazy.Regexp(`(?i)((?:secret|token|pass(?:word|wd|phrase)|pwd|api[_-]?key|(?:access|private)[_-]?key|credential|authorization|cookie)s?["']?\s*(?:[:=]|\bis\b)\s*(?:(?:bearer|basic)\s+)?)` +
-		`(?:\[redacted\]|"[^"]*"?|'[^']*'?|[^\s,;]+)`)
-	address = lazy.Regexp(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
-)
-
 // hashedForm matches a slice that is hashed already, so that hashing is idempotent.
 var hashedForm = lazy.Regexp(`^\[commentary: \d+ characters, [0-9a-f]{16}\]$`)
 
@@ -51,15 +44,20 @@ func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 	return out
 }
 
-// snippet returns the beginning of s without secrets. They are replaced before s is cut, since half a secret is not known as one.
+// snippet returns the beginning of s without secrets. They are replaced before s is cut, since half a secret is not known as
+// one, and again after it, since half a word may be taken for one. A snippet of a snippet is itself.
 func snippet(s string) string {
-	s = namedSecret().ReplaceAllString(s, "${1}"+secret.Redacted)
-	s = secret.Scrub(address().ReplaceAllString(s, secret.Redacted))
-	short := firstCharacters(s, retainedSlice)
-	if at := strings.LastIndexByte(short, '['); at >= 0 && len(short) < len(s) && strings.HasPrefix(secret.Redacted, short[at:]) {
-		short = short[:at] // half of what stands for a secret would count as one the next time
+	for range 4 { // two, but for words that a cut makes twice
+		scrubbed := secret.ScrubProse(s)
+		s = firstCharacters(scrubbed, retainedSlice)
+		if len(s) == len(scrubbed) {
+			break
+		}
+		if at := strings.LastIndexByte(s, '['); at >= 0 && strings.HasPrefix(secret.Redacted, s[at:]) {
+			s = s[:at] // half of what stands for a secret would count as one the next time
+		}
 	}
-	return short
+	return s
 }
 
 func hashedSlice(s string) string {

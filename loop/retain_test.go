@@ -222,20 +222,24 @@ func TestSnippetsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	const s = "c4n4ry-Value9"
 	for text, want := range map[string]string{
-		"The api_key=sk-" + s + " is set":              "The api_key=[redacted] is set",
-		`secret="` + s + ` and more", then`:            "secret=[redacted], then",
-		`{"client_secret": "` + s + `", "a": 1}`:       `{"client_secret": [redacted], "a": 1}`,
-		"token: ghp_" + s:                              "token: [redacted]",
-		"the password is " + s + "; go on":             "the password is [redacted]; go on",
-		"Authorization: Bearer eyJ" + s:                "Authorization: Bearer [redacted]",
-		"sent Bearer " + s + " again":                  "sent Bearer [redacted] again",
-		"the user wrote to " + s + "@mail.example.org": "the user wrote to [redacted]",
-		"AKIA" + s + " works":                          "[redacted] works",
-		"the user has a token limit":                   "the user has a token limit",
-		strings.Repeat("x", 150) + " password " + s:    strings.Repeat("x", 150) + " password ",
-		strings.Repeat("x", 140) + " password=" + s:    strings.Repeat("x", 140) + " password=[redacted]",
-		strings.Repeat("x", 145) + " password=" + s:    strings.Repeat("x", 145) + " password=",
-		strings.Repeat("x", 150) + " Bearer " + s:      strings.Repeat("x", 150) + " Bearer ",
+		"The api_key=sk-" + s + " is set":                    "The api_key=[redacted] is set",
+		`secret="` + s + ` and more", then`:                  `secret="[redacted]", then`,
+		`{"client_secret": "` + s + `", "a": 1}`:             `{"client_secret": "[redacted]", "a": 1}`,
+		`{"client_secret": "` + strings.Repeat("x", 150) + s: `{"client_secret": "[redacted]`,
+		strings.Repeat("x", 150) + " token: true, " + s:      strings.Repeat("x", 150) + " token: ",
+		`{\"db\":\"https://u:` + s + `@host\"}`:              `{\"db\":\"https://[redacted]@host\"}`,
+		"Set-Cookie: id=" + s + "; Path=/":                   "Set-Cookie: [redacted]",
+		"token: ghp_" + s:                                    "token: [redacted]",
+		"the password is " + s + "; go on":                   "the password is [redacted]; go on",
+		"Authorization: Bearer eyJ" + s:                      "Authorization: Bearer [redacted]",
+		"sent Bearer " + s + " again":                        "sent Bearer [redacted] again",
+		"the user wrote to " + s + "@mail.example.org":       "the user wrote to [redacted]",
+		"AKIA" + s + " works":                                "[redacted] works",
+		"the user has a token limit":                         "the user has a token limit",
+		strings.Repeat("x", 150) + " password " + s:          strings.Repeat("x", 150) + " password ",
+		strings.Repeat("x", 140) + " password=" + s:          strings.Repeat("x", 140) + " password=[redacted]",
+		strings.Repeat("x", 145) + " password=" + s:          strings.Repeat("x", 145) + " password=",
+		strings.Repeat("x", 150) + " Bearer " + s:            strings.Repeat("x", 150) + " Bearer ",
 	} {
 		opts := &loop.Retention{Mode: loop.RedactedSnippets}
 		once := opts.CompactEvent(event.Event{Data: &event.ToolCallParseError{RawExcerpt: text}})

@@ -11,8 +11,12 @@ const minToken = 8
 
 // Scrub returns text without the known secrets, also where text was cut within one, and without
 // what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind
-// of key, and JSON web tokens. Each is replaced by [Redacted].
-func Scrub(text string, known ...Secret) string {
+// of key, and JSON web tokens. It also replaces values that are assigned to the name of a secret (`DB_PASS=x`, `"apiKey": "x"`, also
+// within a string of JSON), those of headers that authorize (`Cookie: x`, `X-Auth-Token: x`) and of flags (`--token x`), and user information
+// in URLs. Each is replaced by [Redacted]. The time is linear in the length of text.
+func Scrub(text string, known ...Secret) string { return scrub(text, false, known...) }
+
+func scrub(text string, prose bool, known ...Secret) string {
 	for _, k := range known {
 		if v := k.Reveal(); len(v) >= minKnown {
 			text = strings.ReplaceAll(text, v, Redacted)
@@ -24,6 +28,7 @@ func Scrub(text string, known ...Secret) string {
 			}
 		}
 	}
+	text = scrubNamed(text, prose)
 	var b strings.Builder
 	done := 0 // text[:done] is in b
 	scheme := false

@@ -1,7 +1,8 @@
 // Package secret holds values that do not print: keys, tokens and passwords. It also finds and removes such values in text
 // from outside.
 //
-// A [Secret] holds one value. [Scrub] removes known values, and words that look like a key, from error texts. A [Finder]
+// A [Secret] holds one value. [Scrub] removes known values, and what looks like a key or is assigned to the name of a secret, from error
+// texts, and [ScrubProse] more of it from texts of models and people. A [Finder]
 // finds many known values at once, in every encoding in which they may be written.
 package secret
 

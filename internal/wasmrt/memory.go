@@ -2,6 +2,7 @@ package wasmrt
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -94,14 +95,26 @@ func (h *heap) Reallocate(size uint64) []byte {
 			h.counted += more
 		}
 		grown := make([]byte, size, room)
-		for done := 0; done < len(h.buf); { // copying a gigabyte at once would delay the garbage collector
-			done += copy(grown[done:min(done+chunkBytes, len(h.buf))], h.buf[done:])
-		}
+		h.move(grown)
 		h.buf = grown
 	}
 	h.buf = h.buf[:size]
 	return h.buf
 }
+
+// move copies the memory. Pages that are touched for the first time take up to 8 ms for each megabyte, in which Go cannot interrupt
+// the copying, and a loop around it has no point at which it looks for a reason to: so others run after each chunk.
+func (h *heap) move(to []byte) {
+	for from := h.buf; len(from) > 0; {
+		n := copy(to, from[:min(len(from), moveBytes)])
+		to, from = to[n:], from[n:]
+		runtime.Gosched()
+		h.env.check(h.env.ctx)
+	}
+}
+
+// moveBytes are copied at once.
+const moveBytes = 256 << 10
 
 // Free leaves the memory to the garbage collector.
 func (h *heap) Free() {

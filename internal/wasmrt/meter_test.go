@@ -88,28 +88,51 @@ func TestHostileModulesDoNotStopTheProcess(t *testing.T) {
 // A call within a call that is stopped stops what is around it, too, whatever the host function makes of it.
 func TestStoppedWithinACall(t *testing.T) {
 	t.Parallel()
+	var stop context.CancelFunc
 	rt := runtime(t, &wasmrt.Options{Hosts: []wasmrt.HostModule{{Name: "host", Funcs: []wasmrt.HostFunc{
 		{Name: "within", Fn: func(ctx context.Context, i *wasmrt.Instance, _ []uint64) error {
 			inner, cancel := context.WithCancel(ctx)
 			cancel()
 			_, err := i.Invoke(inner, "loop")
 			want(t, err, wasmrt.KindCancelled, "")
-			inner, cancel = context.WithCancel(ctx)
-			go cancel()
+			inner, stop = context.WithCancel(ctx)
 			_, err = i.Invoke(inner, "loop")
 			want(t, err, wasmrt.KindCancelled, "")
 			return nil
 		}},
+		{Name: "stop", Fn: func(context.Context, *wasmrt.Instance, []uint64) error { stop(); return nil }},
 	}}}})
 	m := New()
 	f := m.Import("host", "within", nil, nil)
-	m.Func("loop", nil, nil, 0, Loop(Br(0)))
+	g := m.Import("host", "stop", nil, nil)
+	m.Func("loop", nil, nil, 0, Call(g), Loop(Br(0))) // it is stopped when it runs: one that was not begun stops nothing
 	m.Func("run", nil, nil, 0, Call(f), Loop(Br(0)))
 	i := start(t, compile(t, rt, m, nil), nil)
 	_, err := i.Invoke(t.Context(), "run")
 	want(t, err, wasmrt.KindCancelled, "")
 	_, err = i.Invoke(t.Context(), "run")
 	want(t, err, wasmrt.KindCancelled, "")
+}
+
+// Memory that has to be moved to grow is not moved to its end after the deadline.
+func TestGrowingIsStopped(t *testing.T) {
+	t.Parallel()
+	var cancel context.CancelFunc
+	rt := runtime(t, &wasmrt.Options{Hosts: []wasmrt.HostModule{{Name: "host", Funcs: []wasmrt.HostFunc{
+		{Name: "cancel", Fn: func(context.Context, *wasmrt.Instance, []uint64) error { cancel(); return nil }},
+	}}}})
+	m := New()
+	stop := m.Import("host", "cancel", nil, nil)
+	m.Memory(8, 800)
+	m.Func("run", nil, T{I32}, 0, Call(stop), Const(700), MemoryGrow)
+	i := start(t, compile(t, rt, m, nil), nil)
+	ctx, c := context.WithCancel(t.Context())
+	cancel = c
+	_, err := i.Invoke(ctx, "run")
+	want(t, err, wasmrt.KindCancelled, "")
+	if got := i.Memory().Size(); got != 8<<16 {
+		t.Errorf("the memory has %d bytes, want those that it began with", got)
+	}
 }
 
 // Indexes of what a module does not have are not those of what is added to it, and code that the engine could read otherwise is

@@ -216,7 +216,7 @@ func TestT31CompileEnds(t *testing.T) {
 	for range 300 {
 		m.Func("", nil, nil, 0, strings.Repeat(Const(1)+Drop, 500))
 	}
-	_, err := runtime(t, &wasmrt.Options{CompileTimeout: time.Millisecond}).Compile(t.Context(), m.Bytes(), nil)
+	_, err := runtime(t, &wasmrt.Options{CompileTimeout: time.Nanosecond}).Compile(t.Context(), m.Bytes(), nil)
 	want(t, err, wasmrt.KindLimit, "compile_timeout")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
