@@ -222,7 +222,7 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 	for i := range d.Parameters {
 		p := &d.Parameters[i]
 		if seen[p.Name] {
-			return nil, nil, fmt.Errorf("two parameters are called %q", p.Name)
+			return nil, nil, fmt.Errorf("two parameters have the name %q: give one of them another Name, and set As to its name in the request", p.Name)
 		}
 		seen[p.Name] = true
 		if i > 0 {

@@ -42,7 +42,7 @@ func TestPatternsLeaveOutWhatCannotBeATool(t *testing.T) {
 		`raw: its body is of type application/octet-stream: JSON, forms and text can be written`,
 		`same.name: the name same_name is also that of "same/name": rename one of them`,
 		`same/name: the name same_name is also that of "same.name": rename one of them`,
-		`twice: stands twice in the document`,
+		`twice: two operations of the document have this operationId: give one of them another, or exclude both`,
 		`upload: its body has the file "f": only text can be sent in parts`,
 		`whole: parameter "q": no place "querystring"`,
 	}

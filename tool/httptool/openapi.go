@@ -148,7 +148,7 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	for _, c := range chosen {
 		var err error
 		if c.twice {
-			err = errors.New("stands twice in the document")
+			err = errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
 		} else {
 			c.def, err = d.define(c.pathOperation, o, &left)
 		}
@@ -293,7 +293,7 @@ func toolName(prefix string, f pathOperation) (string, error) {
 		name = plainName(pathName(f.method, f.path))
 	}
 	if name == "" {
-		return "", fmt.Errorf("%.100q makes no tool name", f.op.OperationID)
+		return "", fmt.Errorf("%.100q has no letter or digit of ASCII for a tool name: name the tool in rename", f.op.OperationID)
 	}
 	return text.ToolName(plainName(prefix)+name, f.op.OperationID), nil
 }

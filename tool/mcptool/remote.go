@@ -81,7 +81,7 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 			return out, nil, err
 		}
 		if round == maxRounds {
-			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil, nil
+			return declined(&inputError{fmt.Sprintf("the server asked for input %d times in the middle of the call and gave no result: do not repeat the call", maxRounds)}), nil, nil
 		}
 		var answers mcp.InputResponseMap
 		var state string

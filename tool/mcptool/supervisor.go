@@ -114,7 +114,7 @@ var (
 	// errReconnect ends a connection that an operator wants made anew.
 	errReconnect = errors.New("the server is connected anew")
 	// errSessionLost ends a connection whose session the server does not know any more.
-	errSessionLost = errors.New("the server does not know the session any more")
+	errSessionLost = errors.New("the server does not know the session any more, as after a restart or a timeout of its own: a new session is made")
 )
 
 // serve offers the tools of a connection until it ends.
@@ -234,7 +234,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	defer s.adopting.Unlock()
 	c := &s.conf
 	for _, name := range twice(defs) {
-		refused[name] = errors.New("the server has two tools of that name")
+		refused[name] = errors.New("the server has two different tools of that name, and a name must stand for one")
 	}
 	for name, others := range c.clashes(defs) {
 		refused[name] = fmt.Errorf("the name %s is taken: %s would all have it", c.toolName(name), strings.Join(others, ", "))
