@@ -69,9 +69,9 @@ type ToolSpec struct {
 	Barred bool `json:",omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
-	// Unchecked are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
+	// UncheckedParts are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
 	// checks that, and not Lathe.
-	Unchecked []string `json:"-"`
+	UncheckedParts []string `json:"-"`
 }
 
 // For reports whether the runs of a principal have the tool. profile is [RunInfo].Profile; "": none.

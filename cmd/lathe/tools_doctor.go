@@ -97,13 +97,13 @@ func noteUnchecked(rows []sourceRow, set *tool.Set) {
 	for _, sp := range set.Specs() {
 		source, _, _ := strings.Cut(sp.Origin, "#") // of an operation of a document
 		i := slices.IndexFunc(rows, func(r sourceRow) bool { return r.Source == source })
-		if len(sp.Unchecked) == 0 || i < 0 {
+		if len(sp.UncheckedParts) == 0 || i < 0 {
 			continue
 		}
 		if rows[i].Unchecked == nil {
 			rows[i].Unchecked = map[string][]string{}
 		}
-		rows[i].Unchecked[sp.Name] = sp.Unchecked
+		rows[i].Unchecked[sp.Name] = sp.UncheckedParts
 	}
 }
 

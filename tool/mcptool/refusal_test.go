@@ -176,7 +176,7 @@ func TestLostSessionLeavesOtherCallsAlone(t *testing.T) {
 }
 
 // A session that is lost again and again does not make a call go on without end, and the next call works.
-func TestSessionThatIsLostAtEachCall(t *testing.T) {
+func TestCallIsRepeatedOnceIfEachSessionIsLost(t *testing.T) {
 	t.Parallel()
 	s := &sessions{refuse: status(404, "")}
 	var always sync.Mutex

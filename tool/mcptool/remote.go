@@ -234,7 +234,7 @@ func newRemote(s *supervisor, d *definition) *remote {
 	t.spec = lathe.ToolSpec{
 		Name: c.toolName(d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
 		Effect: c.Effects[d.name], Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
-		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), Unchecked: d.unchecked,
+		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), UncheckedParts: d.unchecked,
 	}
 	if list, ok := c.Allowlists[d.name]; ok {
 		t.spec.Allowlist = list

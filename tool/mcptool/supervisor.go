@@ -234,7 +234,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	defer s.adopting.Unlock()
 	c := &s.conf
 	for _, name := range twice(defs) {
-		refused[name] = errors.New("the server has two different tools of that name, and a name must stand for one")
+		refused[name] = errors.New("the server has two tools of that name")
 	}
 	for name, others := range c.clashes(defs) {
 		refused[name] = fmt.Errorf("the name %s is taken: %s would all have it", c.toolName(name), strings.Join(others, ", "))
