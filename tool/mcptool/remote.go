@@ -221,7 +221,7 @@ const maxMessage = 4 << 10
 
 // lostCode is the code of a call whose answer will not come.
 func (t *remote) lostCode(got *request) lathe.Code {
-	if !got.sent || got.unhandled || t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
+	if !got.sent || got.unhandled || mayRepeat(t.spec.Effect) {
 		return lathe.CodeUnavailable
 	}
 	return lathe.CodeInterrupted
