@@ -1,5 +1,5 @@
 // Package lathe is the vocabulary of a runtime between a model and its tools: messages, calls, models ([Model]), tools
-// ([Tool], [ToolSource]), policies ([Policy]), approvals ([Approver]), settings, limits and errors. It holds no I/O and no
+// ([Tool]), policies ([Policy]), approvals ([Approver]), settings, limits and errors. It holds no I/O and no
 // clock, and imports the standard library only.
 //
 // The other packages, in the order in which a request passes them:

@@ -3,7 +3,6 @@ package lathe
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 	"time"
 )
@@ -17,11 +16,6 @@ import (
 type Tool interface {
 	Spec() *ToolSpec // the same value at each call; it must not change
 	Call(ctx context.Context, args json.RawMessage) (*Output, error)
-}
-
-// A ToolSource lists tools that may change between turns (an MCP server, a folder of modules).
-type ToolSource interface {
-	Tools(ctx context.Context) iter.Seq2[Tool, error]
 }
 
 // ToolSpec describes a tool. Name, Description and Schema are sent to the model.
@@ -69,9 +63,9 @@ type ToolSpec struct {
 	Barred bool `json:",omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
-	// Unchecked are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
+	// UncheckedParts are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
 	// checks that, and not Lathe.
-	Unchecked []string `json:"-"`
+	UncheckedParts []string `json:"-"`
 }
 
 // For reports whether the runs of a principal have the tool. profile is [RunInfo].Profile; "": none.

@@ -277,7 +277,7 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
 		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet(),
-		LeftOut: func(e *httptool.OperationError) {
+		OnLeftOut: func(e *httptool.OperationError) {
 			b.notesOf(name).LeftOut = append(b.notesOf(name).LeftOut, e.Error())
 		}}
 	read, err := b.documents.read(doc)

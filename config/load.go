@@ -114,6 +114,9 @@ func readAll(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, "lathe.yaml"))
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
 	if err == nil && len(b) > maxConfigBytes {
 		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxConfigBytes))

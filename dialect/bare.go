@@ -119,7 +119,7 @@ func (b *bareCalls) rest() string {
 // call returns the call that the whole text is.
 func (b *bareCalls) call() (lathe.ToolCall, bool) {
 	text := []byte(strings.TrimSpace(string(b.text)))
-	if object, _, ok := rawjson.MendObject(text); ok {
+	if object, _, ok := rawjson.RepairObject(text); ok {
 		text = object
 	}
 	if !rawjson.IsObject(text, rawjson.Limits{}) {

@@ -10,7 +10,7 @@ import (
 // onlyFit returns the one tool that takes arguments with these members; "": none does, or more
 // than one, or a schema does not say.
 func onlyFit(tools []*lathe.ToolSpec, args []byte) string {
-	if object, _, ok := rawjson.MendObject(args); ok {
+	if object, _, ok := rawjson.RepairObject(args); ok {
 		args = object
 	}
 	name := ""

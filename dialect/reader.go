@@ -329,7 +329,7 @@ func (r *reader) toolName(name []byte) string {
 			return t.Name
 		}
 	}
-	meant, ok := text.MeantTool(string(name), r.knows)
+	meant, ok := text.ResolveToolName(string(name), r.knows)
 	if ok {
 		r.mended++
 	}
@@ -338,7 +338,7 @@ func (r *reader) toolName(name []byte) string {
 
 // means reports whether name stands for an offered tool, as toolName finds it.
 func (r *reader) means(name string) bool {
-	_, ok := text.MeantTool(name, r.knows)
+	_, ok := text.ResolveToolName(name, r.knows)
 	return ok
 }
 

@@ -38,7 +38,7 @@ func openThought(t *testing.T, d *dialect.Dialect, opts *dialect.Options, text s
 
 // A model that ends its turn within its thought has made the calls that the thought ends with, in every dialect; not those that words
 // follow, that it quotes, that it did not finish, that name no offered tool, or that stand in a thought that it closed.
-func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
+func TestOpenThoughtEndsWithItsCalls(t *testing.T) {
 	t.Parallel()
 	for _, name := range dialect.Names() {
 		if name == "auto" || name == "harmony" || name == "glimmer" { // a call of the last two is a message of its own
@@ -100,7 +100,7 @@ func TestCallsInAThoughtThatIsNotClosed(t *testing.T) {
 }
 
 // Only the calls at the end of a thought are taken, by whatever way it is read, and none if there is a call outside of it.
-func TestOnlyTheCallsThatAThoughtEndsWith(t *testing.T) {
+func TestOpenThoughtHasOnlyTheCallsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	tools := []*lathe.ToolSpec{{Name: "wipe"}, {Name: "list"}}
 	hermes := func(name string) string { return `<tool_call>{"name":"` + name + `","arguments":{}}</tool_call>` }

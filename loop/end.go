@@ -49,7 +49,7 @@ func judgeStep(p lathe.Policy, step *lathe.StepInfo) (v lathe.Verdict) {
 // beyond the limit, for an answer from what is known; whether it gives one or not, the reason stays.
 func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
 	if r.settings.OnLimit == lathe.OnLimitFinish && r.admitStep() {
-		r.closing.ask(r.settings.FixEmptyFinalText)
+		r.followUp.ask(r.settings.FixEmptyFinalText)
 		if r.call.ask(ctx, false) {
 			r.result.Answer = r.call.answer
 		} else if r.reason == lathe.ReasonCancelled || r.reason == lathe.ReasonInterrupted {
@@ -90,7 +90,7 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 // finish emits the last event of the run: its end, or that it is parked.
 func (r *run) finish() {
 	r.result.Reason = r.reason
-	if r.closing.unanswered() { // a later run must not answer it
+	if r.followUp.unanswered() { // a later run must not answer it
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}
 	r.result.History = r.req.Messages

@@ -91,7 +91,7 @@ func (c *modelCall) startAttempt(withTools bool) {
 	r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
 	if withTools && len(r.specs) > 0 {
 		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, c.choice(), r.settings.ParallelToolCalls
-	} else if !withTools && r.closing.unanswered() && r.loop.Wire() == lathe.WireMessages {
+	} else if !withTools && r.followUp.unanswered() && r.loop.Wire() == lathe.WireMessages {
 		// Thinking in the history is bound to the definitions before it: they stay, and none may be called.
 		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
@@ -121,7 +121,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	s := &c.events.started
 	*s = event.ModelCallStarted{
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
-		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Asked: r.closing.announce(), Request: &c.events.request,
+		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Asked: r.followUp.announce(), Request: &c.events.request,
 	}
 	info := &r.loop.info
 	c.events.request = event.ModelRequest{Server: info.Server, Wire: info.Wire, Messages: slices.Clip(r.req.Messages), Tools: r.req.Tools}
@@ -165,7 +165,7 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 		r.fallbacks--
 		return true, false
 	}
-	if r.closing.asked && !withTools && !c.stream.shown && unparsed(c.err) {
+	if r.followUp.asked && !withTools && !c.stream.shown && unparsed(c.err) {
 		// The model had given a blank answer before the loop asked again: the run ends with that answer,
 		// as it would have without fix_empty_final.
 		r.answer()
@@ -349,7 +349,7 @@ func (c *modelCall) finishAttempt() {
 func (c *modelCall) ownFaults(f *lathe.Finish) []lathe.Fault {
 	if c.renamed > 0 {
 		named := *f
-		named.Faults = append(slices.Clip(f.Faults), lathe.Fault{Kind: "name_mended", Count: c.renamed})
+		named.Faults = append(slices.Clip(f.Faults), lathe.Fault{Kind: "name_repaired", Count: c.renamed})
 		f = &named
 	}
 	choice := c.run.req.ToolChoice

@@ -152,7 +152,7 @@ func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
 	r.result.Usage, r.result.Cost = s.Usage, s.Cost
 	r.trace = append(r.trace, s.Trace...)
-	r.closing.resume(s.Messages[s.Start:])
+	r.followUp.resume(s.Messages[s.Start:])
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
 	case s.Attempt > 0: // the model call did not come to its end: the turn is made again

@@ -17,7 +17,7 @@ import (
 )
 
 // A run is the state of one run: it decides which step follows. Its parts do the steps: call makes the model call of a turn,
-// closing the loop's own request for an answer, out the delivery of events. Runs are pooled: what a caller may keep is in
+// followUp the loop's own request for an answer, out the delivery of events. Runs are pooled: what a caller may keep is in
 // the record, of which each run has its own.
 type run struct {
 	loop     *Loop
@@ -45,10 +45,10 @@ type run struct {
 	fallbacks int  // turns that may still be repeated without tools
 	paused    *event.RunPaused
 
-	from    resumption
-	closing closing
-	call    modelCall
-	scratch []byte // of the encoder of the run's start; its memory is reused
+	from     resumption
+	followUp followUp
+	call     modelCall
+	scratch  []byte // of the encoder of the run's start; its memory is reused
 	*record
 }
 
@@ -146,7 +146,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if r == nil {
 		r = &run{prompt: promptHash{Prompt: digest.NewPrompt(l.name)}}
 		r.out.emit = r.emit
-		r.call.run, r.call.stream.run, r.closing.run = r, r, r
+		r.call.run, r.call.stream.run, r.followUp.run = r, r, r
 		r.call.stream.take = r.call.stream.delta
 	}
 	r.prompt.Reset(l.name)
@@ -186,7 +186,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in.Sampling != nil {
 		r.req.Sampling = *in.Sampling
 	}
-	r.closing.format = l.responseFormat(r.req.Sampling.ResponseFormat)
+	r.followUp.format = l.responseFormat(r.req.Sampling.ResponseFormat)
 	return r
 }
 
@@ -234,11 +234,11 @@ func (l *Loop) release(r *run) {
 		scratch = nil
 	}
 	*r = run{
-		scratch: scratch[:0],
-		prompt:  promptHash{Prompt: r.prompt.Prompt},
-		out:     output{emit: r.out.emit},
-		trace:   trace[:0],
-		closing: closing{run: r},
+		scratch:  scratch[:0],
+		prompt:   promptHash{Prompt: r.prompt.Prompt},
+		out:      output{emit: r.out.emit},
+		trace:    trace[:0],
+		followUp: followUp{run: r},
 		call: modelCall{run: r, asked: asked[:0],
 			stream: stream{run: r, take: r.call.stream.take, open: open[:0]}},
 	}
@@ -384,7 +384,7 @@ func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
 	}
-	if r.in.Suspend != nil && !r.closing.unanswered() && r.in.Suspend(nil, nil) {
+	if r.in.Suspend != nil && !r.followUp.unanswered() && r.in.Suspend(nil, nil) {
 		r.suspended = true
 		return
 	}
@@ -429,14 +429,14 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 // answer ends the run with the text of the turn, unless that is blank, or not in the response format, and can be asked for again.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
-	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.closing.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
-		r.closing.asked = true
+	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.followUp.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+		r.followUp.asked = true
 		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
-		r.closing.ask(r.settings.FixEmptyFinalText)
+		r.followUp.ask(r.settings.FixEmptyFinalText)
 		return
 	}
-	violation := r.closing.violation()
-	if violation != "" && r.closing.askInFormat(violation) {
+	violation := r.followUp.violation()
+	if violation != "" && r.followUp.askInFormat(violation) {
 		return
 	}
 	r.reason = lathe.ReasonAnswered
@@ -445,7 +445,7 @@ func (r *run) answer() {
 	}
 	switch {
 	case r.reason != lathe.ReasonAnswered:
-	case violation != "" && r.closing.format.checked:
+	case violation != "" && r.followUp.format.checked:
 		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
 	case r.call.blank && (r.in.Relay == nil || !r.in.Relay.Opaque):
 		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the model's answer is blank: Blank of the run's RunFinished event has the likely cause"))

@@ -116,7 +116,7 @@ var faultKinds = []string{
 	"harmony_unexpected_order.analysis_after_final", "harmony_unexpected_order.commentary_after_final",
 	"harmony_unexpected_order.extra_final", "harmony_unexpected_order.interleaved_final",
 	"id_changed", "id_duplicate", "id_late", "id_missing", "index_changed", "index_invalid", "index_missing", "index_reused",
-	"invalid_utf8", "leaked_call", "name_late", "name_mended", "name_missing", "name_repeated", "name_split", "reasoning_twice",
+	"invalid_utf8", "leaked_call", "name_late", "name_missing", "name_repaired", "name_repeated", "name_split", "reasoning_twice",
 	"split_character", "tag_call", "thinking_dropped", "thinking_mark", "tool_calls_malformed", "tool_choice_ignored", "unknown_content", "unreadable_call", "usage_invalid",
 }
 

@@ -289,7 +289,7 @@ func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
 	if c, ok := r.parser.(dialect.Counter); ok {
 		a := c.Anomalies()
 		if a.ToolName > 0 {
-			out = append(out, lathe.Fault{Kind: "name_mended", Count: a.ToolName})
+			out = append(out, lathe.Fault{Kind: "name_repaired", Count: a.ToolName})
 		}
 		for stage, n := range a.ParseErrors() {
 			out = append(out, lathe.Fault{Kind: "harmony_parse_error." + stage, Count: n})

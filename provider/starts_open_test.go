@@ -34,7 +34,7 @@ func answering(t testing.TB, whole bool, deltas ...string) *provider.Chat {
 
 // Thinking that the prompt opened is reasoning with thinking: starts_open, in a dialect and natively, unless the server tells it apart. A
 // closing mark that a server leaves at the beginning of the text is no part of it, and a bare call is a call natively, too.
-func TestThinkingStartsOpenAndBareCalls(t *testing.T) {
+func TestThinkingThatThePromptOpenedIsReasoning(t *testing.T) {
 	t.Parallel()
 	const bare = `{"content":"{\"name\": \"add_numbers\", \"arguments\": {\"a\": 7}}"}`
 	for name, c := range map[string]struct {

@@ -41,7 +41,7 @@ const (
 
 // An answer that ends within a block of thinking has the complete calls at the end of that block, whether the parser or the server
 // separates the thinking from the text. An answer without such a call is empty.
-func TestCallsInAnOpenThought(t *testing.T) {
+func TestAnswerWithinItsThoughtMakesTheCallsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		dialect, member, text, finish string
@@ -108,7 +108,7 @@ func TestCallsInAnOpenThought(t *testing.T) {
 }
 
 // An answer that has a call outside of its open thought makes that one only, whether it streams or not.
-func TestNoCallsInAThoughtBesideOthers(t *testing.T) {
+func TestCallOutsideOfAThoughtIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	const native = `"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"add_numbers","arguments":"{\"a\":1}"}}]`
 	content := func(text string) string { return fmt.Sprintf(`{"content":%q}`, text) }
@@ -133,7 +133,7 @@ func TestNoCallsInAThoughtBesideOthers(t *testing.T) {
 }
 
 // Names with residue of a format run the tool, natively and in a dialect; the events say so.
-func TestNamesWithResidueAreMended(t *testing.T) {
+func TestNamesWithResidueRunTheTool(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{"add_numbers<|channel|>commentary", "functions.add_numbers", "default_api:add_numbers", "add_numbersjson"} {
 		n := 0
@@ -159,13 +159,13 @@ func TestNamesWithResidueAreMended(t *testing.T) {
 			t.Errorf("%s: %s, %+v", written, s.result.Reason, calls)
 			continue
 		}
-		if faults := all[*event.ModelCallFinished](s)[0].Faults; !slices.Contains(faults, lathe.Fault{Kind: "name_mended", Count: 1}) {
+		if faults := all[*event.ModelCallFinished](s)[0].Faults; !slices.Contains(faults, lathe.Fault{Kind: "name_repaired", Count: 1}) {
 			t.Errorf("%s: the faults are %+v", written, faults)
 		}
 	}
 	text := strings.Replace(hermesCall, "add_numbers", "functions.add_numbers", 1)
 	s, _ := playScript(t, "hermes", nil, lathe.Settings{}, text, "It is 42.")
-	if faults := all[*event.ModelCallFinished](s)[0].Faults; s.result.ToolCalls != 1 || len(all[*event.ToolCallExecuted](s)) != 1 || !slices.Contains(faults, lathe.Fault{Kind: "name_mended", Count: 1}) {
+	if faults := all[*event.ModelCallFinished](s)[0].Faults; s.result.ToolCalls != 1 || len(all[*event.ToolCallExecuted](s)) != 1 || !slices.Contains(faults, lathe.Fault{Kind: "name_repaired", Count: 1}) {
 		t.Errorf("%+v", faults)
 	}
 }

@@ -40,7 +40,7 @@ func (s recital) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta
 }
 
 // A blank answer is an answer with the wire's normal stop, and says what it is; the run did not answer.
-func TestBlankAnswersOnTheWires(t *testing.T) {
+func TestBlankAnswersEndNormallyOnEachWire(t *testing.T) {
 	t.Parallel()
 	onWires(t, func(t *testing.T, client *wireClient, stream bool) {
 		f := serve(t, &setting{model: recital{{Kind: lathe.DeltaReasoning, Text: "hm"}}})
@@ -59,7 +59,7 @@ func TestBlankAnswersOnTheWires(t *testing.T) {
 }
 
 // A relayed blank answer keeps its bytes.
-func TestRelayedBlankAnswers(t *testing.T) {
+func TestRelayedBlankAnswersKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for how, stream := range bothWays {
 		kind, answer := "application/json", `{"id":"1","object":"chat.completion","created":1,"model":"m","own":1,"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"stop"}]}`

@@ -35,7 +35,7 @@ func TestRunGoesToItsEnd(t *testing.T) {
 			t.Errorf("%q lists %s", query, body)
 		}
 	}
-	if _, body := h.do("GET", "/api/summaries?run_id="+r.ID, ""); strings.Count(body, `"event_id"`) != 3 {
+	if _, body := h.do("GET", "/api/summaries?run_id="+r.ID, ""); strings.Count(body, `"event_id"`) != 3 || strings.Count(body, `"request_id":"req_`) != 3 {
 		t.Errorf("summaries of three model calls: %s", body)
 	}
 	if got := len(h.export(r.ID)); int64(got) != done.Last {

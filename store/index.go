@@ -78,6 +78,7 @@ type RunSummary struct {
 type CallSummary struct {
 	RunID        string      `json:"run_id"`
 	EventID      int64       `json:"event_id"`
+	RequestID    string      `json:"request_id,omitempty"` // as in the events of the run; "" in rows that an older version wrote
 	SessionID    string      `json:"session_id,omitempty"`
 	Principal    string      `json:"principal,omitempty"`
 	Time         time.Time   `json:"time"` // when it finished

@@ -130,7 +130,7 @@ func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
 	if cost != nil {
 		s.Run.Cost += *cost
 	}
-	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
+	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, RequestID: e.RequestID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
 		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
 		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(cost),
 		LatencyMS: d.LatencyMS, FirstTokenMS: d.FirstTokenMS, ToolCalls: d.ToolCalls})

@@ -54,7 +54,7 @@ func (v *view) canonical(name string) string {
 			return own
 		}
 	}
-	name, _ = text.MeantTool(name, v.finds)
+	name, _ = text.ResolveToolName(name, v.finds)
 	return name
 }
 

@@ -47,7 +47,7 @@ func parseArguments(c *call, raw []byte) ending {
 	limits := rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}
 	err := rawjson.Check(raw, limits)
 	if w.settings.Repair != lathe.RepairOff && (err != nil || raw[0] != '{') {
-		if object, mended, ok := rawjson.MendObject(raw); ok {
+		if object, mended, ok := rawjson.RepairObject(raw); ok {
 			if end := boundArguments(c, len(object)); end != proceed {
 				return end
 			}

@@ -23,7 +23,7 @@ func plan(c *call) {
 	text, own := hashedText(c)
 	sum, flat := digest.AppendArgsPreview(space[:0], text, w.r.hash, w.r.opts.HashKey)
 	if own && !flat && w.settings.Repair != lathe.RepairOff && len(text) <= w.limits.MaxToolArgsBytes {
-		if object, _, ok := rawjson.MendObject(trim(text)); ok {
+		if object, _, ok := rawjson.RepairObject(trim(text)); ok {
 			sum, _ = digest.AppendArgsPreview(space[:0], object, w.r.hash, w.r.opts.HashKey)
 		}
 	}
@@ -57,7 +57,7 @@ func hashedText(c *call) (text []byte, own bool) {
 		return []byte("{}"), false
 	}
 	if w.settings.Repair != lathe.RepairOff && len(c.args) <= w.limits.MaxToolArgsBytes {
-		if object, _, ok := rawjson.MendObject(trim(c.args)); ok {
+		if object, _, ok := rawjson.RepairObject(trim(c.args)); ok {
 			return object, false
 		}
 	}

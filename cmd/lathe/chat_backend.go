@@ -121,7 +121,7 @@ func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([
 	if res.Blank != "" && !l.flags.quiet {
 		l.session.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
-	return res.History, l.flags.ended(ctx, res, err)
+	return res.History, l.flags.ended(ctx, res, err, l.session.out.view)
 }
 
 // A daemonChat answers with runs of a daemon.
@@ -229,7 +229,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 		}
 		switch {
 		case w.finished != nil:
-			return w.conversation(), d.flags.ended(ctx, &event.Result{Reason: w.finished.Reason}, w.failure())
+			return w.conversation(), d.flags.ended(ctx, &event.Result{Reason: w.finished.Reason}, w.failure(), d.out.view)
 		case d.approver == nil:
 			return w.conversation(), fmt.Errorf("the run waits for an approval: lathe runs show %s%s", run.RunID, d.client.flag)
 		}

@@ -118,7 +118,7 @@ type daemonProblem struct {
 func (p *daemonProblem) Error() string {
 	detail := strings.TrimSuffix(printable(p.Detail), ".")
 	if detail == "" {
-		return fmt.Sprintf("the daemon answered with the status %d", p.Status)
+		return fmt.Sprintf("the daemon answered HTTP %d", p.Status)
 	}
 	return strings.ToLower(detail[:1]) + detail[1:]
 }
@@ -164,13 +164,25 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 		return nil, usageError("the daemon at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
 	case http.StatusNotFound:
 		if p.Code != "run_not_found" && p.Code != "no_store" && p.Code != "call_not_found" {
-			return nil, &exitError{exitFailed, fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, p)}
+			return nil, c.foreign(p)
 		}
 		if p.Code == "run_not_found" {
 			return nil, &exitError{exitFailed, fmt.Errorf("%w; `lathe runs list%s` shows them", p, c.flag)}
 		}
 	}
+	if p.Code == "" && strings.HasPrefix(path, "/api/") { // errors under /v1 have another form
+		return nil, c.foreign(p)
+	}
 	return nil, &exitError{exitFailed, p}
+}
+
+// foreign says what to do if another program answers, or another version of the daemon.
+func (c *daemonClient) foreign(err error) error {
+	err = fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, err)
+	if c.instead != "" {
+		return usageError("%s; %w", c.instead, err)
+	}
+	return &exitError{exitFailed, fmt.Errorf("%w; --server (or %s) must be the address that `lathe serve` says at its start, and its version that of `lathe version`", err, serverVariable)}
 }
 
 // unreached says what to do where no daemon answers.
@@ -212,7 +224,7 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 		err = json.Unmarshal(b, out)
 	}
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("the answer of the daemon at %s cannot be read: %w", c.base, err)}
+		return c.foreign(err)
 	}
 	return nil
 }
@@ -227,6 +239,9 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 	defer func() { _ = resp.Body.Close() }() // it was read
 	if resp.StatusCode == http.StatusNoContent {
 		return nil
+	}
+	if t := resp.Header.Get("Content-Type"); !strings.HasPrefix(t, "text/event-stream") {
+		return c.foreign(fmt.Errorf("it answered with %.80q in place of events", t))
 	}
 	r := sse.NewReader(resp.Body, &sse.Options{MaxLine: maxDaemonEvent, MaxEvent: maxDaemonEvent})
 	for {

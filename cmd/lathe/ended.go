@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// ended turns the end of a run into an exit code and a sentence that says what to try next.
-func (f *runFlags) ended(ctx context.Context, res *event.Result, err error) error {
+// ended turns the end of a run into an exit code and a sentence that says what to try next. view is where the run was shown; nil: nowhere.
+func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view *screen) error {
 	if ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	}
@@ -26,7 +26,7 @@ func (f *runFlags) ended(ctx context.Context, res *event.Result, err error) erro
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted:
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	case lathe.ReasonToolError:
-		return &exitError{exitFailed, toolError(res)}
+		return &exitError{exitFailed, toolError(res, view)}
 	case lathe.ReasonInternal:
 		return &exitError{exitFailed, fmt.Errorf("the run ended internal: %w", err)}
 	default:
@@ -123,9 +123,9 @@ func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
 	return name
 }
 
-// toolError describes a run that ended tool_error. The setting that would accept it is named only where it would: where
-// some call succeeded.
-func toolError(res *event.Result) error {
+// toolError describes a run that ended tool_error, with why the calls failed as far as view knows. The setting that would accept it is
+// named only where it would: where some call succeeded.
+func toolError(res *event.Result, view *screen) error {
 	var names []string
 	succeeded := false
 	for i := range res.Trace {
@@ -142,6 +142,8 @@ func toolError(res *event.Result) error {
 	for _, name := range res.FailedTools {
 		if name == "unknown" { // which is what events call a name that the model made up
 			name = inventedNames(res, asked)
+		} else if view != nil && view.failures[name] != "" {
+			name += " (" + view.failures[name] + ")"
 		}
 		names = append(names, name)
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // zones by name on machines that have none
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/stdlog"
 )
@@ -84,19 +85,29 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		e = &exitError{exitUsage, err}
 	}
 	if msg := e.Error(); msg != "" {
-		var locked *app.LockedError
-		switch {
-		case errors.As(err, &locked) && strings.HasSuffix(msg, locked.Error()):
-			msg += "; end that process, or name another store; `lathe runs --server URL` reads the runs of a running `lathe serve`"
-		case strings.HasSuffix(msg, "no such file or directory"), strings.HasSuffix(msg, "The system cannot find the file specified."):
-			msg += ": check the path"
-		case strings.HasSuffix(msg, "permission denied"):
-			msg += ": check who may read and write it, and its folder"
-		}
+		msg += advice(e, msg)
 		fmt.Fprintf(errw, "lathe: %s\n", msg)
 		if e.code == exitUsage {
 			fmt.Fprintf(errw, "see `%s --help`\n", cmd.CommandPath())
 		}
 	}
 	return e.code
+}
+
+// advice returns the next step after an error of the system, which says none; "" after all others. msg is the text of the error.
+func advice(err error, msg string) string {
+	var locked *app.LockedError
+	switch {
+	case errors.As(err, &locked) && strings.HasSuffix(msg, locked.Error()):
+		return "; end that process, or name another store; `lathe runs --server URL` reads the runs of a running `lathe serve`"
+	case strings.HasSuffix(msg, "no such file or directory"), strings.HasSuffix(msg, "The system cannot find the file specified."):
+		return ": check the path"
+	case strings.HasSuffix(msg, "permission denied"):
+		return ": check who may read and write it, and its folder"
+	case errors.Is(err, lathe.ErrStoreFull), strings.HasSuffix(msg, "no space left on device"):
+		return ": free space on that disk, and give the command again; `lathe runs resume` continues a run that the store has"
+	case strings.HasSuffix(msg, "is a directory"):
+		return ": name a file in that folder"
+	}
+	return ""
 }

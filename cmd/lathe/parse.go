@@ -194,7 +194,7 @@ func appendParsedCall(dst []byte, c *lathe.ToolCall) []byte {
 	dst = rawjson.AppendQuote(append(dst, `{"id":`...), c.ID)
 	dst = rawjson.AppendQuote(append(dst, `,"name":`...), c.Name)
 	args, mended := c.Arguments, ""
-	if object, how, ok := rawjson.MendObject(bytes.TrimSpace([]byte(args))); ok && !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
+	if object, how, ok := rawjson.RepairObject(bytes.TrimSpace([]byte(args))); ok && !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
 		args, mended = string(object), how
 	}
 	dst = rawjson.AppendQuote(append(dst, `,"arguments":`...), args)

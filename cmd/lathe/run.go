@@ -300,7 +300,7 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	if res.Blank != "" && !f.quiet {
 		s.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
-	return f.ended(cmd.Context(), res, err)
+	return f.ended(cmd.Context(), res, err, s.out.view)
 }
 
 // modelEntry returns the configuration entry of the model, with the flags over it.
@@ -362,15 +362,21 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 	return o
 }
 
-// A wordless sink passes events on without what model servers said about their failures.
+// A wordless sink passes events on without what model servers and tools said about their failures.
 type wordless struct{ event.Sink }
 
 // Emit passes e on.
 func (w wordless) Emit(ctx context.Context, e event.Event) {
-	if d, ok := e.Data.(*event.ModelCallFinished); ok && d.ErrorMessage != "" {
+	switch d := e.Data.(type) {
+	case *event.ModelCallFinished:
 		c := *d
-		c.ErrorMessage = ""
-		e.Data = &c
+		c.ErrorMessage, e.Data = "", &c
+	case *event.ToolCallResult:
+		if d.Status != "ok" {
+			c := *d
+			c.Result, e.Data = "", &c
+		}
+	default:
 	}
 	w.Sink.Emit(ctx, e)
 }

@@ -280,7 +280,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	if d.Status == "parked" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
 	}
-	return f.ended(cmd.Context(), &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status))
+	return f.ended(cmd.Context(), &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status), nil)
 }
 
 func runsResumeCommand() *cobra.Command {

@@ -63,8 +63,12 @@ func probe(ctx context.Context, scheme, host string) error {
 	if err == nil && scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, wantsHTTPS) {
 		status, body, err = readiness(ctx, "https://"+host)
 	}
-	if err == nil && status != http.StatusOK {
+	switch {
+	case err != nil || status == http.StatusOK:
+	case status == http.StatusServiceUnavailable:
 		err = fmt.Errorf("HTTP %d: %s", status, printable(strings.TrimSpace(body)))
+	default:
+		err = fmt.Errorf("another program answers at %s: HTTP %d for /readyz; look at --addr and serve.addr", host, status)
 	}
 	return err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +21,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/markdown"
 	"github.com/lathe-run/lathe/internal/progress"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
@@ -48,8 +51,9 @@ type screen struct {
 	// unread are the calls that could not be read and have no result yet. A result shows its call on the
 	// same line; a call that gets no result has a line of its own.
 	unread     []*event.ToolCallParseError
-	commentary bool            // the last text was commentary
-	children   map[string]bool // the runs that tool calls started: their text is not the answer
+	commentary bool              // the last text was commentary
+	children   map[string]bool   // the runs that tool calls started: their text is not the answer
+	failures   map[string]string // why the last call of a tool failed, by the tool's name
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {
@@ -168,6 +172,7 @@ func (s *screen) ofChild(e *event.Event) bool {
 // result shows how a call ended; indent stands before the calls of a run that a call started.
 func (s *screen) result(d *event.ToolCallResult, indent string) {
 	if d.Status == "ok" {
+		delete(s.failures, d.Tool)
 		s.printLine("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
 		return
 	}
@@ -187,7 +192,42 @@ func (s *screen) result(d *event.ToolCallResult, indent string) {
 			why = ": " + unreadText(call)
 		}
 	}
+	if said := failureText(d.Result); said != "" && why == "" {
+		why = ": " + said
+	}
+	if indent == "" {
+		if s.failures == nil {
+			s.failures = map[string]string{}
+		}
+		s.failures[d.Tool] = string(d.ErrorType) + why
+	}
 	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+}
+
+// maxFailureText bounds what a line on the terminal says of a failed call, in bytes.
+const maxFailureText = 200
+
+// failureText returns what the model reads about why its call failed: the detail of the error, or what the tool itself said. It is "" if
+// the result has neither.
+func failureText(result string) string {
+	var r struct {
+		Error  struct{ Detail string }
+		Errors []struct{ Detail string } // of an envelope
+		Data   any
+	}
+	_ = json.Unmarshal([]byte(result), &r) // a result of another form says nothing here
+	said := r.Error.Detail
+	if len(r.Errors) > 0 {
+		said = r.Errors[0].Detail
+	}
+	switch data := r.Data.(type) {
+	case string:
+		said = cmp.Or(said, data)
+	case map[string]any:
+		of, _ := data["error"].(string)
+		said = cmp.Or(said, of)
+	}
+	return printable(text.Clip(text.OneLine(said), maxFailureText))
 }
 
 // removeUnread removes and returns the first call that could not be read and that a result with the code answers;

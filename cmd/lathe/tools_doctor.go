@@ -97,13 +97,13 @@ func noteUnchecked(rows []sourceRow, set *tool.Set) {
 	for _, sp := range set.Specs() {
 		source, _, _ := strings.Cut(sp.Origin, "#") // of an operation of a document
 		i := slices.IndexFunc(rows, func(r sourceRow) bool { return r.Source == source })
-		if len(sp.Unchecked) == 0 || i < 0 {
+		if len(sp.UncheckedParts) == 0 || i < 0 {
 			continue
 		}
 		if rows[i].Unchecked == nil {
 			rows[i].Unchecked = map[string][]string{}
 		}
-		rows[i].Unchecked[sp.Name] = sp.Unchecked
+		rows[i].Unchecked[sp.Name] = sp.UncheckedParts
 	}
 }
 
@@ -197,7 +197,7 @@ func nextStep(st *mcptool.Status) string {
 	case mcptool.ProblemCredentials:
 		return "look at " + key + ".headers or " + key + ".oauth: the server does not take the credentials"
 	case mcptool.ProblemRedirect:
-		return "write the address to which it leads into " + key + ".url, if you trust it"
+		return "redirects are not followed: write the address that is named here into " + key + ".url, if you trust it"
 	case mcptool.ProblemHTTP:
 		return "look at " + key + ".url: there is no MCP server that speaks there"
 	case mcptool.ProblemUnreachable:
@@ -206,7 +206,7 @@ func nextStep(st *mcptool.Status) string {
 		return "name the tools to offer in " + key + ".tools, or raise tool_calling.max_tools and tool_calling.max_tools_bytes; if a name is taken, rename the server"
 	case mcptool.ProblemEnded:
 		if st.Transport == "http" {
-			return "look at the log of the server, and at what stands between it and Lathe"
+			return "the connection must stay open: look at the log of the server, and at the timeouts of proxies between it and Lathe"
 		}
 		return "run `" + printable(st.Target) + "` by hand; it gets PATH, HOME, LANG and " + key + ".env, and nothing else of the environment"
 	}
@@ -268,7 +268,7 @@ func (r *sourceRow) print(w io.Writer) {
 		if n := len(parts) - maxNamed; n > 0 {
 			parts, more = parts[:maxNamed], fmt.Sprintf("; and %d more", n)
 		}
-		fmt.Fprintf(w, "  %s leaves to its server: %s\n", name, printable(strings.Join(parts, "; "))+more)
+		fmt.Fprintf(w, "  %s: its server alone checks %s\n", name, printable(strings.Join(parts, "; "))+more)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  wrong: %s\n  next:  %s\n", p.What, p.Next)

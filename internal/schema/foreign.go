@@ -9,17 +9,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Tolerate returns the schema of a tool that others have written, which is strict JSON, without the parts that keep this package from
+// Relax returns the schema of a tool that others have written, which is strict JSON, without the parts that keep this package from
 // compiling it and that the tool's server can check: patterns that cannot be matched here, and keywords that are null. Every value that
 // the schema allows is allowed by the result. For that, a part whose meaning such a pattern turns round (not, if, contains) is left out,
 // oneOf becomes anyOf, and unevaluatedProperties and unevaluatedItems are left out of each schema that has such a pattern in it: what a
 // part that is left out has evaluated would count as unevaluated. left has the place of each part that was left out, and the reason. If
 // it is empty, out is raw itself.
-func Tolerate(raw []byte) (out []byte, left []string) {
+func Relax(raw []byte) (out []byte, left []string) {
 	if !bytes.Contains(raw, []byte(`"pattern`)) && !hasNull(raw) {
 		return raw, nil
 	}
-	t := newTolerance(raw)
+	t := newRelaxation(raw)
 	out = t.schema(nil, raw[rawjson.SkipSpace(raw, 0):], "")
 	if len(t.left) == 0 {
 		return raw, nil
@@ -41,8 +41,8 @@ func hasNull(raw []byte) bool {
 	}
 }
 
-// A tolerance rewrites one schema.
-type tolerance struct {
+// A relaxation rewrites one schema.
+type relaxation struct {
 	verdicts map[string]error // by pattern
 	size     int              // of the patterns that are kept
 	found    map[*byte]contents
@@ -57,8 +57,8 @@ type contents struct {
 	refers bool // a reference, which may lead to one
 }
 
-func newTolerance(raw []byte) *tolerance {
-	t := &tolerance{verdicts: map[string]error{}, found: map[*byte]contents{}}
+func newRelaxation(raw []byte) *relaxation {
+	t := &relaxation{verdicts: map[string]error{}, found: map[*byte]contents{}}
 	t.bad = t.look(raw[rawjson.SkipSpace(raw, 0):]).bad
 	return t
 }
@@ -74,7 +74,7 @@ var (
 )
 
 // check returns why a pattern is left out, or nil.
-func (t *tolerance) check(expr string) error {
+func (t *relaxation) check(expr string) error {
 	err, known := t.verdicts[expr]
 	if known {
 		return err
@@ -89,7 +89,7 @@ func (t *tolerance) check(expr string) error {
 }
 
 // look records the contents of a schema, or of a list of schemas, and of all in it.
-func (t *tolerance) look(v []byte) (c contents) {
+func (t *relaxation) look(v []byte) (c contents) {
 	add := func(e []byte) {
 		in := t.look(e)
 		c.bad, c.refers = c.bad || in.bad, c.refers || in.refers
@@ -124,13 +124,13 @@ func (t *tolerance) look(v []byte) (c contents) {
 }
 
 // unsure reports whether a part of a schema, or of what it refers to, is left out.
-func (t *tolerance) unsure(v []byte) bool {
+func (t *relaxation) unsure(v []byte) bool {
 	c := t.found[&v[0]]
 	return c.bad || t.bad && c.refers
 }
 
 // badName reports whether a name in patternProperties is a pattern that is left out.
-func (t *tolerance) badName(named []byte) (bad bool) {
+func (t *relaxation) badName(named []byte) (bad bool) {
 	for key := range rawjson.Members(named) {
 		bad = t.check(rawjson.Text(key)) != nil || bad
 	}
@@ -143,7 +143,7 @@ func has(obj []byte, name string) bool {
 }
 
 // schema appends a schema. at is its place.
-func (t *tolerance) schema(dst, raw []byte, at string) []byte {
+func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	if raw[0] != '{' {
 		return append(dst, raw...)
 	}
@@ -198,7 +198,7 @@ func (t *tolerance) schema(dst, raw []byte, at string) []byte {
 }
 
 // inside returns the value of a keyword.
-func (t *tolerance) inside(name string, v []byte, at string) []byte {
+func (t *relaxation) inside(name string, v []byte, at string) []byte {
 	switch {
 	case v[0] == '{' && slices.Contains(schemasByName, name):
 		return rawjson.AppendEdited(nil, v, func(member string, e []byte) (key, to []byte, keep bool) {

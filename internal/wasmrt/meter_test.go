@@ -137,7 +137,7 @@ func TestGrowingIsStopped(t *testing.T) {
 
 // Indexes of what a module does not have are not those of what is added to it, and code that the engine could read otherwise is
 // not taken.
-func TestNothingReachesTheMeter(t *testing.T) {
+func TestGuestCannotReachItsMeter(t *testing.T) {
 	t.Parallel()
 	rt := runtime(t, nil)
 	for name, build := range map[string]func(m *Module){

@@ -101,7 +101,7 @@ func callKey(name, args string) string {
 	if len(text) == 0 || string(text) == "null" {
 		text = []byte("{}")
 	}
-	if object, _, ok := rawjson.MendObject(text); ok {
+	if object, _, ok := rawjson.RepairObject(text); ok {
 		text = object
 	}
 	if canonical, err := rawjson.AppendCanonical(nil, text); err == nil {

@@ -190,7 +190,7 @@ func listsModelCalls(t *testing.T, s store.RunIndex) {
 	if err != nil || len(rows) != 3 || next == "" {
 		t.Fatalf("%d rows, next %q, %v", len(rows), next, err)
 	}
-	want := store.CallSummary{RunID: "run_2", EventID: 5, SessionID: "s_2", Principal: "ann", Time: epoch.Add(4 * time.Second), Turn: 1, Attempt: 2, PromptHash: "h3", PromptHashV2: "h4",
+	want := store.CallSummary{RunID: "run_2", EventID: 5, RequestID: "req", SessionID: "s_2", Principal: "ann", Time: epoch.Add(4 * time.Second), Turn: 1, Attempt: 2, PromptHash: "h3", PromptHashV2: "h4",
 		Provider: "p", Model: "m-1", Status: "success", Usage: usage, Cost: &cost, LatencyMS: 8, FirstTokenMS: 6, ToolCalls: 2, ToolLatencyMS: 7,
 		Tools: []store.ToolTiming{{Tool: "look", Success: true, LatencyMS: 3}, {Tool: "write", LatencyMS: 4}}}
 	if diff := cmp.Diff(want, rows[0]); diff != "" {

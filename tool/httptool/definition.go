@@ -46,7 +46,7 @@ type Definition struct {
 	Backend     string
 	Origin      string
 	// Imported says that others have written the schemas: what of them Lathe cannot check, such as a pattern of another language, is left
-	// to the server ([lathe.ToolSpec].Unchecked), and is no error.
+	// to the server ([lathe.ToolSpec].UncheckedParts), and is no error.
 	Imported bool
 
 	document described // what a document says beyond the fields above
@@ -222,7 +222,7 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 	for i := range d.Parameters {
 		p := &d.Parameters[i]
 		if seen[p.Name] {
-			return nil, nil, fmt.Errorf("two parameters are called %q", p.Name)
+			return nil, nil, fmt.Errorf("two parameters have the name %q: give one of them another Name, and set As to its name in the request", p.Name)
 		}
 		seen[p.Name] = true
 		if i > 0 {
@@ -250,7 +250,7 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 		b = append(append(b, `,"$defs":`...), defs...)
 	}
 	if b = append(b, '}'); d.Imported {
-		args, unchecked = schema.Tolerate(b)
+		args, unchecked = schema.Relax(b)
 		return args, unchecked, nil
 	}
 	return b, nil, nil

@@ -105,9 +105,9 @@ func (d *document) readVersion() error {
 	case isOld && d.root["openapi"] == nil:
 		return fmt.Errorf("the document is Swagger %.20q, and OpenAPI 3.0 to 3.2 are read: convert it with `npx swagger2openapi FILE --outfile openapi.json`", fmt.Sprint(old))
 	case d.root["openapi"] == nil:
-		return errors.New(`not an OpenAPI document: it has no member "openapi"`)
+		return errors.New(`not an OpenAPI document: it has no member "openapi" with a version: name the file of the document itself`)
 	case !isText:
-		return errors.New(`not an OpenAPI document: "openapi" is not a text`)
+		return errors.New(`not an OpenAPI document: "openapi" must be a text, such as "3.1.0": put the version into quotes`)
 	}
 	for _, known := range []string{"3.0.", "3.1.", "3.2."} {
 		if strings.HasPrefix(version, known) {
@@ -115,7 +115,7 @@ func (d *document) readVersion() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 to 3.2 are read", version)
+	return fmt.Errorf("the document is of OpenAPI %.20q, and 3.0 to 3.2 are read: ask the publisher of the API for one of these versions, or convert it", version)
 }
 
 // nameOperations gives those operations an operationId that have none, made of method and path. If another operation has the same, it

@@ -25,7 +25,7 @@ func TestPatternsOfADocumentAreLeftToItsServer(t *testing.T) {
 	if _, err := tool.NewSet(one); err != nil {
 		t.Error(err)
 	}
-	if got := one.Spec().Unchecked; len(got) != 1 || !strings.HasPrefix(got[0], "properties.id.pattern: ") || !strings.Contains(string(one.Spec().Schema), "Script=Han") {
+	if got := one.Spec().UncheckedParts; len(got) != 1 || !strings.HasPrefix(got[0], "properties.id.pattern: ") || !strings.Contains(string(one.Spec().Schema), "Script=Han") {
 		t.Errorf("unchecked %q in %s", got, one.Spec().Schema)
 	}
 	defs[0].Imported = false

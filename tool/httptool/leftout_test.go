@@ -42,7 +42,7 @@ func TestPatternsLeaveOutWhatCannotBeATool(t *testing.T) {
 		`raw: its body is of type application/octet-stream: JSON, forms and text can be written`,
 		`same.name: the name same_name is also that of "same/name": rename one of them`,
 		`same/name: the name same_name is also that of "same.name": rename one of them`,
-		`twice: stands twice in the document`,
+		`twice: two operations of the document have this operationId: give one of them another, or exclude both`,
 		`upload: its body has the file "f": only text can be sent in parts`,
 		`whole: parameter "q": no place "querystring"`,
 	}
@@ -65,11 +65,11 @@ func TestPatternsLeaveOutWhatCannotBeATool(t *testing.T) {
 		"named twice":          {func(o *httptool.ImportOptions) { o.Operations = []string{"good", "twice"} }, "", nil, reasons[7]},
 		"no tool is left":      {func(o *httptool.ImportOptions) { o.Operations = []string{"r*", "u*"} }, "", nil, reasons[4] + "\n" + reasons[8]},
 		"a pattern of nothing": {func(o *httptool.ImportOptions) { o.Operations = []string{"*", "x*"} }, "", nil, "no operationId of this pattern"},
-		"without LeftOut":      {func(o *httptool.ImportOptions) { o.Operations, o.LeftOut = []string{"*"}, nil }, "", nil, reasons[4]},
+		"without OnLeftOut":    {func(o *httptool.ImportOptions) { o.Operations, o.OnLeftOut = []string{"*"}, nil }, "", nil, reasons[4]},
 	} {
 		var out, names []string
 		o := &httptool.ImportOptions{Source: "s", Server: "https://example.com", Allowlist: []string{"*"},
-			LeftOut: func(e *httptool.OperationError) { out = append(out, e.Error()) }}
+			OnLeftOut: func(e *httptool.OperationError) { out = append(out, e.Error()) }}
 		c.change(o)
 		defs, err := httptool.Import([]byte(mixed), o)
 		for _, d := range defs {
@@ -283,7 +283,7 @@ func TestWriteOnlyMembersOfTooManySchemasRefuseTheOperation(t *testing.T) {
 		t.Errorf("named: got %v", err)
 	}
 	var out []string
-	defs, err := importWriteOnly(t, doc, &httptool.ImportOptions{Operations: []string{"*"}, LeftOut: func(e *httptool.OperationError) {
+	defs, err := importWriteOnly(t, doc, &httptool.ImportOptions{Operations: []string{"*"}, OnLeftOut: func(e *httptool.OperationError) {
 		if out = append(out, e.Operation); !strings.Contains(e.Error(), want) {
 			t.Errorf("got %v", e)
 		}
@@ -328,7 +328,7 @@ func TestWriteOnlyMembersOfSharedResponsesAreReadOnce(t *testing.T) {
 	}
 	many := `"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"content":{"application/json":{"schema":{"properties":{` + ways.String() + `"z":{}}}}}}}}}},"components":{"schemas":{"W":{"anyOf":[` + wide.String() +
 		`{}]},"S":{"properties":{"key":{"writeOnly":true}}}}}`
-	if _, err := importWriteOnly(t, many, &httptool.ImportOptions{Operations: []string{"*"}, LeftOut: func(*httptool.OperationError) {}}); err == nil || !strings.Contains(err.Error(), "take more than") {
+	if _, err := importWriteOnly(t, many, &httptool.ImportOptions{Operations: []string{"*"}, OnLeftOut: func(*httptool.OperationError) {}}); err == nil || !strings.Contains(err.Error(), "take more than") {
 		t.Errorf("a document with too many ways: got %v", err)
 	}
 }
@@ -377,7 +377,7 @@ func TestT16_PatternsDoNotLeaveOutWhatIsTooLarge(t *testing.T) {
 	doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"small"}},"/b":{"post":{"operationId":"wide","requestBody":{"content":{"application/json":{
 		"schema":{"properties":{` + uses.String() + `"z":{}}}}}}}}},"components":{"schemas":{` + schemas.String() + `"Base":{"properties":{` + members.String() + `"z":{}}}}}}`
 	defs, err := httptool.Import([]byte(doc), &httptool.ImportOptions{Server: "https://example.com", Operations: []string{"*"}, Allowlist: []string{"*"},
-		LeftOut: func(e *httptool.OperationError) { t.Errorf("left out: %v", e) }})
+		OnLeftOut: func(e *httptool.OperationError) { t.Errorf("left out: %v", e) }})
 	if err == nil || !strings.Contains(err.Error(), "wide: its body: the tools of the document take more than") && !strings.Contains(err.Error(), "wide: the tools of the document take more than") {
 		t.Errorf("got %d tools and %v", len(defs), err)
 	}

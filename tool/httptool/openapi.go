@@ -33,10 +33,10 @@ type ImportOptions struct {
 	// If both are empty no operation is selected. Exclude, by operationId as Operations, are not selected even so. An operation
 	// without an operationId has one of its method and path: get_users_id of GET /users/{id}.
 	Operations, Tags, Exclude []string
-	// LeftOut is called for each operation that a pattern or a tag selects and that cannot be a tool, such as one whose body is a
-	// file, in the order of the ids. It is an error if LeftOut is nil, if its operationId stands in Operations, or if no tool is left.
-	LeftOut func(*OperationError)
-	Prefix  string // stands before the name of each tool
+	// OnLeftOut is called for each operation that a pattern or a tag selects and that cannot be a tool, such as one whose body is a
+	// file, in the order of the ids. It is an error if OnLeftOut is nil, if its operationId stands in Operations, or if no tool is left.
+	OnLeftOut func(*OperationError)
+	Prefix    string // stands before the name of each tool
 	// Rename are whole names of tools, in place of Prefix and operationId, by operationId.
 	Rename     map[string]string
 	Allowlist  []string
@@ -96,10 +96,10 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	chosen, ids, errs := d.choose(o)
 	made, out, bad := d.defineAll(chosen, o)
 	errs = append(errs, bad...)
-	if o.LeftOut != nil {
+	if o.OnLeftOut != nil {
 		made, out = withoutClashes(made, out)
 	}
-	if o.LeftOut == nil || len(made) == 0 {
+	if o.OnLeftOut == nil || len(made) == 0 {
 		for _, one := range out {
 			errs = append(errs, one)
 		}
@@ -121,7 +121,7 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	}
 	slices.SortFunc(out, func(a, b *OperationError) int { return strings.Compare(a.Operation, b.Operation) })
 	for _, one := range out {
-		o.LeftOut(one)
+		o.OnLeftOut(one)
 	}
 	defs := make([]*Definition, len(made))
 	for i, one := range made {
@@ -148,14 +148,14 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	for _, c := range chosen {
 		var err error
 		if c.twice {
-			err = errors.New("stands twice in the document")
+			err = errors.New("two operations of the document have this operationId: give one of them another, or exclude both")
 		} else {
 			c.def, err = d.define(c.pathOperation, o, &left)
 		}
 		if err == nil {
 			c.def.document.answers, err = answers.ofAnswers(c.op.Responses)
 		}
-		if err == nil && c.matched && o.LeftOut != nil {
+		if err == nil && c.matched && o.OnLeftOut != nil {
 			err = c.def.check()
 		}
 		switch {
@@ -249,7 +249,7 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 		}
 	}
 	if len(o.Operations)+len(o.Tags) == 0 {
-		errs = append(errs, errors.New("no operations are named: which become tools is said by operationId or tag"))
+		errs = append(errs, errors.New("no operations are named: name those that become tools in operations, by operationId, or in tags"))
 	}
 	return chosen, ids, errs
 }
@@ -293,7 +293,7 @@ func toolName(prefix string, f pathOperation) (string, error) {
 		name = plainName(pathName(f.method, f.path))
 	}
 	if name == "" {
-		return "", fmt.Errorf("%.100q makes no tool name", f.op.OperationID)
+		return "", fmt.Errorf("%.100q has no letter or digit of ASCII for a tool name: name the tool in rename", f.op.OperationID)
 	}
 	return text.ToolName(plainName(prefix)+name, f.op.OperationID), nil
 }

@@ -3,6 +3,7 @@ package httptool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -178,7 +179,7 @@ func (s *sharing) keyword(key string, val any, depth int, o *omission) (any, err
 		ref, _ := val.(string)
 		return s.refer(ref, o)
 	case key == "$dynamicRef":
-		return nil, fmt.Errorf("a schema has a $dynamicRef, which is not read")
+		return nil, errors.New("a schema has a $dynamicRef, which is not supported: write a $ref in its place, or exclude the operation")
 	case inMap[key]:
 		return s.walkMap(key, val, depth, o)
 	case inList[key]:

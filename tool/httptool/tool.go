@@ -144,7 +144,7 @@ func (t *httpTool) prepare() error {
 		return wrong("parameters", err)
 	}
 	t.spec = lathe.ToolSpec{
-		Name: d.Name, Description: d.Description, Schema: args, Unchecked: unchecked, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
+		Name: d.Name, Description: d.Description, Schema: args, UncheckedParts: unchecked, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
 		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil

@@ -257,7 +257,7 @@ func TestWrongDefinitions(t *testing.T) {
 		"no place":        {param(httptool.Parameter{Name: "x", In: httptool.InPath}), "parameters", "{x}"},
 		"place":           {param(httptool.Parameter{Name: "x", In: "fragment"}), "parameters.x", "no place"},
 		"style":           {param(httptool.Parameter{Name: "x", In: httptool.InQuery, Style: "matrix"}), "parameters.x", "no style"},
-		"twice":           {param(httptool.Parameter{Name: "id", In: httptool.InQuery}), "parameters", "two parameters"},
+		"twice":           {param(httptool.Parameter{Name: "id", In: httptool.InQuery}), "parameters", `two parameters have the name "id": give one of them another Name`},
 		"Authorization":   {param(httptool.Parameter{Name: "authorization", In: httptool.InHeader}), "parameters.authorization", "Authorization"},
 		"Cookie":          {param(httptool.Parameter{Name: "x", As: "cookie", In: httptool.InHeader}), "parameters.x", "Cookie"},
 		"Host":            {param(httptool.Parameter{Name: "Host", In: httptool.InHeader}), "parameters.Host", "Host"},

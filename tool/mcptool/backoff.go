@@ -15,7 +15,7 @@ type backoff struct {
 	jitter   func() float64
 }
 
-// steadyAfter is how long a session lives before its loss counts as the first one again.
+// steadyAfter is how long a session lives before its end counts as the first one again.
 const steadyAfter = time.Minute
 
 func newBackoff(lowest, highest time.Duration) *backoff {
@@ -38,16 +38,13 @@ func (b *backoff) next() time.Duration {
 	return d - time.Duration(b.jitter()*float64(d)/2)
 }
 
-// nextLoss counts the loss of a session that has lived for a while, and returns the pause after it: none after the first one. The count
-// begins again after a session that has lived for steadyAfter.
-func (b *backoff) nextLoss(lived time.Duration) time.Duration {
+// nextEnd counts the end of a session that was offered and has lived for a while, and returns the pause after it. The count begins again
+// after a session that has lived for steadyAfter.
+func (b *backoff) nextEnd(lived time.Duration) time.Duration {
 	if lived >= steadyAfter {
 		b.reset()
 	}
-	if d := b.next(); b.failures > 1 {
-		return d
-	}
-	return 0
+	return b.next()
 }
 
 // sleep waits for d, or until wake holds something, or until ctx ends.

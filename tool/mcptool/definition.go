@@ -124,11 +124,11 @@ func (d *definition) read(raw []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		tolerated, left := schema.Tolerate(cleaned)
+		relaxed, left := schema.Relax(cleaned)
 		for _, one := range left {
 			d.unchecked = append(d.unchecked, s.name+"."+one)
 		}
-		*s.to = tolerated
+		*s.to = relaxed
 		d.hidden += n
 	}
 	if d.schema != nil {

@@ -185,8 +185,8 @@ func TestQuestionsOfACallAreBounded(t *testing.T) {
 		code               lathe.Code
 		rounds             int
 	}{
-		{"for ever", `{"resultType":"input_required","inputRequests":{"a":` + form + `}}`, "again and again", "", maxRounds},
-		{"nothing for ever", `{"resultType":"input_required"}`, "again and again", "", maxRounds},
+		{"for ever", `{"resultType":"input_required","inputRequests":{"a":` + form + `}}`, "gave no result: do not repeat the call", "", maxRounds},
+		{"nothing for ever", `{"resultType":"input_required"}`, "gave no result: do not repeat the call", "", maxRounds},
 		{"many", `{"resultType":"input_required","inputRequests":{` + strings.Join(many, ",") + `}}`, "more than 16", "", 1},
 		{"a model's answer", `{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage","params":{}}}}`, "given none", "", 1},
 		{"folders", `{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}`, "given none", "", 1},

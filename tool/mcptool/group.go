@@ -28,8 +28,6 @@ type Group struct {
 	refused    map[string]string // by server: the error of OnChange for its tools
 }
 
-var _ lathe.ToolSource = (*Group)(nil)
-
 // Start starts all servers concurrently. It returns when each server is ready or has failed its first attempts; the group
 // keeps retrying the failed ones. Start returns an error, and leaves no process running, if a configuration is not valid, if
 // two servers have the same name, if OnChange returns an error, or if a required server is not ready; see also

@@ -65,7 +65,7 @@ func (r *markReader) object(schema []byte, path []string) error {
 	return nil
 }
 
-var errMark = errors.New("an " + headerMark + " of its schema is not valid")
+var errMark = errors.New("an " + headerMark + " of its schema is not valid: it must be a header name of its own, at a property whose type is string, integer or boolean")
 
 func (r *markReader) mark(property, v []byte, path []string) error {
 	name, ok := "", false

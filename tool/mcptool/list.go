@@ -22,7 +22,7 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 	cursor, fresh := "", time.Duration(0)
 	for page := 0; ; page++ {
 		if page == maxPages {
-			return nil, nil, fmt.Errorf("the list of tools has more than %d pages", maxPages)
+			return nil, nil, fmt.Errorf("the list of tools has more than %d pages; its nextCursor must be missing on the last page, which the author of the server can mend", maxPages)
 		}
 		result, taken, err := x.listPage(ctx, s, cursor)
 		if err != nil {
@@ -43,7 +43,7 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 			refused[name] = why
 		}
 		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
-			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
+			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d): raise it if the server is meant to have so many", s.Name, s.MaxTools)
 		}
 		if cursor = x.nextCursor(result, cursor == emptyCursor && !isNew); cursor == "" {
 			x.fresh = fresh
@@ -145,10 +145,10 @@ func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) 
 	}
 	for _, d := range defs {
 		if !fit[d.name] && bad[d.name] == nil {
-			bad[d.name] = errors.New("an x-mcp-header of its schema is not valid")
+			bad[d.name] = errMark
 		}
 	}
 }
 
-// errCached says that the list was answered without asking: by its hint ttlMs it may be kept, and it is the one of before.
-var errCached = errors.New("the list of tools is the one of before")
+// errCached says that the client answered from its cache: by the hint ttlMs of the former list that list is valid, and it stays.
+var errCached = errors.New("the list of tools was not requested: the former one is still valid by its ttlMs, and stays")

@@ -45,7 +45,7 @@ func lister(pages map[string]string, isNew bool) scripted {
 }
 
 // An empty cursor is a cursor from 2026-07-28 on, and a definition that is listed twice is one tool if nothing in it differs.
-func TestPagesOfTheList(t *testing.T) {
+func TestEmptyCursorNamesAPageAndEqualDefinitionsAreOneTool(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		pages map[string]string

@@ -61,3 +61,38 @@ func TestLostSessionsAreReplacedWithPauses(t *testing.T) {
 		_ = r.group.Close()
 	})
 }
+
+// A server that ends as soon as it is ready is started again after pauses that grow, until a session has lived for a while. Meanwhile a call
+// waits for the server if it will be back in time, and is answered at once if it will not.
+func TestServerThatEndsWhenItIsReadyIsRestartedWithGrowingPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := wired(t, &sessions{refuse: status(404, "")}, lathe.ReadOnly, ElicitRefuse, func(*http.Request) (*http.Response, error) { return nil, nil })
+		end := func(longest time.Duration) {
+			t.Helper()
+			st := r.until("ready", func(st Status) bool { return st.State == StateReady })
+			s0 := r.group.servers[0]
+			s0.mu.Lock()
+			x := s0.session
+			s0.mu.Unlock()
+			x.stop()
+			synctest.Wait()
+			st = r.group.Status()[0]
+			wait := time.Until(st.NextTry)
+			if st.State != StateBackoff || wait < longest/2 || wait > longest {
+				t.Errorf("%s, next try in %s, want %s to %s", st.State, wait, longest/2, longest)
+			}
+			before := time.Now()
+			if res, waited := r.call("web__do", map[string]int{}), time.Since(before); wait > readyWait && (waited > 0 || res.Code != lathe.CodeUnavailable) || wait <= readyWait && res.Content != "ok" {
+				t.Errorf("next try in %s: after %s %+v", wait, waited, res)
+			}
+		}
+		for _, longest := range []time.Duration{1, 2, 4, 8, 8, 8, 8} {
+			end(longest * time.Second)
+		}
+		r.until("ready", func(st Status) bool { return st.State == StateReady })
+		time.Sleep(steadyAfter)
+		end(time.Second)
+		_ = r.group.Close()
+	})
+}

@@ -70,7 +70,7 @@ func TestPatternsOfOtherLanguagesAreLeftToTheServer(t *testing.T) {
 		t.Errorf("%d tools, want %d: %+v", len(specs), len(want), r.group.Status()[0].Tools)
 	}
 	for _, sp := range specs {
-		if got := strings.Join(sp.Unchecked, "; "); !strings.HasPrefix(got, want[sp.Name]) || (got == "") != (want[sp.Name] == "") {
+		if got := strings.Join(sp.UncheckedParts, "; "); !strings.HasPrefix(got, want[sp.Name]) || (got == "") != (want[sp.Name] == "") {
 			t.Errorf("%s: %q, want %q", sp.Name, got, want[sp.Name])
 		}
 	}

@@ -86,11 +86,16 @@ func (r *request) again(effect lathe.Effect, attempt int) (wait time.Duration, o
 	case !r.sent: // also lostSession of its own message
 		return 0, attempt == 1
 	case r.refusal == lostSession, r.refusal == unknownSession:
-		return 0, attempt == 1 && effect == lathe.ReadOnly
+		return 0, attempt == 1 && mayRepeat(effect)
 	case r.refusal == tooSoon:
-		return r.after, attempt < maxAttempts && effect == lathe.ReadOnly && r.after >= 0
+		return r.after, attempt < maxAttempts && mayRepeat(effect) && r.after >= 0
 	}
 	return 0, false
+}
+
+// mayRepeat reports whether a tool may be called again that may have handled the call.
+func mayRepeat(effect lathe.Effect) bool {
+	return effect == lathe.ReadOnly || effect == lathe.Idempotent
 }
 
 // waitFor waits for d. It returns false, without waiting, if the deadline of ctx comes before, and false if ctx ends meanwhile.

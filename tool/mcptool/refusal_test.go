@@ -105,7 +105,7 @@ func status(code int, body string) func(http.ResponseWriter, string) {
 }
 
 // A call in a session that the server has lost is answered on a new session: always after a 404 by which the server has not handled it, and
-// only of a tool that reads after a 404 that may be the answer of an application, and the 400 that some servers send.
+// only of a tool that reads or is idempotent after a 404 that may be the answer of an application, and the 400 that some servers send.
 func TestLostSessionDoesNotCostACall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -113,22 +113,25 @@ func TestLostSessionDoesNotCostACall(t *testing.T) {
 		effect lathe.Effect
 		want   lathe.Code
 	}{
-		"404, reads":                      {status(404, `{"error":"Session not found"}`), lathe.ReadOnly, ""},
-		"404, writes":                     {status(404, "not found"), lathe.Writes, ""},
-		"404 as JSON-RPC, undeclared":     {status(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`), lathe.EffectUndeclared, ""},
-		"404 with the id, writes":         {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`), lathe.Writes, ""},
-		"404 of an application, writes":   {status(404, `{"error":"Order of this session not found"}`), lathe.Writes, lathe.CodeUnavailable},
-		"404 with text in JSON, writes":   {status(404, `"not found"`), lathe.Writes, lathe.CodeUnavailable},
-		"404 with much JSON, writes":      {status(404, `{"error":"`+strings.Repeat("x", maxRefusalBytes)+`"}`), lathe.Writes, lathe.CodeUnavailable},
-		"404, JSON-RPC of a tool, writes": {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.Writes, lathe.CodeUnavailable},
-		"404, JSON-RPC of a tool, reads":  {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.ReadOnly, ""},
-		"404 without a body, writes":      {status(404, ""), lathe.Writes, ""},
-		"400, reads":                      {status(400, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`), lathe.ReadOnly, ""},
-		"400, writes":                     {status(400, "Bad Request: No valid session ID provided"), lathe.Writes, lathe.CodeUnavailable},
-		"400 of another kind, reads":      {status(400, "Bad Request"), lathe.ReadOnly, lathe.CodeUnavailable},
-		"401, reads":                      {status(401, ""), lathe.ReadOnly, lathe.CodeUnavailable},
-		"500, reads":                      {status(500, ""), lathe.ReadOnly, lathe.CodeUnavailable},
-		"500, writes":                     {status(500, ""), lathe.Writes, lathe.CodeInterrupted},
+		"404, reads":                        {status(404, `{"error":"Session not found"}`), lathe.ReadOnly, ""},
+		"404, writes":                       {status(404, "not found"), lathe.Writes, ""},
+		"404 as JSON-RPC, undeclared":       {status(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`), lathe.EffectUndeclared, ""},
+		"404 with the id, writes":           {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`), lathe.Writes, ""},
+		"404 of an application, writes":     {status(404, `{"error":"Order of this session not found"}`), lathe.Writes, lathe.CodeUnavailable},
+		"404 with text in JSON, writes":     {status(404, `"not found"`), lathe.Writes, lathe.CodeUnavailable},
+		"404 with much JSON, writes":        {status(404, `{"error":"`+strings.Repeat("x", maxRefusalBytes)+`"}`), lathe.Writes, lathe.CodeUnavailable},
+		"404, JSON-RPC of a tool, writes":   {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.Writes, lathe.CodeUnavailable},
+		"404, JSON-RPC of a tool, reads":    {status(404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"Order not found"}}`), lathe.ReadOnly, ""},
+		"404 of an application, idempotent": {status(404, `{"error":"Order not found"}`), lathe.Idempotent, ""},
+		"404 with text in JSON, idempotent": {status(404, `"not found"`), lathe.Idempotent, ""},
+		"404 without a body, writes":        {status(404, ""), lathe.Writes, ""},
+		"400, reads":                        {status(400, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`), lathe.ReadOnly, ""},
+		"400, idempotent":                   {status(400, "Bad Request: No valid session ID provided"), lathe.Idempotent, ""},
+		"400, writes":                       {status(400, "Bad Request: No valid session ID provided"), lathe.Writes, lathe.CodeUnavailable},
+		"400 of another kind, reads":        {status(400, "Bad Request"), lathe.ReadOnly, lathe.CodeUnavailable},
+		"401, reads":                        {status(401, ""), lathe.ReadOnly, lathe.CodeUnavailable},
+		"500, reads":                        {status(500, ""), lathe.ReadOnly, lathe.CodeUnavailable},
+		"500, writes":                       {status(500, ""), lathe.Writes, lathe.CodeInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +179,7 @@ func TestLostSessionLeavesOtherCallsAlone(t *testing.T) {
 }
 
 // A session that is lost again and again does not make a call go on without end, and the next call works.
-func TestSessionThatIsLostAtEachCall(t *testing.T) {
+func TestCallIsRepeatedOnceIfEachSessionIsLost(t *testing.T) {
 	t.Parallel()
 	s := &sessions{refuse: status(404, "")}
 	var always sync.Mutex
@@ -196,7 +199,7 @@ func TestSessionThatIsLostAtEachCall(t *testing.T) {
 	}
 }
 
-// A server that asks to wait is asked again, for a tool that only reads, after the wait that it names; after 429 on the same connection.
+// A server that asks to wait is asked again, for a tool that only reads or is idempotent, after the wait that it names; after 429 on the same connection.
 func TestCallThatComesTooSoonIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -215,6 +218,7 @@ func TestCallThatComesTooSoonIsRepeated(t *testing.T) {
 		"503, reads":            {503, "2", 1, lathe.ReadOnly, "", 1, 2},
 		"429 for too long":      {429, "3600", 1, lathe.ReadOnly, lathe.CodeUnavailable, 0, 0},
 		"429, writes":           {429, "1", 1, lathe.Writes, lathe.CodeUnavailable, 0, 0},
+		"429, idempotent":       {429, "1", 1, lathe.Idempotent, "", 1, 1},
 		"429, undeclared":       {429, "1", 1, lathe.EffectUndeclared, lathe.CodeUnavailable, 0, 0},
 		"429 that is no number": {429, "soon", 1, lathe.ReadOnly, lathe.CodeUnavailable, 0, 0},
 	} {

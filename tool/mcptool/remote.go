@@ -81,7 +81,7 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 			return out, nil, err
 		}
 		if round == maxRounds {
-			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil, nil
+			return declined(&inputError{fmt.Sprintf("the server asked for input %d times in the middle of the call and gave no result: do not repeat the call", maxRounds)}), nil, nil
 		}
 		var answers mcp.InputResponseMap
 		var state string
@@ -221,7 +221,7 @@ const maxMessage = 4 << 10
 
 // lostCode is the code of a call whose answer will not come.
 func (t *remote) lostCode(got *request) lathe.Code {
-	if !got.sent || got.unhandled || t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
+	if !got.sent || got.unhandled || mayRepeat(t.spec.Effect) {
 		return lathe.CodeUnavailable
 	}
 	return lathe.CodeInterrupted
@@ -234,7 +234,7 @@ func newRemote(s *supervisor, d *definition) *remote {
 	t.spec = lathe.ToolSpec{
 		Name: c.toolName(d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
 		Effect: c.Effects[d.name], Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
-		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), Unchecked: d.unchecked,
+		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), UncheckedParts: d.unchecked,
 	}
 	if list, ok := c.Allowlists[d.name]; ok {
 		t.spec.Allowlist = list

@@ -69,6 +69,7 @@ func TestCallIsNotRepeatedWhenItsStreamCannotBeResumed(t *testing.T) {
 		{"404, writes", func() (*http.Response, error) { return emptyAnswer(404), nil }, lathe.Writes, lathe.CodeInterrupted, 1},
 		{"404, undeclared", func() (*http.Response, error) { return emptyAnswer(404), nil }, lathe.EffectUndeclared, lathe.CodeInterrupted, 1},
 		{"404, reads", func() (*http.Response, error) { return emptyAnswer(404), nil }, lathe.ReadOnly, "", 2},
+		{"404, idempotent", func() (*http.Response, error) { return emptyAnswer(404), nil }, lathe.Idempotent, "", 2},
 		{"405, writes", func() (*http.Response, error) { return emptyAnswer(405), nil }, lathe.Writes, lathe.CodeInterrupted, 1},
 		{"dial, writes", func() (*http.Response, error) { return nil, dialError }, lathe.Writes, lathe.CodeInterrupted, 1},
 		{"token, writes", func() (*http.Response, error) { return nil, needsLogin }, lathe.Writes, lathe.CodeInterrupted, 1},

@@ -62,7 +62,7 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 
 // run supervises until ctx is done.
 func (s *supervisor) run(ctx context.Context) {
-	pause, losses := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax), newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	pause, ends := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax), newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
 	var draining sync.WaitGroup
 	defer draining.Wait()
 	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
@@ -72,16 +72,19 @@ func (s *supervisor) run(ctx context.Context) {
 			until = time.Now().Add(s.conf.StartTimeout)
 		}
 		x, err := s.connect(ctx, s.legacy, until)
+		begin := time.Now()
 		switch {
 		case err != nil:
 			s.legacy = !s.legacy // it may not know the other beginning
 		default:
 			s.legacy = s.legacy || x.isSilentAtFirst
-			began := time.Now()
 			err = s.serve(ctx, x, pause)
 			if errors.Is(err, errSessionLost) && x.isOffered {
 				draining.Go(func() { x.drain(ctx); x.close(s.opts.StopGrace) })
-				wait := losses.nextLoss(time.Since(began))
+				wait := ends.nextEnd(time.Since(begin))
+				if ends.failures == 1 {
+					wait = 0
+				}
 				s.log("mcp session is lost, a new one is made", "next_try", wait)
 				if wait > 0 {
 					s.set(func(st *Status) {
@@ -100,6 +103,9 @@ func (s *supervisor) run(ctx context.Context) {
 			continue
 		}
 		wait := pause.next()
+		if x != nil && x.isOffered {
+			wait = max(wait, ends.nextEnd(time.Since(begin)))
+		}
 		s.fail(err, pause.failures, wait, until)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
 		sleep(ctx, wait, s.again)
@@ -114,7 +120,7 @@ var (
 	// errReconnect ends a connection that an operator wants made anew.
 	errReconnect = errors.New("the server is connected anew")
 	// errSessionLost ends a connection whose session the server does not know any more.
-	errSessionLost = errors.New("the server does not know the session any more")
+	errSessionLost = errors.New("the server does not know the session any more, as after a restart or a timeout of its own: a new session is made")
 )
 
 // serve offers the tools of a connection until it ends.
@@ -306,7 +312,7 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	for {
 		s.mu.Lock()
 		x, moved, state, same := s.session, s.moved, s.status.State, s.live[t.spec.Name] == t
-		down := state != StateReady && s.status.Failures > 1
+		down := state != StateReady && (s.status.Failures > 1 || s.status.NextTry.Sub(s.opts.Now()) > readyWait)
 		s.mu.Unlock()
 		switch {
 		case state == StateClosed:

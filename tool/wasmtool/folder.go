@@ -62,8 +62,6 @@ type retired struct {
 // retirement is the time for which a replaced tool can still be called.
 const retirement = 15 * time.Minute
 
-var _ lathe.ToolSource = (*Folder)(nil)
-
 // Open returns the folder of a single module, with its manifest beside it.
 func Open(file string, opts *Options) (*Folder, error) {
 	return open(filepath.Dir(file), filepath.Base(file), opts)

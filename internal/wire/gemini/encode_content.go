@@ -299,7 +299,7 @@ func object(args string) ([]byte, bool) {
 	case rawjson.IsObject(text, sendable):
 		return text, true
 	}
-	if inner, _, ok := rawjson.MendObject(text); ok && rawjson.IsObject(inner, sendable) {
+	if inner, _, ok := rawjson.RepairObject(text); ok && rawjson.IsObject(inner, sendable) {
 		return inner, false
 	}
 	return []byte("{}"), false

@@ -85,7 +85,7 @@ func appendInput(dst []byte, arguments string) (_ []byte, exact bool) {
 	if rawjson.IsObject(b, sendable) {
 		return append(dst, b...), true
 	}
-	if object, _, ok := rawjson.MendObject(b); ok && rawjson.IsObject(object, sendable) {
+	if object, _, ok := rawjson.RepairObject(b); ok && rawjson.IsObject(object, sendable) {
 		return append(dst, object...), true
 	}
 	return append(dst, "{}"...), false

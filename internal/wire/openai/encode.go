@@ -305,7 +305,7 @@ var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
 // AppendArguments appends the argument text of a call as a JSON string, in the form that model servers accept
 // in a history. Servers parse the text and refuse the request if it is not a JSON object (llama.cpp with 500,
-// Ollama with 400). Such text is sent as the object that it has one reading as ([rawjson.MendObject]), else
+// Ollama with 400). Such text is sent as the object that it has one reading as ([rawjson.RepairObject]), else
 // as {}. Blank text and null stand for {}.
 func AppendArguments(dst []byte, args string) []byte {
 	start := len(dst)
@@ -313,7 +313,7 @@ func AppendArguments(dst []byte, args string) []byte {
 	if rawjson.IsObject(dst[start:], sendable) {
 		return rawjson.AppendQuote(dst[:start], args)
 	}
-	if object, _, ok := rawjson.MendObject(bytes.Trim(dst[start:], " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
+	if object, _, ok := rawjson.RepairObject(bytes.Trim(dst[start:], " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
 		return rawjson.AppendQuote(dst[:start], string(object))
 	}
 	return append(dst[:start], `"{}"`...)

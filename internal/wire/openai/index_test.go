@@ -7,7 +7,7 @@ import (
 )
 
 // Servers change the index within a call, and begin a call before they say its name.
-func TestPiecesOfOneCallUnderTwoIndexes(t *testing.T) {
+func TestPieceUnderAnotherIndexContinuesItsCall(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/indexes.json")
 	if err != nil {

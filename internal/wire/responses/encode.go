@@ -339,7 +339,7 @@ func sentArguments(args string) string {
 	if rawjson.IsObject(raw, sendable) {
 		return args
 	}
-	if object, _, ok := rawjson.MendObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
+	if object, _, ok := rawjson.RepairObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
 		return string(object)
 	}
 	return "{}"

@@ -5,10 +5,10 @@ import "strings"
 // toolPrefixes are the name spaces that models write before the names of tools.
 var toolPrefixes = [...]string{"functions.", "functions:", "default_api.", "default_api:"}
 
-// MeantTool returns the name of the offered tool that name stands for: name itself if it is offered, else name without the
+// ResolveToolName returns the name of the offered tool that name stands for: name itself if it is offered, else name without the
 // residue of a model's format, of which each part is taken off only as far as it takes to find an offered tool: what stands from `<|` on, one
 // of the prefixes functions. functions: default_api. default_api: and the word json at the end. ok is false if no tool is found.
-func MeantTool(name string, offered func(string) bool) (_ string, ok bool) {
+func ResolveToolName(name string, offered func(string) bool) (_ string, ok bool) {
 	if offered(name) {
 		return name, true
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-func TestMeantToolTakesResidueOffWhereTheRestIsOffered(t *testing.T) {
+func TestResolveToolNameTakesResidueOffWhereTheRestIsOffered(t *testing.T) {
 	t.Parallel()
 	offered := func(name string) bool {
 		return name == "exec" || name == "to_json" || name == "functions.own" || name == "json"
@@ -18,7 +18,7 @@ func TestMeantToolTakesResidueOffWhereTheRestIsOffered(t *testing.T) {
 		"execjson": "exec", "functions.execjson<|message|>": "exec", "functions.to_json": "to_json",
 		"exe": "", "": "", "<|channel|>": "", "functions.": "", "functions.functions.exec": "", "my.exec": "", "exec_json": "", "jsonexec": "",
 	} {
-		got, ok := text.MeantTool(name, offered)
+		got, ok := text.ResolveToolName(name, offered)
 		if ok != (want != "") || ok && got != want || !ok && got != name {
 			t.Errorf("%q: %q, %v, want %q", name, got, ok, want)
 		}

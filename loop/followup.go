@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// closing is the loop's own request for an answer: a synthetic user message, sent when the model's answer is blank or not of the
+// followUp is the loop's own request for an answer: a synthetic user message, sent when the model's answer is blank or not of the
 // response format, or a limit is reached. It is the last message of the request. It is removed from the history at the end of the
 // run if the model has not answered it.
-type closing struct {
+type followUp struct {
 	run       *run
 	asked     bool // a blank answer was asked for again, which is done once
 	announced bool // the last message was in an event
@@ -21,12 +21,12 @@ type closing struct {
 }
 
 // ask adds a request of the loop, unless it has just made one.
-func (k *closing) ask(text string) {
-	if k.unanswered() {
+func (f *followUp) ask(text string) {
+	if f.unanswered() {
 		return
 	}
-	k.announced = false
-	k.run.req.Messages = append(k.run.req.Messages, synthetic(text))
+	f.announced = false
+	f.run.req.Messages = append(f.run.req.Messages, synthetic(text))
 }
 
 func synthetic(text string) lathe.Message {
@@ -36,36 +36,36 @@ func synthetic(text string) lathe.Message {
 }
 
 // unanswered reports whether the loop's own request is the last message.
-func (k *closing) unanswered() bool {
-	r := k.run
+func (f *followUp) unanswered() bool {
+	r := f.run
 	n := len(r.req.Messages)
 	return n > len(r.in.Messages) && r.req.Messages[n-1].Synthetic
 }
 
 // announce returns the text of the request that the last message is, the first time that it is called for it; "" otherwise.
-func (k *closing) announce() string {
-	if k.announced || !k.unanswered() {
+func (f *followUp) announce() string {
+	if f.announced || !f.unanswered() {
 		return ""
 	}
-	k.announced = true
-	messages := k.run.req.Messages
+	f.announced = true
+	messages := f.run.req.Messages
 	return messages[len(messages)-1].Text()
 }
 
 // resume sets what a resumed run has asked for. own are the messages that the run added to its conversation.
-func (k *closing) resume(own []lathe.Message) {
+func (f *followUp) resume(own []lathe.Message) {
 	for i := range own {
 		switch {
 		case !own[i].Synthetic:
-		case rejected(own, i-1) && !k.formatted && slices.ContainsFunc(k.run.trace, leftOutFormat):
-			k.inFormat()
+		case rejected(own, i-1) && !f.formatted && slices.ContainsFunc(f.run.trace, leftOutFormat):
+			f.inFormat()
 		case rejected(own, i-1):
-			k.repairs++
+			f.repairs++
 		default:
-			k.asked = true
+			f.asked = true
 		}
 	}
-	k.announced = k.unanswered()
+	f.announced = f.unanswered()
 }
 
 // rejected reports whether message i is an answer that the loop did not accept: the request that follows it says why.
@@ -74,9 +74,9 @@ func rejected(messages []lathe.Message, i int) bool {
 }
 
 // violation returns in which way the answer of the turn is not what the response format requires; "" if it is, or cannot be judged.
-func (k *closing) violation() string {
-	c := &k.run.call
-	if k.format == nil || k.run.req.Relay != nil && k.run.req.Relay.Opaque {
+func (f *followUp) violation() string {
+	c := &f.run.call
+	if f.format == nil || f.run.req.Relay != nil && f.run.req.Relay.Opaque {
 		return ""
 	}
 	for _, p := range c.message.Parts {
@@ -86,7 +86,7 @@ func (k *closing) violation() string {
 		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 		}
 	}
-	return k.format.violation(c.answer)
+	return f.format.violation(c.answer)
 }
 
 // askAgain is what the model reads about an answer that is not of the response format.
@@ -95,19 +95,19 @@ const askAgain = "The last message is not an answer in the required format: %s. 
 // askInFormat asks for an answer in the response format after one that is not, for the reason that violation says, and reports false if the
 // run ends with the answer as it is. A turn whose request had tools in place of the format is followed by one with the format and
 // without tools. It is not counted as a repair.
-func (k *closing) askInFormat(violation string) bool {
-	r := k.run
+func (f *followUp) askInFormat(violation string) bool {
+	r := f.run
 	switch {
 	case r.in.Relay != nil: // the client has the answer
 		return false
-	case !k.formatted && leftOutFormat(*r.turnTrace()):
-		k.inFormat()
-	case k.format.checked && k.repairs < r.settings.MaxAnswerRepairs:
-		k.repairs++
+	case !f.formatted && leftOutFormat(*r.turnTrace()):
+		f.inFormat()
+	case f.format.checked && f.repairs < r.settings.MaxAnswerRepairs:
+		f.repairs++
 	default:
 		return false
 	}
-	k.ask(fmt.Sprintf(askAgain, violation))
+	f.ask(fmt.Sprintf(askAgain, violation))
 	return true
 }
 
@@ -115,6 +115,6 @@ func (k *closing) askInFormat(violation string) bool {
 func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, FormatPath) }
 
 // inFormat lets the turns that follow be with the response format and without tools.
-func (k *closing) inFormat() {
-	k.formatted, k.run.toolsOff, k.run.req.HostedTools = true, true, nil
+func (f *followUp) inFormat() {
+	f.formatted, f.run.toolsOff, f.run.req.HostedTools = true, true, nil
 }

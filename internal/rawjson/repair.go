@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// The names of what MendObject mends.
+// The names of what RepairObject repairs.
 const (
-	MendBOM       = "bom"               // a byte order mark in front
-	MendFence     = "code_fence"        // a Markdown code fence around the object
-	MendString    = "json_string"       // the object was written as a JSON string
-	MendCharacter = "control_character" // a line end or a tab stood in a string as it is
-	MendComma     = "trailing_comma"    // a comma stood before a closing bracket
+	RepairBOM       = "bom"               // a byte order mark in front
+	RepairFence     = "code_fence"        // a Markdown code fence around the object
+	RepairString    = "json_string"       // the object was written as a JSON string
+	RepairCharacter = "control_character" // a line end or a tab stood in a string as it is
+	RepairComma     = "trailing_comma"    // a comma stood before a closing bracket
 )
 
-// MendObject returns the object that text stands for, if text is not an object as it stands and has one reading all the same, and the
-// names of what was mended, joined with commas. It returns false for all other texts. An object that was wrapped (in a fence, or as a string)
+// RepairObject returns the object that text stands for, if text is not an object as it stands and has one reading all the same, and the
+// names of what was repaired, joined with commas. It returns false for all other texts. An object that was wrapped (in a fence, or as a string)
 // begins with '{' and may still be broken; without a wrapping the object is valid. text has no white space around it.
-func MendObject(text []byte) (object []byte, mended string, ok bool) {
+func RepairObject(text []byte) (object []byte, repaired string, ok bool) {
 	var names []string
 	if rest, found := bytes.CutPrefix(text, []byte("\ufeff")); found {
-		text, names = bytes.TrimLeft(rest, " \t\r\n"), append(names, MendBOM)
+		text, names = bytes.TrimLeft(rest, " \t\r\n"), append(names, RepairBOM)
 	}
 	wrapped := false
 	if len(text) > 0 && text[0] != '{' {
-		name := MendString
+		name := RepairString
 		if text[0] == '`' {
-			name = MendFence
+			name = RepairFence
 		}
 		inner, ok := UnwrapObject(text)
 		if !ok {
@@ -35,24 +35,24 @@ func MendObject(text []byte) (object []byte, mended string, ok bool) {
 		text, names, wrapped = inner, append(names, name), true
 	}
 	if Check(text, Limits{}) != nil {
-		fixed, characters, commas := mendSyntax(text)
+		fixed, characters, commas := repairSyntax(text)
 		if Check(fixed, Limits{}) != nil {
 			return text, strings.Join(names, ","), wrapped
 		}
 		text = fixed
 		if characters {
-			names = append(names, MendCharacter)
+			names = append(names, RepairCharacter)
 		}
 		if commas {
-			names = append(names, MendComma)
+			names = append(names, RepairComma)
 		}
 	}
 	return text, strings.Join(names, ","), len(names) > 0
 }
 
-// mendSyntax returns a copy of text with line ends and tabs in strings escaped, and without the commas that stand after a value and before a
+// repairSyntax returns a copy of text with line ends and tabs in strings escaped, and without the commas that stand after a value and before a
 // closing bracket, and which of the two it found.
-func mendSyntax(text []byte) (out []byte, characters, commas bool) {
+func repairSyntax(text []byte) (out []byte, characters, commas bool) {
 	out = make([]byte, 0, len(text)+16)
 	inString := false
 	last := byte(0) // the last byte outside of strings that is not white space

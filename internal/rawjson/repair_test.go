@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-func TestMendObject(t *testing.T) {
+func TestRepairObject(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ text, want, mended string }{
+	for _, c := range []struct{ text, want, repaired string }{
 		{"{\"a\":\"one\ntwo\tx\r\n\"}", `{"a":"one\ntwo\tx\r\n"}`, "control_character"},
 		{`{"a":[1,2,],"b":{"c":3 , },}`, `{"a":[1,2],"b":{"c":3  }}`, "trailing_comma"},
 		{"{\"a\":\"x\ny\",}", `{"a":"x\ny"}`, "control_character,trailing_comma"},
@@ -21,14 +21,14 @@ func TestMendObject(t *testing.T) {
 		{`{'a':1,}`, "", ""}, {`{"a":1,"a":2,}`, "", ""}, {"{\"a\":\"\x01\n\"}", "", ""}, {`[1,]`, "", ""}, {`1`, "", ""}, {"", "", ""}, {"\ufeff", "", ""},
 		{"{\"a\":\"x\\\n\"}", "", ""}, {"{\"a\": 1\n,\n}", "{\"a\": 1\n\n}", "trailing_comma"},
 	} {
-		got, mended, ok := MendObject([]byte(c.text))
-		if ok != (c.want != "") || ok && (string(got) != c.want || mended != c.mended) {
-			t.Errorf("%q: %q, %q, %v; want %q, %q", c.text, got, mended, ok, c.want, c.mended)
+		got, repaired, ok := RepairObject([]byte(c.text))
+		if ok != (c.want != "") || ok && (string(got) != c.want || repaired != c.repaired) {
+			t.Errorf("%q: %q, %q, %v; want %q, %q", c.text, got, repaired, ok, c.want, c.repaired)
 		}
 	}
 }
 
-// What is mended is an object, in which nothing but white space, commas and the form of control characters has changed.
+// What is repaired is an object, in which nothing but white space, commas and the form of control characters has changed.
 func FuzzMendObject(f *testing.F) {
 	for _, s := range []string{"{\"a\":\"one\ntwo\",}", "\ufeff{}", `{"a":[1,]}`, "{\"a\\\n\":1}"} {
 		f.Add(s)
@@ -38,15 +38,15 @@ func FuzzMendObject(f *testing.F) {
 		if strings.HasPrefix(text, "\"") || strings.HasPrefix(text, "`") {
 			return
 		}
-		got, mended, ok := MendObject([]byte(text))
+		got, repaired, ok := RepairObject([]byte(text))
 		if !ok {
 			return
 		}
-		if !IsObject(got, Limits{}) || mended == "" || plain.Replace(string(got)) != plain.Replace(text) {
-			t.Errorf("%q became %q (%s)", text, got, mended)
+		if !IsObject(got, Limits{}) || repaired == "" || plain.Replace(string(got)) != plain.Replace(text) {
+			t.Errorf("%q became %q (%s)", text, got, repaired)
 		}
-		if again, _, ok := MendObject(got); ok {
-			t.Errorf("%q is mended again, to %q", got, again)
+		if again, _, ok := RepairObject(got); ok {
+			t.Errorf("%q is repaired again, to %q", got, again)
 		}
 	})
 }
