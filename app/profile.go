@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/internal/wire/upstreams"
 	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/transform"
 )
 
@@ -125,7 +126,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 	if err != nil {
 		return nil // which the check of the address says
 	}
-	list, ok := preset.FindListPrice(u.Hostname(), cmp.Or(m.Model, m.Name))
+	list, ok := price.FindListPrice(u.Hostname(), cmp.Or(m.Model, m.Name))
 	if !ok {
 		return nil
 	}

@@ -29,8 +29,8 @@ const (
 	ScopeSession Scope = "session" // every call of the tool by the same principal in this session
 )
 
-// MaxGrants bounds the grants that are kept.
-const MaxGrants = 10_000
+// maxGrants bounds the grants that are kept.
+const maxGrants = 10_000
 
 // Grants are what people have allowed beyond one call. The zero value allows nothing. Its methods
 // may be called from several goroutines at once.
@@ -75,7 +75,7 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 }
 
 // Add adds a grant with that scope. It returns an error for an unknown scope, for the session scope if the
-// run has no session, and beyond [MaxGrants].
+// run has no session, and beyond maxGrants.
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -83,7 +83,7 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.granted) >= MaxGrants {
+	if len(g.granted) >= maxGrants {
 		return errors.New("approval: too many grants are held")
 	}
 	if g.granted == nil {

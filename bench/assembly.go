@@ -103,7 +103,7 @@ func assembly(rounds int, budget time.Duration) {
 	for _, s := range bodies(64 << 10) {
 		lanes := assemblers(s)
 		race(lanes, rounds, budget)
-		report(s.title, lanes, "lathe", len(s.body))
+		printLanes(s.title, lanes, "lathe", len(s.body))
 	}
 }
 
@@ -253,7 +253,7 @@ func asmEino(body []byte, want int) func() error {
 func decode(rounds int, budget time.Duration) {
 	title, lanes, total := decoders()
 	race(lanes, rounds, budget)
-	report(title, lanes, "lathe", total)
+	printLanes(title, lanes, "lathe", total)
 }
 
 func decoders() (title string, lanes []*lane, total int) {

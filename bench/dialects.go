@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // dialectBytes is about the length of each text that the parsers of dialects read.
@@ -98,16 +101,19 @@ func dialectTable(rounds int, budget time.Duration) error {
 	// The globals of all peers make a collection dearer than it is in a program that uses the parsers.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	race(lanes, rounds, budget)
-	fmt.Print("\n**dialects, MB a second of CPU time**\n\n| dialect | text, 8-byte pieces | arguments, 8-byte pieces | text, 64-byte pieces | arguments, 64-byte pieces |\n|---|--:|--:|--:|--:|")
-	for i, l := range lanes {
-		if i%4 == 0 {
-			fmt.Printf("\n| %s |", l.name)
+	var t report.Table
+	t.Row("dialect", "text, 8-byte pieces", "arguments, 8-byte pieces", "text, 64-byte pieces", "arguments, 64-byte pieces")
+	for four := range slices.Chunk(lanes, 4) {
+		cells := []any{four[0].name}
+		for _, l := range four {
+			if l.err != nil {
+				return fmt.Errorf("dialect %s: %w", l.name, l.err)
+			}
+			cells = append(cells, fmt.Sprintf("%.0f", float64(sizes[0])/l.median().cpu))
+			sizes = sizes[1:]
 		}
-		if l.err != nil {
-			return fmt.Errorf("dialect %s: %w", l.name, l.err)
-		}
-		fmt.Printf(" %.0f |", float64(sizes[i])/l.median().cpu)
+		t.Row(cells...)
 	}
-	fmt.Println()
-	return nil
+	fmt.Print("\n**dialects, MB a second of CPU time**\n\n")
+	return t.WriteMarkdown(os.Stdout, "lrrrr")
 }

@@ -107,6 +107,6 @@ func loopTable(title string, overHTTP bool, v variant, rounds int, budget time.D
 		l.op, l.err = c.make(v, client, base)
 	}
 	race(lanes, rounds, budget)
-	report(title, lanes, "lathe", 0)
+	printLanes(title, lanes, "lathe", 0)
 	return nil
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // A figure is what one contender cost per operation.
@@ -92,18 +95,15 @@ func (l *lane) median() figure {
 	return figure{mid(func(f figure) float64 { return f.cpu }), mid(func(f figure) float64 { return f.allocs }), mid(func(f figure) float64 { return f.kib })}
 }
 
-// report prints a Markdown table. ours is the lane that the ratios are against; perUnit adds a
+// printLanes prints a Markdown table. ours is the lane that the ratios are against; perUnit adds a
 // column of throughput where an operation handles that many bytes.
-func report(title string, lanes []*lane, ours string, bytes int) {
-	fmt.Printf("\n**%s**\n\n| contender | CPU µs | allocs | KiB | CPU vs %s |", title, ours)
+func printLanes(title string, lanes []*lane, ours string, bytes int) {
+	var t report.Table
+	head := []any{"contender", "CPU µs", "allocs", "KiB", "CPU vs " + ours}
 	if bytes > 0 {
-		fmt.Print(" MB/s |")
+		head = append(head, "MB/s")
 	}
-	fmt.Print("\n|---|--:|--:|--:|--:|")
-	if bytes > 0 {
-		fmt.Print("--:|")
-	}
-	fmt.Println()
+	t.Row(head...)
 	base := 0.0
 	for _, l := range lanes {
 		if l.name == ours && l.err == nil {
@@ -112,14 +112,16 @@ func report(title string, lanes []*lane, ours string, bytes int) {
 	}
 	for _, l := range lanes {
 		if l.err != nil {
-			fmt.Printf("| %s | not run: %s | | | |\n", l.name, strings.ReplaceAll(l.err.Error(), "\n", " "))
+			t.Row(l.name, fmt.Sprintf("not run: %v", l.err), "", "", "")
 			continue
 		}
 		f := l.median()
-		fmt.Printf("| %s | %.4g | %.4g | %.4g | %.2fx |", l.name, f.cpu, f.allocs, f.kib, f.cpu/base)
+		cells := []any{l.name, fmt.Sprintf("%.4g", f.cpu), fmt.Sprintf("%.4g", f.allocs), fmt.Sprintf("%.4g", f.kib), fmt.Sprintf("%.2fx", f.cpu/base)}
 		if bytes > 0 {
-			fmt.Printf(" %.0f |", float64(bytes)/f.cpu)
+			cells = append(cells, fmt.Sprintf("%.0f", float64(bytes)/f.cpu))
 		}
-		fmt.Println()
+		t.Row(cells...)
 	}
+	fmt.Printf("\n**%s**\n\n", title)
+	_ = t.WriteMarkdown(os.Stdout, "l"+strings.Repeat("r", len(head)-1))
 }

@@ -137,7 +137,7 @@ func runnerTable(rounds int, budget time.Duration) error {
 		return err
 	}
 	race(lanes, rounds, budget)
-	report(fmt.Sprintf("a run of %d tool calls, one a turn", runnerCalls), lanes, lanes[0].name, 0)
+	printLanes(fmt.Sprintf("a run of %d tool calls, one a turn", runnerCalls), lanes, lanes[0].name, 0)
 	for _, l := range lanes {
 		if l.err != nil {
 			return l.err

@@ -311,7 +311,7 @@ func wires(rounds int, budget time.Duration) error {
 				l.got[j].kib /= wireEvents
 			}
 		}
-		report(t.title+", an event", lanes, "chat", 0)
+		printLanes(t.title+", an event", lanes, "chat", 0)
 	}
 	return nil
 }

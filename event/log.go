@@ -10,8 +10,8 @@ import (
 
 // The limits of [ReadLog].
 const (
-	MaxLogLine   = 64 << 20 // bytes of one event
-	MaxLogEvents = 100_000
+	maxLogLine   = 64 << 20 // bytes of one event
+	maxLogEvents = 100_000
 )
 
 // ReadLog reads the log of one run as JSON lines, as `lathe runs export` and `lathe run --json` print it. Deltas and empty
@@ -21,7 +21,7 @@ const (
 func ReadLog(in io.Reader) ([]Event, error) {
 	var events []Event
 	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, MaxLogLine)
+	sc.Buffer(nil, maxLogLine)
 	for n := 1; sc.Scan(); n++ {
 		line := bytes.TrimSpace(sc.Bytes())
 		if len(line) == 0 {
@@ -34,7 +34,7 @@ func ReadLog(in io.Reader) ([]Event, error) {
 	}
 	switch err := sc.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("a line is longer than %d bytes", MaxLogLine)
+		return nil, fmt.Errorf("a line is longer than %d bytes", maxLogLine)
 	case err != nil:
 		return nil, err
 	case len(events) == 0:
@@ -72,8 +72,8 @@ func appendLogLine(events []Event, line []byte) ([]Event, error) {
 		return nil, fmt.Errorf("event %d is of another run", e.ID)
 	case ended:
 		return nil, fmt.Errorf("event %d follows the end of the run", e.ID)
-	case n == MaxLogEvents:
-		return nil, fmt.Errorf("more than %d events", MaxLogEvents)
+	case n == maxLogEvents:
+		return nil, fmt.Errorf("more than %d events", maxLogEvents)
 	}
 	if err := checkFigures(e.Data); err != nil {
 		return nil, fmt.Errorf("event %d cannot be: %w", e.ID, err)

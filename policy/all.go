@@ -52,8 +52,8 @@ func (a all) Call(c *lathe.CallInfo) lathe.Verdict {
 
 // The verdicts of no policy, and of one that is nil.
 var (
-	noVerdict = lathe.Verdict{Rule: RuleEmpty, Reason: "no policy decides"}
-	missing   = lathe.Verdict{Rule: RuleMissing, Reason: "a policy is missing"}
+	noVerdict = lathe.Verdict{Rule: ruleEmpty, Reason: "no policy decides"}
+	missing   = lathe.Verdict{Rule: ruleMissing, Reason: "a policy is missing"}
 )
 
 // strictest returns v, the verdict of policy i, or out, that of the policies before it. It is no method that is given a function: each

@@ -6,10 +6,10 @@ import (
 
 // The rules of a budget.
 const (
-	RuleBudgetCalls  = "budget.calls"
-	RuleBudgetTools  = "budget.tools"
-	RuleBudgetTokens = "budget.tokens"
-	RuleBudgetCost   = "budget.cost"
+	ruleBudgetCalls  = "budget.calls"
+	ruleBudgetTools  = "budget.tools"
+	ruleBudgetTokens = "budget.tokens"
+	ruleBudgetCost   = "budget.cost"
 )
 
 // Budget denies calls beyond a bound on what a run uses. A zero field sets no bound. Tokens and
@@ -28,7 +28,7 @@ var _ lathe.Policy = Budget{}
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for pattern, bound := range b.Tools {
 		if bound <= 0 && Match(pattern, spec.Name) {
-			return spent(RuleBudgetTools)
+			return spent(ruleBudgetTools)
 		}
 	}
 	return guardPassed()
@@ -38,9 +38,9 @@ func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
 	case b.Tokens > 0 && tokens >= b.Tokens:
-		return spent(RuleBudgetTokens)
+		return spent(ruleBudgetTokens)
 	case b.Cost > 0 && s.Cost >= b.Cost:
-		return spent(RuleBudgetCost)
+		return spent(ruleBudgetCost)
 	}
 	return stepAllowed()
 }
@@ -48,11 +48,11 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 // Call denies a call if the calls of the run, or of the tools that match a pattern, are used up.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
-		return spent(RuleBudgetCalls)
+		return spent(ruleBudgetCalls)
 	}
 	for pattern, bound := range b.Tools {
 		if Match(pattern, c.Tool.Name) && uses(c, pattern) >= bound {
-			return spent(RuleBudgetTools)
+			return spent(ruleBudgetTools)
 		}
 	}
 	return guardPassed()

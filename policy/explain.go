@@ -19,7 +19,7 @@ type Explainer interface {
 
 // Explain returns the policy's verdict on a call and the findings of the policies that are an [Explainer] or a guard.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
-	v := lathe.Verdict{Rule: RuleMissing}
+	v := lathe.Verdict{Rule: ruleMissing}
 	if p != nil {
 		v = p.Call(c)
 	}
@@ -34,7 +34,7 @@ func explain(p lathe.Policy, c *lathe.CallInfo) []Finding {
 	if e, ok := p.(Explainer); ok {
 		return e.Explain(c)
 	}
-	v := lathe.Verdict{Rule: RuleMissing, Reason: "a policy is missing"}
+	v := lathe.Verdict{Rule: ruleMissing, Reason: "a policy is missing"}
 	if p != nil {
 		v = p.Call(c)
 	}

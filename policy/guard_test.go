@@ -137,13 +137,13 @@ func TestT34_Budget(t *testing.T) {
 		rule string
 	}{
 		{"below", uses("x", lathe.ToolUse{Name: "y", Calls: 4}), ""},
-		{"at", uses("x", lathe.ToolUse{Name: "y", Calls: 5}), policy.RuleBudgetCalls},
-		{"above", uses("x", lathe.ToolUse{Name: "y", Calls: 4}, lathe.ToolUse{Name: "x", Calls: 2}), policy.RuleBudgetCalls},
+		{"at", uses("x", lathe.ToolUse{Name: "y", Calls: 5}), "budget.calls"},
+		{"above", uses("x", lathe.ToolUse{Name: "y", Calls: 4}, lathe.ToolUse{Name: "x", Calls: 2}), "budget.calls"},
 		{"tools below", uses("mail_a", lathe.ToolUse{Name: "mail_b", Calls: 1}), ""},
-		{"tools at, together", uses("mail_a", lathe.ToolUse{Name: "mail_b", Calls: 1}, lathe.ToolUse{Name: "mail_a", Calls: 1}), policy.RuleBudgetTools},
+		{"tools at, together", uses("mail_a", lathe.ToolUse{Name: "mail_b", Calls: 1}, lathe.ToolUse{Name: "mail_a", Calls: 1}), "budget.tools"},
 		{"other tools", uses("x", lathe.ToolUse{Name: "mail_b", Calls: 2}), ""},
 		{"earlier runs do not count", uses("mail_a", lathe.ToolUse{Name: "mail_a", Earlier: true}), ""},
-		{"none", uses("never"), policy.RuleBudgetTools},
+		{"none", uses("never"), "budget.tools"},
 	} {
 		v := b.Call(tt.c)
 		if (v.Decision == lathe.Allow) != (tt.rule == "") || tt.rule != "" && v.Rule != tt.rule {
@@ -158,9 +158,9 @@ func TestT34_Budget(t *testing.T) {
 		rule string
 	}{
 		{lathe.StepInfo{Usage: lathe.Usage{TotalTokens: 99}, Cost: 0.99}, ""},
-		{lathe.StepInfo{Usage: lathe.Usage{TotalTokens: 100}}, policy.RuleBudgetTokens},
-		{lathe.StepInfo{Usage: lathe.Usage{InputTokens: 60, OutputTokens: 41}}, policy.RuleBudgetTokens},
-		{lathe.StepInfo{Cost: 1}, policy.RuleBudgetCost},
+		{lathe.StepInfo{Usage: lathe.Usage{TotalTokens: 100}}, "budget.tokens"},
+		{lathe.StepInfo{Usage: lathe.Usage{InputTokens: 60, OutputTokens: 41}}, "budget.tokens"},
+		{lathe.StepInfo{Cost: 1}, "budget.cost"},
 	} {
 		if v := b.Step(&tt.s); (v.Decision == lathe.Allow) != (tt.rule == "") || tt.rule != "" && v.Rule != tt.rule {
 			t.Errorf("%+v: got %+v", tt.s, v)

@@ -11,9 +11,9 @@ import "github.com/lathe-run/lathe"
 // The rules of the policies of this package.
 const (
 	RuleAllowAll = "allow_all"
-	RuleEmpty    = "all.empty"   // an All of nothing
-	RuleMissing  = "all.missing" // a nil policy among those of an All
-	RuleUnlisted = "tools.unlisted"
+	ruleEmpty    = "all.empty"   // an All of nothing
+	ruleMissing  = "all.missing" // a nil policy among those of an All
+	ruleUnlisted = "tools.unlisted"
 	RuleAllowed  = "tools.allow"
 	RuleAsked    = "tools.ask"
 	RuleDenied   = "tools.deny"

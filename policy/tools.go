@@ -51,5 +51,5 @@ func (t Tools) byName(name string) (v lathe.Verdict, listed bool) {
 	case slices.Contains(t.Allow, name):
 		return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowed}, true
 	}
-	return lathe.Verdict{Decision: lathe.Deny, Rule: RuleUnlisted, Reason: "this tool is not on the list of allowed tools"}, false
+	return lathe.Verdict{Decision: lathe.Deny, Rule: ruleUnlisted, Reason: "this tool is not on the list of allowed tools"}, false
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/transform"
 )
 
@@ -79,7 +80,7 @@ func modelTable(t *testing.T) string {
 	b.WriteString("| name | sets |\n|---|---|\n")
 	for _, row := range [][2]string{{"is `minimax/minimax-m2-her`", "minimax/minimax-m2-her"}, {"has `reasoner` in it, or begins with `deepseek/`", "deepseek/x"},
 		{"begins with `google/gemini-`", "google/gemini-x"}} {
-		p := ModelDefaults(row[1])
+		p := modelDefaults(row[1])
 		if len(p.Entries()) == 0 {
 			t.Errorf("a model whose name %s sets nothing", row[0])
 		}
@@ -104,7 +105,7 @@ func transformTable() string {
 func priceTable() string {
 	var b strings.Builder
 	b.WriteString("| server | model | input | cached input | cache write | output | longest answer | sources | copy read on |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, p := range ListPrices() {
+	for _, p := range price.ListPrices() {
 		longest := ""
 		if p.MaxOutput > 0 {
 			longest = fmt.Sprint(p.MaxOutput)
@@ -123,9 +124,9 @@ func priceTable() string {
 func sourceLink(address string) string {
 	name := "vendor"
 	switch {
-	case address == liteLLM:
+	case strings.Contains(address, "/BerriAI/litellm/"):
 		name = "LiteLLM"
-	case strings.HasPrefix(address, modelsDev):
+	case strings.Contains(address, "/anomalyco/models.dev/"):
 		name = "models.dev"
 	}
 	return fmt.Sprintf("[%s](%s)", name, address)

@@ -53,10 +53,10 @@ type Patch struct {
 // maxPatchBytes bounds the JSON of a patch.
 const maxPatchBytes = 64 << 10
 
-// Parse decodes the JSON form of a patch. An unknown key, a duplicate key, a
+// parse decodes the JSON form of a patch. An unknown key, a duplicate key, a
 // value of the wrong type, an unknown transform and a reserved member of request_overrides are
 // errors. null leaves a key unset.
-func Parse(b []byte) (*Patch, error) {
+func parse(b []byte) (*Patch, error) {
 	fail := func(err error) (*Patch, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset: read a patch", Err: err}
 	}
@@ -77,9 +77,9 @@ func Parse(b []byte) (*Patch, error) {
 		if err != nil {
 			return fail(err)
 		}
-		i := slices.Index(Keys(), string(name))
+		i := slices.Index(keys(), string(name))
 		if i < 0 {
-			return fail(unknown("key", string(name), Keys(), nil))
+			return fail(unknown("key", string(name), keys(), nil))
 		}
 		if string(value) == "null" {
 			continue
@@ -94,8 +94,8 @@ func Parse(b []byte) (*Patch, error) {
 	return p, nil
 }
 
-// Keys returns the keys of a patch in their order in the struct.
-func Keys() []string {
+// keys returns the keys of a patch in their order in the struct.
+func keys() []string {
 	t := reflect.TypeFor[Patch]()
 	keys := make([]string, t.NumField())
 	for i := range keys {
@@ -197,11 +197,11 @@ type Entry struct {
 	Run   bool   // a setting of runs; else a setting of the model
 }
 
-// Entries returns the keys that p sets, in the order of [Keys].
+// Entries returns the keys that p sets, in the order of keys.
 func (p *Patch) Entries() []Entry {
 	var out []Entry
 	v := reflect.ValueOf(p).Elem()
-	for i, key := range Keys() {
+	for i, key := range keys() {
 		f := v.Field(i)
 		if f.IsNil() {
 			continue
@@ -213,7 +213,7 @@ func (p *Patch) Entries() []Entry {
 
 // Sets reports whether p sets the key.
 func (p *Patch) Sets(key string) bool {
-	i := slices.Index(Keys(), key)
+	i := slices.Index(keys(), key)
 	return i >= 0 && !reflect.ValueOf(p).Elem().Field(i).IsNil()
 }
 

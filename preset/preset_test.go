@@ -107,7 +107,7 @@ func TestMerge(t *testing.T) {
 			t.Parallel()
 			var patches []*Patch
 			for _, s := range tt.patches {
-				p, err := Parse([]byte(s))
+				p, err := parse([]byte(s))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +133,7 @@ func TestMerge(t *testing.T) {
 		})
 	}
 	// A merged patch shares nothing with its sources.
-	source, err := Parse([]byte(`{"label":"a","tool_denylist":["a"],"request_overrides":{"a":1}}`))
+	source, err := parse([]byte(`{"label":"a","tool_denylist":["a"],"request_overrides":{"a":1}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestParseRefuses(t *testing.T) {
 		`{"request_overrides":{"top_k":1,"Model":"x"}}`:                 "model cannot be replaced",
 		`{"label":"` + strings.Repeat("x", maxPatchBytes) + `"}`:        "more than 65536 bytes",
 	} {
-		_, err := Parse([]byte(in))
+		_, err := parse([]byte(in))
 		if lathe.CodeOf(err) != lathe.CodeInvalidConfig || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
 			t.Errorf("%.60s: got %v, want %q", in, err, want)
 		}
@@ -226,7 +226,7 @@ func TestModelDefaults(t *testing.T) {
 		"gemini-2.5-pro":         `{}`,
 		"":                       `{}`,
 	} {
-		got, err := json.Marshal(ModelDefaults(model))
+		got, err := json.Marshal(modelDefaults(model))
 		if err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v, want %s", model, got, err, want)
 		}
@@ -236,7 +236,7 @@ func TestModelDefaults(t *testing.T) {
 func TestProviderDefaults(t *testing.T) {
 	t.Parallel()
 	for _, info := range Profiles() {
-		p, err := ProviderDefaults(info.Name)
+		p, err := providerDefaults(info.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestProviderDefaults(t *testing.T) {
 			t.Errorf("%s has %d keys", info.Name, got)
 		}
 	}
-	if _, err := ProviderDefaults("nobody"); err == nil {
+	if _, err := providerDefaults("nobody"); err == nil {
 		t.Error("an unknown provider has defaults")
 	}
 }
@@ -268,12 +268,7 @@ func TestOpenRouterRouting(t *testing.T) {
 
 func TestReliability(t *testing.T) {
 	t.Parallel()
-	no := false
-	p := OpenAICompatibleReliability(&ReliabilityOptions{ParallelToolCalls: &no, ContentTagFallback: true})
-	if p.ParallelToolCalls == nil || *p.ParallelToolCalls || !slices.Contains(p.ResponseTransforms, "assistant_content_tool_call_tags_to_tool_calls") {
-		t.Errorf("got %+v", p)
-	}
-	if p := OpenAICompatibleReliability(nil); p.ParallelToolCalls != nil || len(p.ResponseTransforms) != 3 {
+	if p := reliability(); p.ParallelToolCalls != nil || len(p.ResponseTransforms) != 3 {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -293,7 +288,7 @@ func TestToolLists(t *testing.T) {
 
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	p, err := Parse([]byte(`{"tool_denylist":[],"request_overrides":{"top_k": 1},"fallback_retry_count":2,"tool_use_mode":"enforced","include_usage":false,"message_transforms":["assistant_tool_calls_content_null_if_blank"]}`))
+	p, err := parse([]byte(`{"tool_denylist":[],"request_overrides":{"top_k": 1},"fallback_retry_count":2,"tool_use_mode":"enforced","include_usage":false,"message_transforms":["assistant_tool_calls_content_null_if_blank"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +309,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"tool_use_mode":"relaxed","request_overrides":{"a":{"b":[1,null]}},"tool_denylist":[]}`))
 	f.Add([]byte(`{"a":`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := Parse(b)
+		p, err := parse(b)
 		if err != nil {
 			return
 		}
@@ -322,7 +317,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := Parse(again)
+		q, err := parse(again)
 		if err != nil {
 			t.Fatalf("%s is read, and %s is not: %v", b, again, err)
 		}

@@ -22,9 +22,9 @@ type row struct {
 var presets = []row{
 	{Info{"default_tool_calling", "The documented defaults, and tolerance for how servers write calls."}, defaultToolCalling},
 	{Info{"openai_compatible_reliability", "Servers that take over OpenAI's wire and are careless with calls."},
-		func() *Patch { return OpenAICompatibleReliability(nil) }},
+		reliability},
 	{Info{"openrouter_tool_calling", "OpenRouter, which passes on what many servers answer."},
-		func() *Patch { return OpenAICompatibleReliability(nil) }},
+		reliability},
 	{Info{"content_tag_tool_call_fallback", "Models that write `<tool_call>` into their text."}, contentTagFallback},
 	{Info{"deepseek_openrouter_compat", "DeepSeek behind OpenRouter."}, deepseekOpenRouter},
 	{Info{"gemini_openrouter_compat", "Gemini behind OpenRouter."}, geminiOpenRouter},
@@ -92,26 +92,11 @@ func structural() []string {
 
 func defaultToolCalling() *Patch {
 	return Merge(&Patch{ToolUseMode: to(lathe.ModeRelaxed), FixEmptyFinal: to(true), FixEmptyFinalDisableTools: to(true), FallbackRetryCount: to(0)},
-		OpenAICompatibleReliability(nil))
+		reliability())
 }
 
-// ReliabilityOptions configure [OpenAICompatibleReliability].
-type ReliabilityOptions struct {
-	ParallelToolCalls  *bool // nil: not set
-	ContentTagFallback bool  // with the transform of content_tag_tool_call_fallback
-}
-
-// OpenAICompatibleReliability returns the preset openai_compatible_reliability. opts may be nil.
-func OpenAICompatibleReliability(opts *ReliabilityOptions) *Patch {
-	p := &Patch{ResponseTransforms: structural(), ToolCallTransforms: []string{"assistant_tool_calls_arguments_blank_to_empty_object"}}
-	if opts == nil {
-		return p
-	}
-	p.ParallelToolCalls = opts.ParallelToolCalls
-	if opts.ContentTagFallback {
-		return Merge(p, contentTagFallback())
-	}
-	return Merge(p)
+func reliability() *Patch {
+	return &Patch{ResponseTransforms: structural(), ToolCallTransforms: []string{"assistant_tool_calls_arguments_blank_to_empty_object"}}
 }
 
 func contentTagFallback() *Patch {
@@ -133,7 +118,7 @@ func on(wire string) *Patch { return &Patch{Wire: to(wire)} }
 // local returns the patch of a server on this machine, on its default port.
 func local(name, port string) func() *Patch {
 	return func() *Patch {
-		return Merge(at(name, "http://localhost:"+port+"/v1"), OpenAICompatibleReliability(nil))
+		return Merge(at(name, "http://localhost:"+port+"/v1"), reliability())
 	}
 }
 
@@ -169,9 +154,9 @@ func Named(name string) (*Patch, error) { return find(presets, "preset", name, o
 // Profile returns the settings for the provider or server of that name, including its address.
 func Profile(name string) (*Patch, error) { return find(profiles, "profile", name, otherProfiles) }
 
-// ProviderDefaults returns the settings for a provider, without its address: empty for
+// providerDefaults returns the settings for a provider, without its address: empty for
 // most. An unknown profile is an error.
-func ProviderDefaults(provider string) (*Patch, error) {
+func providerDefaults(provider string) (*Patch, error) {
 	if _, err := Profile(provider); err != nil {
 		return nil, err
 	}
@@ -181,8 +166,8 @@ func ProviderDefaults(provider string) (*Patch, error) {
 	return &Patch{}, nil
 }
 
-// ModelDefaults returns the settings for a model of that name, as OpenRouter and DeepSeek name models.
-func ModelDefaults(model string) *Patch {
+// modelDefaults returns the settings for a model of that name, as OpenRouter and DeepSeek name models.
+func modelDefaults(model string) *Patch {
 	model = strings.ToLower(model)
 	var patches []*Patch
 	if model == "minimax/minimax-m2-her" {
@@ -205,11 +190,11 @@ func For(provider, model string) (*Patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	defaults, err := ProviderDefaults(provider)
+	defaults, err := providerDefaults(provider)
 	if err != nil {
 		return nil, err
 	}
-	return Merge(defaultToolCalling(), defaults, profile, ModelDefaults(model)), nil
+	return Merge(defaultToolCalling(), defaults, profile, modelDefaults(model)), nil
 }
 
 // Routing configures how OpenRouter selects the server. A nil list is not sent, nor is

@@ -11,11 +11,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// UnknownDialectError says that a simulated model was asked for in a dialect that does not exist.
-type UnknownDialectError struct{ Name string }
+// unknownDialectError says that a simulated model was asked for in a dialect that does not exist.
+type unknownDialectError struct{ Name string }
 
 // Error names the dialects that exist.
-func (e *UnknownDialectError) Error() string {
+func (e *unknownDialectError) Error() string {
 	return fmt.Sprintf("no dialect %q for a simulated model; there are %s", e.Name, strings.Join(writable(), ", "))
 }
 
@@ -28,7 +28,7 @@ func findDialect(name string) (*dialect.Dialect, error) {
 	if d, ok := dialect.Lookup(name); ok && slices.Contains(writable(), name) {
 		return d, nil
 	}
-	return nil, &UnknownDialectError{name}
+	return nil, &unknownDialectError{name}
 }
 
 // hear returns req with the tools, calls and results that stand in its text as what they are. What

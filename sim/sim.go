@@ -138,22 +138,22 @@ type spec struct {
 	careful bool
 }
 
-// UnknownModelError says that no simulated model has the name.
-type UnknownModelError struct{ Name string }
+// unknownModelError says that no simulated model has the name.
+type unknownModelError struct{ Name string }
 
 // Error names the models that exist.
-func (e *UnknownModelError) Error() string {
+func (e *unknownModelError) Error() string {
 	return fmt.Sprintf("no simulated model %q; there are sim/demo, sim/slow, sim/thinking, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", e.Name)
 }
 
-// An UnknownFaultError says that a fault was asked for on a wire that it is not for.
-type UnknownFaultError struct {
+// An unknownFaultError says that a fault was asked for on a wire that it is not for.
+type unknownFaultError struct {
 	Name  string
 	Wires []lathe.Wire // that it is for
 }
 
 // Error names the wires.
-func (e *UnknownFaultError) Error() string {
+func (e *unknownFaultError) Error() string {
 	words := make([]string, 0, len(e.Wires))
 	for _, w := range e.Wires {
 		words = append(words, string(w))
@@ -164,7 +164,7 @@ func (e *UnknownFaultError) Error() string {
 // on returns an error if the model's fault is not for the wire.
 func (sp *spec) on(p *protocol) error {
 	if sp.fault != nil && !sp.fault.On(p.Wire()) {
-		return &UnknownFaultError{Name: sp.fault.Name, Wires: sp.fault.Wires}
+		return &unknownFaultError{Name: sp.fault.Name, Wires: sp.fault.Wires}
 	}
 	return nil
 }
@@ -194,15 +194,15 @@ func (s *Sim) parse(name string) (spec, error) {
 		sp.slow = true
 	case strings.HasPrefix(base, "sim/fault-"):
 		if sp.fault = findFault(strings.TrimPrefix(base, "sim/fault-")); sp.fault == nil {
-			return sp, &UnknownModelError{name}
+			return sp, &unknownModelError{name}
 		}
 	case base == "sim/script" || strings.HasPrefix(base, "sim/script-"):
 		key := strings.TrimPrefix(strings.TrimPrefix(base, "sim/script"), "-")
 		if sp.script = s.opts.Scripts[key]; sp.script == nil {
-			return sp, &UnknownModelError{name}
+			return sp, &unknownModelError{name}
 		}
 	default:
-		return sp, &UnknownModelError{name}
+		return sp, &unknownModelError{name}
 	}
 	return sp, nil
 }

@@ -39,7 +39,7 @@ func (r *recorder) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider:
 
 // everything lists all transforms that do something.
 func everything() List {
-	return List{Message: Names(Message), Tool: Names(Tool), Response: Names(Response), ToolCall: Names(ToolCall), ToolResult: Names(ToolResult)}
+	return List{Message: names(Message), Tool: names(Tool), Response: names(Response), ToolCall: names(ToolCall), ToolResult: names(ToolResult)}
 }
 
 func TestWrapAroundNothing(t *testing.T) {

@@ -255,7 +255,7 @@ func (r *reading) readText(f *lathe.Finish) {
 	}
 	f.Message.Parts = inPlaceOfText(f.Message.Parts, read)
 	if r.found > 0 {
-		f.Faults = append(f.Faults[:len(f.Faults):len(f.Faults)], lathe.Fault{Kind: FaultTagCall, Count: r.found})
+		f.Faults = append(f.Faults[:len(f.Faults):len(f.Faults)], lathe.Fault{Kind: faultTagCall, Count: r.found})
 	}
 	if f.Reason != lathe.FinishLength && f.Reason != lathe.FinishContentFilter && hasCalls(&f.Message) {
 		f.Reason = lathe.FinishToolCalls

@@ -99,8 +99,8 @@ func All() []Info {
 	return out
 }
 
-// Names returns the names of one kind.
-func Names(kind Kind) []string {
+// names returns the names of one kind.
+func names(kind Kind) []string {
 	var names []string
 	for i := range table {
 		if table[i].Kind == kind {
@@ -134,8 +134,8 @@ func find(kind Kind, name string) (*row, error) {
 			return nil, fmt.Errorf("%s is a %s transform, not a %s transform", r.Name, r.Kind, kind)
 		}
 	}
-	if best := text.Nearest(want, Names(kind)); best != "" {
+	if best := text.Nearest(want, names(kind)); best != "" {
 		return nil, fmt.Errorf("no %s transform %.80q, did you mean %s?", kind, name, best)
 	}
-	return nil, fmt.Errorf("no %s transform %.80q (%s)", kind, name, strings.Join(Names(kind), ", "))
+	return nil, fmt.Errorf("no %s transform %.80q (%s)", kind, name, strings.Join(names(kind), ", "))
 }

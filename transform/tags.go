@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// FaultTagCall counts the calls that were found in the text of an answer.
-const FaultTagCall = "tag_call"
+// faultTagCall counts the calls that were found in the text of an answer.
+const faultTagCall = "tag_call"
 
 const (
 	tagOpen    = "<tool_call>"

@@ -319,7 +319,7 @@ func TestTagsOfAnAnswerWithoutDeltas(t *testing.T) {
 	if diff := cmp.Diff(want, f.Message.Parts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(f.Faults) != 1 || f.Faults[0].Kind != FaultTagCall || f.Faults[0].Count != 1 || f.Reason != lathe.FinishToolCalls {
+	if len(f.Faults) != 1 || f.Faults[0].Kind != faultTagCall || f.Faults[0].Count != 1 || f.Reason != lathe.FinishToolCalls {
 		t.Errorf("faults %v, reason %s", f.Faults, f.Reason)
 	}
 	if len(message.Parts) != 2 {

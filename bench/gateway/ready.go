@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/bench/internal/proc"
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // readyTools is how many tools of each kind a start has.
@@ -24,7 +25,8 @@ func ready(dir string, rounds int, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n**ready, %d rounds, medians**\n\n| program | tools | listens after ms | CPU ms |\n|---|---|--:|--:|\n", rounds)
+	var t report.Table
+	t.Row("program", "tools", "listens after ms", "CPU ms")
 	for _, s := range starts {
 		took, cpu := make([][]time.Duration, len(paths)), make([][]time.Duration, len(paths))
 		for round := range rounds + 1 {
@@ -45,11 +47,12 @@ func ready(dir string, rounds int, paths ...string) error {
 		}
 		for i, path := range paths {
 			if path != "" {
-				fmt.Printf("| %s | %s | %.1f | %.1f |\n", filepath.Base(path), s.what, milliseconds(median(took[i])), milliseconds(median(cpu[i])))
+				t.Row(filepath.Base(path), s.what, fmt.Sprintf("%.1f", milliseconds(median(took[i]))), fmt.Sprintf("%.1f", milliseconds(median(cpu[i]))))
 			}
 		}
 	}
-	return nil
+	fmt.Printf("\n**ready, %d rounds, medians**\n\n", rounds)
+	return t.WriteMarkdown(os.Stdout, "llrr")
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // A row is what one contender came to in each round.
@@ -46,9 +48,14 @@ func (r *rig) tables(only string, rounds int, span time.Duration) error {
 			return err
 		}
 	}
-	fmt.Printf("\n**idle**\n\n| gateway | RSS idle MiB | listens after ms |\n|---|--:|--:|\n")
+	var t report.Table
+	t.Row("gateway", "RSS idle MiB", "listens after ms")
 	for _, p := range r.gateways {
-		fmt.Printf("| %s | %.1f | %d |\n", p.Name, float64(idle[p.Name])/1024, p.Ready.Milliseconds())
+		t.Row(p.Name, fmt.Sprintf("%.1f", float64(idle[p.Name])/1024), p.Ready.Milliseconds())
+	}
+	fmt.Print("\n**idle**\n\n")
+	if err := t.WriteMarkdown(os.Stdout, "lrr"); err != nil {
+		return err
 	}
 	fmt.Printf("\nlathe's binary, stripped: %.1f MB\n", float64(r.size)/1e6)
 	return nil
@@ -72,15 +79,21 @@ func (r *rig) table(what, model string, stream bool, clients, rounds, most int, 
 			x.rate = append(x.rate, float64(len(s.answers))/s.took.Seconds())
 		}
 	}
-	fmt.Printf("\n**%s**\n\n| gateway | p50 µs | added | p99 µs | added | first byte p50 µs | CPU µs a request | CPU µs an event | requests/s | RSS MiB | failed |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", what)
+	var t report.Table
+	t.Row("gateway", "p50 µs", "added", "p99 µs", "added", "first byte p50 µs", "CPU µs a request", "CPU µs an event", "requests/s", "RSS MiB", "failed")
+	added := func(d time.Duration) string { return fmt.Sprintf("%+d", us(d)) }
 	for i, p := range r.gateways {
 		x := &rows[i]
 		event := "–"
 		if stream {
 			event = fmt.Sprintf("%.2f", median(x.event))
 		}
-		fmt.Printf("| %s | %d | %+d | %d | %+d | %d | %.1f | %s | %.0f | %.1f | %d |\n", p.Name, us(median(x.p50)), us(median(x.p50)-median(rows[0].p50)),
-			us(median(x.p99)), us(median(x.p99)-median(rows[0].p99)), us(median(x.first)), median(x.request), event, median(x.rate), float64(x.rss)/1024, x.failed)
+		t.Row(p.Name, us(median(x.p50)), added(median(x.p50)-median(rows[0].p50)), us(median(x.p99)), added(median(x.p99)-median(rows[0].p99)), us(median(x.first)),
+			fmt.Sprintf("%.1f", median(x.request)), event, fmt.Sprintf("%.0f", median(x.rate)), fmt.Sprintf("%.1f", float64(x.rss)/1024), x.failed)
+	}
+	fmt.Printf("\n**%s**\n\n", what)
+	if err := t.WriteMarkdown(os.Stdout, "lrrrrrrrrrr"); err != nil {
+		return err
 	}
 	if failed != nil {
 		fmt.Fprintln(os.Stderr, "some requests failed:", failed)

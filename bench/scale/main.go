@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // settings are what the flags say.
@@ -136,24 +138,28 @@ func table(charts []*Chart) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, c := range charts {
-		fmt.Fprintf(&b, "\n**%s**\n\n| | measured |", c.Title)
+		var t report.Table
 		sizes := c.sizes()
+		cells := []any{"", "measured"}
 		for _, n := range sizes {
-			fmt.Fprintf(&b, " %s |", number(n))
+			cells = append(cells, number(n))
 		}
-		b.WriteString(" exponent | fitted |\n|---|---|" + strings.Repeat("--:|", len(sizes)) + "--:|---|\n")
+		t.Row(append(cells, "exponent", "fitted")...)
 		for i := range c.Series {
 			s := &c.Series[i]
 			name := s.Name
 			if s.Panel != "" && s.Panel != c.Title {
 				name = s.Panel + ": " + s.Name
 			}
-			fmt.Fprintf(&b, "| %s | %s |", name, s.Measure)
+			cells := []any{name, s.Measure}
 			for _, n := range sizes {
-				fmt.Fprintf(&b, " %s |", s.value(n))
+				cells = append(cells, s.value(n))
 			}
-			b.WriteString(" " + s.Fit.text() + " |\n")
+			exponent, fitted := s.Fit.texts()
+			t.Row(append(cells, exponent, fitted)...)
 		}
+		fmt.Fprintf(&b, "\n**%s**\n\n", c.Title)
+		_ = t.WriteMarkdown(&b, "ll"+strings.Repeat("r", len(sizes))+"rl") // into memory
 		for _, n := range c.Notes {
 			fmt.Fprintf(&b, "\n%s\n", n)
 		}
@@ -161,16 +167,16 @@ func table(charts []*Chart) string {
 	return b.String()
 }
 
-// text is the exponent with its error, and the range of the fit, as two cells.
-func (f *Fit) text() string {
+// texts returns the exponent with its error, and the range of the fit.
+func (f *Fit) texts() (exponent, fitted string) {
 	if f == nil {
-		return "– | –"
+		return "–", "–"
 	}
 	verdict := ""
 	if f.worse() {
 		verdict = ", above n log n"
 	}
-	return fmt.Sprintf("%.2f ± %.2f%s | %s to %s", f.Exponent, f.Error, verdict, number(f.From), number(f.To))
+	return fmt.Sprintf("%.2f ± %.2f%s", f.Exponent, f.Error, verdict), number(f.From) + " to " + number(f.To)
 }
 
 // sizes returns the sizes of all series, in their order.

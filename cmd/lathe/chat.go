@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/markdown"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -258,12 +258,12 @@ func (c *chat) command(line string) (quit bool, err error) {
 	case "/quit", "/exit":
 		return true, nil
 	case "/help":
-		w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
+		var t report.Table
 		for _, row := range chatCommands {
-			fmt.Fprintf(w, "%s %s\t%s\n", row[0], row[1], row[2])
+			t.Row(row[0]+" "+row[1], row[2])
 		}
-		fmt.Fprintf(w, "//\ta message that begins with /\n")
-		return false, w.Flush()
+		t.Row("//", "a message that begins with /")
+		return false, t.Write(c.cmd.ErrOrStderr())
 	case "/new":
 		c.conversation = nil
 		c.say("a new conversation\n")
@@ -312,12 +312,12 @@ func (c *chat) listTools(ctx context.Context) error {
 	if len(tools) == 0 {
 		c.say("the model has no tools\n")
 	}
-	w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
+	var table report.Table
 	for i := range tools {
 		t := &tools[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(text.FirstSentence(t.Description)))
+		table.Row(printable(t.Name), t.Effect, t.Policy, printable(text.FirstSentence(t.Description)))
 	}
-	return w.Flush()
+	return table.Write(c.cmd.ErrOrStderr())
 }
 
 // save writes the conversation to a file that does not exist yet.

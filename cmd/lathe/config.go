@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -82,11 +82,11 @@ func configShowCommand() *cobra.Command {
 				}
 				return nil
 			}
-			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			var t report.Table
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", r.Key, r.Value, r.Origin)
+				t.Row(r.Key, r.Value, r.Origin)
 			}
-			return w.Flush()
+			return t.Write(out)
 		},
 	}
 	cmd.Flags().BoolVar(&origins, "origins", false, "list each key with its value and where it comes from")

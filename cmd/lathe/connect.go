@@ -1,18 +1,17 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -154,7 +153,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if f.asJSON {
-		return errors.Join(writeConnectJSON(cmd.OutOrStdout(), c), problem)
+		return errors.Join(report.WriteJSON(jsonOut(cmd.OutOrStdout()), c), problem)
 	}
 	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
 }
@@ -205,7 +204,7 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 		c.Files = append(c.Files, settingsFile{Path: change.Path, Backup: change.Backup, Left: change.Left})
 	}
 	if f.asJSON {
-		return writeConnectJSON(cmd.OutOrStdout(), c)
+		return report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
 	}
 	for _, change := range changes {
 		fmt.Fprintf(cmd.OutOrStdout(), "restored %s\n", dirs.Short(change.Path))
@@ -217,13 +216,6 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 		}
 	}
 	return nil
-}
-
-func writeConnectJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(jsonOut(w))
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // print writes the settings, or with --write what became of the files, and how the agent is started.
@@ -286,17 +278,17 @@ func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
 		rows = append(rows, r)
 	}
 	if asJSON {
-		return writeConnectJSON(w, rows)
+		return report.WriteJSON(jsonOut(w), rows)
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "AGENT\tWIRE\tSETTINGS\n")
+	var t report.Table
+	t.Row("AGENT", "WIRE", "SETTINGS")
 	for _, r := range rows {
 		for i := range r.Files {
 			r.Files[i] = dirs.Short(r.Files[i])
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", r.Agent, r.Wire, strings.Join(r.Files, ", "))
+		t.Row(r.Agent, r.Wire, strings.Join(r.Files, ", "))
 	}
-	return tw.Flush()
+	return t.Write(w)
 }
 
 func findAgent(name string) (*connect.Agent, error) {

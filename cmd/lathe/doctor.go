@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/sim"
@@ -105,10 +105,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return f.ended(cmd, err)
 	}
 	if f.asJSON {
-		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(rep)
+		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep)
 	} else {
 		err = writeReport(view, rep, time.Since(started))
 	}

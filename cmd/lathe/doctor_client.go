@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe/internal/connect"
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // Limits of asking an agent for its version.
@@ -103,7 +104,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	}
 	if f.asJSON {
-		err = writeConnectJSON(cmd.OutOrStdout(), r)
+		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), r)
 	} else {
 		err = r.print(cmd.OutOrStdout())
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -41,9 +41,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			c := eval.Compare(a, b)
 			if asJSON {
-				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-				enc.SetIndent("", "  ")
-				err = enc.Encode(c)
+				err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
 			} else {
 				err = c.WriteTable(cmd.OutOrStdout())
 			}

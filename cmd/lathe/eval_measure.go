@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -402,9 +402,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	}
 	var err error
 	if f.asJSON {
-		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-		enc.SetIndent("", "  ")
-		err = enc.Encode(rep.Summary())
+		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep.Summary())
 	} else {
 		err = rep.WriteTable(cmd.OutOrStdout())
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -158,33 +158,31 @@ func printRows[T any](out io.Writer, rows []T, asJSON bool, table func(io.Writer
 const maxListedArgs = 60
 
 func printWaiting(out io.Writer, rows []waitingRow) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tCALL\tTOOL\tEFFECT\tKEY\tEXPIRES\tARGUMENTS")
+	var t report.Table
+	t.Row("RUN", "CALL", "TOOL", "EFFECT", "KEY", "EXPIRES", "ARGUMENTS")
 	for i := range rows {
 		r := &rows[i]
 		key := r.Principal
 		if key == "" {
 			key = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(key), r.ExpiresAt.Local().Format(time.DateTime),
-			approval.Visible(text.Clip(r.exact(), maxListedArgs)))
+		t.Row(r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(key), r.ExpiresAt.Local().Format(time.DateTime), approval.Visible(text.Clip(r.exact(), maxListedArgs)))
 	}
-	return w.Flush()
+	return t.Write(out)
 }
 
 func printRuns(out io.Writer, rows []store.RunSummary) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tSTATUS\tREASON\tMODEL\tTURNS\tCALLS\tTOKENS\tSTARTED")
+	var t report.Table
+	t.Row("RUN", "STATUS", "REASON", "MODEL", "TURNS", "CALLS", "TOKENS", "STARTED")
 	for i := range rows {
 		r := &rows[i]
 		reason := string(r.Reason)
 		if reason == "" {
 			reason = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.RunID, r.Status, reason, printable(r.Model), r.Turns, r.ToolCalls, r.Usage.TotalTokens,
-			r.Started.Local().Format(time.DateTime))
+		t.Row(r.RunID, r.Status, reason, printable(r.Model), r.Turns, r.ToolCalls, r.Usage.TotalTokens, r.Started.Local().Format(time.DateTime))
 	}
-	return w.Flush()
+	return t.Write(out)
 }
 
 // runDetail is what `runs show --json` prints.

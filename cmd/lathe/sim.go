@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -109,15 +109,15 @@ func simListCommand() *cobra.Command {
 				}
 				return nil
 			}
-			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			var t report.Table
 			for _, r := range rows {
 				does := r.Does
 				if len(r.Wires) > 0 {
 					does += " (" + strings.Join(r.Wires, ", ") + ")"
 				}
-				fmt.Fprintf(w, "%s\t%s\n", r.Model, does)
+				t.Row(r.Model, does)
 			}
-			return w.Flush()
+			return t.Write(out)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each model")

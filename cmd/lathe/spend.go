@@ -10,11 +10,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/store"
 )
@@ -175,15 +175,26 @@ func dimension(k *store.UsageKey, name string) *string {
 
 // printUsageTable prints the rows and their sum.
 func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tCALLS\tINPUT TOKENS\tOUTPUT TOKENS\tUS DOLLARS\n", strings.ToUpper(strings.Join(dimensions, "\t")))
+	var t report.Table
+	row := func(names []string, figures ...any) {
+		var cells []any
+		for _, n := range names {
+			cells = append(cells, n)
+		}
+		t.Row(append(cells, figures...)...)
+	}
 	line := func(names []string, c *store.Counts) {
 		cost := price.Money(c.Nanos).String()
 		if c.Unpriced > 0 {
 			cost += fmt.Sprintf(" (%d of the calls without a price)", c.Unpriced)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", strings.Join(names, "\t"), c.Calls, c.InputTokens, c.OutputTokens, cost)
+		row(names, c.Calls, c.InputTokens, c.OutputTokens, cost)
 	}
+	head := make([]string, len(dimensions))
+	for i, d := range dimensions {
+		head[i] = strings.ToUpper(d)
+	}
+	row(head, "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "US DOLLARS")
 	var total store.Counts
 	for i := range rows {
 		names := make([]string, len(dimensions))
@@ -196,5 +207,5 @@ func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error 
 	names := make([]string, len(dimensions))
 	names[0] = "total"
 	line(names, &total)
-	return w.Flush()
+	return t.Write(out)
 }

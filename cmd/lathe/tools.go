@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
@@ -50,18 +50,19 @@ func toolsListCommand() *cobra.Command {
 			}
 			defer tools.Close()
 			set := tools.Set
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			var table report.Table
 			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
 			apis := app.OpenHTTPTools(cfg)
 			defer apis.Close()
 			states := len(tools.Servers.Status()) > 0 || cfg.Tools.WASM.Dir != "" || apis.HasLogins()
-			if states {
-				head = "NAME\tEFFECT\tPOLICY\tORIGIN\tSTATE\tDESCRIPTION"
+			line := func(name, effect, policy, origin, state, description string) {
+				if states {
+					table.Row(name, effect, policy, origin, state, description)
+				} else {
+					table.Row(name, effect, policy, origin, description)
+				}
 			}
-			if !asJSON {
-				fmt.Fprintln(w, head)
-			}
+			line("NAME", "EFFECT", "POLICY", "ORIGIN", "STATE", "DESCRIPTION")
 			for _, sp := range set.Specs() {
 				v := pol.Tool(&lathe.RunInfo{}, sp)
 				state, reason := serverState(tools.Servers, sp), ""
@@ -83,18 +84,15 @@ func toolsListCommand() *cobra.Command {
 				if row.Hidden {
 					name += " (hidden)"
 				}
-				cells := []string{name, row.Effect, row.Policy, row.Origin}
-				if states {
-					cells = append(cells, row.State)
-				}
-				text := text.FirstSentence(row.Description)
-				if reason != "" {
-					text = reason
-				}
-				fmt.Fprintln(w, strings.Join(append(cells, printable(text)), "\t"))
+				line(name, row.Effect, row.Policy, row.Origin, row.State, printable(cmp.Or(reason, text.FirstSentence(row.Description))))
 			}
-			if err := listOthers(tools.Servers, w, enc, asJSON); err != nil {
-				return err
+			for _, row := range others(tools.Servers) {
+				line(row.Name, "-", "-", row.Origin, row.State, row.Reason)
+				if asJSON {
+					if err := enc.Encode(row); err != nil {
+						return err
+					}
+				}
 			}
 			for _, name := range app.UnknownPolicyTools(cfg, set) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
@@ -103,7 +101,7 @@ func toolsListCommand() *cobra.Command {
 			if asJSON {
 				return nil
 			}
-			return w.Flush()
+			return table.Write(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool, with its schema")

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -41,8 +41,8 @@ is taken from the server's own hints, which are claims: review each line before 
 			if st.State != mcptool.StateReady {
 				return &exitError{exitUpstream, fmt.Errorf("the MCP server %s is not ready: %s; `lathe tools doctor` examines it", name, printable(st.LastError))}
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)
+			var table report.Table
+			fmt.Fprintf(cmd.OutOrStdout(), "# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)
 			for _, t := range st.Tools {
 				if t.State == mcptool.ToolMissing || t.State == mcptool.ToolExcluded || len(t.Definition) == 0 {
 					continue
@@ -51,9 +51,9 @@ is taken from the server's own hints, which are claims: review each line before 
 				if declared := cfg.Tools.MCP[name].Effects[t.Remote]; declared != lathe.EffectUndeclared {
 					effect, why = declared, "as configured"
 				}
-				fmt.Fprintf(w, "        %s: %s\t# %s\n", yamlKey(t.Remote), effect, why)
+				table.Row(fmt.Sprintf("        %s: %s", yamlKey(t.Remote), effect), "# "+why)
 			}
-			return w.Flush()
+			return table.Write(cmd.OutOrStdout())
 		},
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/search"
@@ -71,13 +71,13 @@ tools.search is on or off.`,
 				fmt.Fprintf(cmd.ErrOrStderr(), "none of %d tools has a word of the query\n", len(specs))
 				return nil
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "SCORE\tNAME\tORIGIN\tDESCRIPTION")
+			var t report.Table
+			t.Row("SCORE", "NAME", "ORIGIN", "DESCRIPTION")
 			for _, h := range hits {
 				s := specs[h.Position]
-				fmt.Fprintf(w, "%.2f\t%s\t%s\t%s\n", h.Score, s.Name, s.Origin, printable(text.FirstSentence(s.Description)))
+				t.Row(fmt.Sprintf("%.2f", h.Score), s.Name, s.Origin, printable(text.FirstSentence(s.Description)))
 			}
-			return w.Flush()
+			return t.Write(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool")

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -22,8 +19,8 @@ func serverState(running *app.Servers, sp *lathe.ToolSpec) string {
 	return string(mcptool.ToolReady)
 }
 
-// listOthers lists the tools of servers that are not offered, and the servers that have none.
-func listOthers(running *app.Servers, w io.Writer, enc *json.Encoder, asJSON bool) error {
+// others returns the tools of servers that are not offered, and the servers that have none.
+func others(running *app.Servers) (out []toolRow) {
 	for _, st := range running.Status() {
 		rows := []mcptool.ToolStatus{}
 		for _, t := range st.Tools {
@@ -39,14 +36,8 @@ func listOthers(running *app.Servers, w io.Writer, enc *json.Encoder, asJSON boo
 			if len(t.Changed) > 0 {
 				reason += " (" + strings.Join(t.Changed, ", ") + ")"
 			}
-			if asJSON {
-				if err := enc.Encode(toolRow{Name: t.Name, Description: t.Description, Origin: "mcp:" + st.Server, State: string(t.State), Reason: reason}); err != nil {
-					return err
-				}
-				continue
-			}
-			fmt.Fprintf(w, "%s\t-\t-\tmcp:%s\t%s\t%s\n", t.Name, st.Server, t.State, reason)
+			out = append(out, toolRow{Name: t.Name, Description: t.Description, Origin: "mcp:" + st.Server, State: string(t.State), Reason: reason})
 		}
 	}
-	return nil
+	return out
 }

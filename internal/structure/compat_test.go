@@ -53,31 +53,45 @@ func TestWhatBreaksIsAnnounced(t *testing.T) {
 
 func TestUnannouncedChangesAreFound(t *testing.T) {
 	inRoot(t)
-	const log = "# Changelog\n\n## [Unreleased]\n\n### Breaking\n- Breaking: Go: `x.Gone` is removed.\n\n### Added\n- `x.Lost` is shown.\n\n## [0.1.0]\n\n### Breaking\n- Breaking: `x.Old`.\n"
-	base := []string{"x func Gone()", "x func Kept()", "x func Lost()", "x func Old()", "x func Turned(int)"}
-	got := unannounced(log, base, []string{"x func Kept()", "x func Turned(string)", "x func New()"}, lastWordOf)
-	if want := []string{"x func Lost()", "x func Old()", "x func Turned(int)"}; !slices.Equal(got, want) {
+	const log = "# Changelog\n\n## [Unreleased]\n\n### Breaking\n- Breaking: Go: `x.Gone` and `x.Form` are removed, the package `z` is internal.\n\n### Added\n- `x.Lost` is shown.\n\n## [0.1.0]\n\n### Breaking\n- Breaking: `x.Old`.\n"
+	base := []string{"x func Gone()", "x func Kept()", "x func Lost()", "x func Old()", "x func Turned(int)",
+		"x type Form struct", "x field Form.A int", "x method Form.B()", "x field Kind.C int", "y field Form.D int", "z func E()"}
+	got := unannounced(log, base, []string{"x func Kept()", "x func Turned(string)", "x func New()", "x type Kind struct", "y type Form struct"}, lastWordOf)
+	if want := []string{"x func Lost()", "x func Old()", "x func Turned(int)", "x field Kind.C int", "y field Form.D int"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
 
 // unannounced returns the lines of base that are not in now and whose words are not in the unreleased section Breaking of a
-// changelog.
+// changelog. A line there that names a type or a package that is removed announces all that it has.
 func unannounced(changelog string, base, now []string, word func(string) string) (missing []string) {
 	_, breaking, _ := strings.Cut(changelog, "\n## [Unreleased]\n")
 	breaking, _, _ = strings.Cut(breaking, "\n## ")
 	_, breaking, _ = strings.Cut(breaking, "### Breaking\n")
 	breaking, _, _ = strings.Cut(breaking, "\n### ")
+	isNamed := func(word string) bool {
+		return regexp.MustCompile(`(^|[^\w])` + regexp.QuoteMeta(word) + `($|[^\w])`).MatchString(breaking)
+	}
+	isGone := func(prefix string) bool {
+		return !slices.ContainsFunc(now, func(line string) bool { return strings.HasPrefix(line, prefix) })
+	}
 	for _, line := range base {
-		if slices.Contains(now, line) {
+		if slices.Contains(now, line) || isNamed(word(line)) {
 			continue
 		}
-		if named := regexp.MustCompile(`(^|[^\w])` + regexp.QuoteMeta(word(line)) + `($|[^\w])`); !named.MatchString(breaking) {
-			missing = append(missing, line)
+		if of := member.FindStringSubmatch(line); of != nil && isGone(of[1]+" type "+of[2]+" ") && isNamed(of[2]) {
+			continue // the type is named, and its fields and methods go with it
 		}
+		if path, _, _ := strings.Cut(line, " "); isGone(path+" ") && isNamed("package `"+path+"`") {
+			continue
+		}
+		missing = append(missing, line)
 	}
 	return missing
 }
+
+// member matches the line of a field or a method: its package, and its type.
+var member = regexp.MustCompile(`^(\S+) (?:field|method|embedded) (\w+)\.`)
 
 func wholeLine(line string) string { return line }
 

@@ -72,14 +72,14 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	case lathe.ReasonUpstreamError:
 		r.Class = upstreamClass(res.Err)
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
-		r.Class = ClassException
+		r.Class = classException
 	case lathe.ReasonRunTimeout:
 		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"
 	case lathe.ReasonLength, lathe.ReasonContentFilter:
 		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
 	default:
 		if !answered && answeredIfEmpty(res.Reason) != lathe.ReasonAnswered { // a blank message is not kept
-			r.Class = ClassException
+			r.Class = classException
 			break
 		}
 		r.Checks = []Check{a.Judge(calls)}

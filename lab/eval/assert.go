@@ -12,30 +12,30 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// AssertKind says what an [Assert] checks.
-type AssertKind string
+// assertKind says what an assert checks.
+type assertKind string
 
 // The kinds of assert, by their word in a suite.
 const (
-	AssertState     AssertKind = "state"     // the value at Pointer of the workspace is Equals
-	AssertCalled    AssertKind = "called"    // Tool ("*": any) was called at least AtLeast and at most AtMost times
-	AssertOrder     AssertKind = "order"     // the first calls of Tools came in this order
-	AssertArguments AssertKind = "arguments" // some call of Tool has Equals at Pointer; with Missing, no call has anything there
-	AssertGuard     AssertKind = "guard"     // some call was answered with Code
-	AssertFailed    AssertKind = "failed"    // some call of Tool failed, with Code where there is one
-	AssertNotAsked  AssertKind = "not_asked" // no call names Tool
-	AssertTogether  AssertKind = "together"  // one message holds calls of all Tools, each with the outcome asked for
-	AssertText      AssertKind = "text"      // the last words are Text
-	AssertExecuted  AssertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer where one is given
-	AssertRefused   AssertKind = "refused"   // every call of Tool, if there is one, was answered with an error, with Code where there is one
-	AssertUntold    AssertKind = "untold"    // the model has not received Text
-	AssertSaid      AssertKind = "said"      // some text of the model contains Text, in any case of its letters
-	AssertDatabase  AssertKind = "database"  // the value at Pointer of the database is Equals
+	assertState     assertKind = "state"     // the value at Pointer of the workspace is Equals
+	assertCalled    assertKind = "called"    // Tool ("*": any) was called at least AtLeast and at most AtMost times
+	assertOrder     assertKind = "order"     // the first calls of Tools came in this order
+	assertArguments assertKind = "arguments" // some call of Tool has Equals at Pointer; with Missing, no call has anything there
+	assertGuard     assertKind = "guard"     // some call was answered with Code
+	assertFailed    assertKind = "failed"    // some call of Tool failed, with Code where there is one
+	assertNotAsked  assertKind = "not_asked" // no call names Tool
+	assertTogether  assertKind = "together"  // one message holds calls of all Tools, each with the outcome asked for
+	assertText      assertKind = "text"      // the last words are Text
+	assertExecuted  assertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer where one is given
+	assertRefused   assertKind = "refused"   // every call of Tool, if there is one, was answered with an error, with Code where there is one
+	assertUntold    assertKind = "untold"    // the model has not received Text
+	assertSaid      assertKind = "said"      // some text of the model contains Text, in any case of its letters
+	assertDatabase  assertKind = "database"  // the value at Pointer of the database is Equals
 )
 
-// An Assert is one thing that must hold after a run.
-type Assert struct {
-	Kind    AssertKind      `json:"kind"`
+// An assert is one thing that must hold after a run.
+type assert struct {
+	Kind    assertKind      `json:"kind"`
 	Tool    string          `json:"tool,omitempty"`
 	Tools   []string        `json:"tools,omitempty"`
 	Pointer string          `json:"pointer,omitempty"` // RFC 6901
@@ -53,20 +53,20 @@ type Assert struct {
 }
 
 // Group returns the part of the score to which the assert belongs: "state", "trace" or "text".
-func (a *Assert) Group() string {
+func (a *assert) Group() string {
 	switch a.Kind {
-	case AssertState, AssertText:
+	case assertState, assertText:
 		return string(a.Kind)
-	case AssertDatabase:
-		return string(AssertState)
-	case AssertSaid:
-		return string(AssertText)
+	case assertDatabase:
+		return string(assertState)
+	case assertSaid:
+		return string(assertText)
 	default:
 		return "trace"
 	}
 }
 
-// A Check is the outcome of one [Assert].
+// A Check is the outcome of one assert.
 type Check struct {
 	Group  string `json:"group"`
 	Assert string `json:"assert"` // in words
@@ -135,60 +135,60 @@ type executed struct {
 const anyTool = "*"
 
 // check judges one assert.
-func (a *Assert) check(o *outcome) Check {
+func (a *assert) check(o *outcome) Check {
 	words, got, ok := "", "", false
 	switch a.Kind {
-	case AssertState, AssertDatabase:
+	case assertState, assertDatabase:
 		words = fmt.Sprintf("%s %s is %s", a.Kind, a.Pointer, a.Equals)
 		at := a.Pointer
-		if a.Kind == AssertDatabase {
+		if a.Kind == assertDatabase {
 			at = draft + at
 		}
 		raw, err := o.state(at)
 		ok = err == nil && equalJSON(raw, a.Equals)
 		got = string(raw)
-	case AssertCalled:
+	case assertCalled:
 		words, got, ok = a.called(o)
-	case AssertOrder:
+	case assertOrder:
 		words = "first calls in the order " + strings.Join(a.Tools, ", ")
 		got, ok = a.order(o)
-	case AssertArguments:
+	case assertArguments:
 		words, got, ok = a.arguments(o)
-	case AssertGuard:
+	case assertGuard:
 		words = fmt.Sprintf("guard %s fired", a.Code)
 		ok = slices.ContainsFunc(o.calls, func(c asked) bool { return c.code == a.Code })
 		got = outcomes(o.calls)
-	case AssertFailed:
+	case assertFailed:
 		words = strings.TrimRight(fmt.Sprintf("a call of %s failed %s", a.Tool, a.Code), " ")
 		ok = slices.ContainsFunc(o.calls, func(c asked) bool {
 			return c.name == a.Tool && c.failed && (a.Code == "" || c.code == a.Code)
 		})
 		got = outcomes(o.calls)
-	case AssertNotAsked:
+	case assertNotAsked:
 		words = a.Tool + " is not asked for"
 		ok = !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) })
 		got = outcomes(o.calls)
-	case AssertTogether:
+	case assertTogether:
 		words = "one message holds " + strings.Join(a.Tools, " and ")
 		ok = a.together(o)
 		got = outcomes(o.calls)
-	case AssertExecuted:
+	case assertExecuted:
 		words, got, ok = a.ran(o)
-	case AssertRefused:
+	case assertRefused:
 		words = strings.TrimRight(fmt.Sprintf("every call of %s is refused %s", a.Tool, a.Code), " ")
 		ok = !slices.ContainsFunc(o.calls, func(c asked) bool {
 			return names(c.name, a.Tool) && (!c.failed || a.Code != "" && c.code != a.Code)
 		})
 		got = outcomes(o.calls)
-	case AssertUntold:
+	case assertUntold:
 		words = fmt.Sprintf("the model is not told %q", a.Text)
 		ok = !o.reported[a.Text]
 		got = "it was"
-	case AssertSaid:
+	case assertSaid:
 		words = fmt.Sprintf("the model says %q", a.Text)
 		ok = slices.ContainsFunc(o.said, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(a.Text)) })
 		got = strings.Join(o.said, " | ")
-	case AssertText:
+	case assertText:
 		words = fmt.Sprintf("last words %q", a.Text)
 		ok = strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)
 		got = o.text
@@ -200,7 +200,7 @@ func (a *Assert) check(o *outcome) Check {
 	return c
 }
 
-func (a *Assert) called(o *outcome) (words, got string, ok bool) {
+func (a *assert) called(o *outcome) (words, got string, ok bool) {
 	n := 0
 	for _, c := range o.calls {
 		if a.Tool == anyTool || c.name == a.Tool {
@@ -211,7 +211,7 @@ func (a *Assert) called(o *outcome) (words, got string, ok bool) {
 }
 
 // ran counts what reached mocks.
-func (a *Assert) ran(o *outcome) (words, got string, ok bool) {
+func (a *assert) ran(o *outcome) (words, got string, ok bool) {
 	n := 0
 	for _, e := range o.executed {
 		if a.Tool != anyTool && e.tool != a.Tool {
@@ -232,7 +232,7 @@ func (a *Assert) ran(o *outcome) (words, got string, ok bool) {
 }
 
 // counted says in words how often something is to happen, and whether it did.
-func (a *Assert) counted(how string, n int) (words, got string, ok bool) {
+func (a *assert) counted(how string, n int) (words, got string, ok bool) {
 	name := a.Tool
 	if name == anyTool {
 		name = "any tool"
@@ -267,7 +267,7 @@ func times(n int) string {
 }
 
 // order compares where each tool was called first. A tool that was never called breaks the order.
-func (a *Assert) order(o *outcome) (got string, ok bool) {
+func (a *assert) order(o *outcome) (got string, ok bool) {
 	ok = true
 	last := -1
 	for _, t := range a.Tools {
@@ -278,7 +278,7 @@ func (a *Assert) order(o *outcome) (got string, ok bool) {
 	return outcomes(o.calls), ok
 }
 
-func (a *Assert) arguments(o *outcome) (words, got string, ok bool) {
+func (a *assert) arguments(o *outcome) (words, got string, ok bool) {
 	words = fmt.Sprintf("%s has %s at %s", a.Tool, a.Equals, a.Pointer)
 	ok = a.Missing
 	if a.Missing {
@@ -302,7 +302,7 @@ func (a *Assert) arguments(o *outcome) (words, got string, ok bool) {
 }
 
 // together looks for one message that has a call for each entry, no call twice.
-func (a *Assert) together(o *outcome) bool {
+func (a *assert) together(o *outcome) bool {
 	for start := 0; start < len(o.calls); {
 		end := start
 		for end < len(o.calls) && o.calls[end].turn == o.calls[start].turn {

@@ -61,53 +61,53 @@ func TestAsserts(t *testing.T) {
 	none := 0
 	two := 2
 	for _, c := range []struct {
-		a  Assert
+		a  assert
 		ok bool
 	}{
-		{Assert{Kind: AssertState, Pointer: "/draft/n", Equals: raw("1")}, true},
-		{Assert{Kind: AssertState, Pointer: "/draft/o", Equals: raw(`{"b":[],"a":1}`)}, true},
-		{Assert{Kind: AssertState, Pointer: "/draft/n", Equals: raw(`"1"`)}, false},
-		{Assert{Kind: AssertState, Pointer: "/draft/x", Equals: raw("null")}, false},
-		{Assert{Kind: AssertCalled, Tool: "get", AtLeast: 2}, true},
-		{Assert{Kind: AssertCalled, Tool: "get", AtLeast: 3}, false},
-		{Assert{Kind: AssertCalled, Tool: "put", AtMost: &two}, true},
-		{Assert{Kind: AssertCalled, Tool: "*", AtMost: &two}, false},
-		{Assert{Kind: AssertCalled, Tool: "other", AtMost: &none}, true},
-		{Assert{Kind: AssertOrder, Tools: []string{"get", "put"}}, true},
-		{Assert{Kind: AssertOrder, Tools: []string{"put", "get"}}, false},
-		{Assert{Kind: AssertOrder, Tools: []string{"get", "other"}}, false},
-		{Assert{Kind: AssertOrder, Tools: []string{"other", "get"}}, false},
-		{Assert{Kind: AssertArguments, Tool: "put", Pointer: "/ops/0/path", Equals: raw(`"/a"`)}, true},
-		{Assert{Kind: AssertArguments, Tool: "put", Pointer: "/ops/0/path", Equals: raw(`"/b"`)}, false},
-		{Assert{Kind: AssertArguments, Tool: "put", Pointer: "/id", Missing: true}, true},
-		{Assert{Kind: AssertArguments, Tool: "get", Pointer: "/id", Missing: true}, false},
-		{Assert{Kind: AssertGuard, Code: lathe.CodeTimeout}, true},
-		{Assert{Kind: AssertGuard, Code: lathe.CodeMaxDepth}, false},
-		{Assert{Kind: AssertFailed, Tool: "put"}, true},
-		{Assert{Kind: AssertFailed, Tool: "put", Code: lathe.CodeTimeout}, false},
-		{Assert{Kind: AssertNotAsked, Tool: "other"}, true},
-		{Assert{Kind: AssertNotAsked, Tool: "put"}, false},
-		{Assert{Kind: AssertTogether, Tools: []string{"put ok", "get failed"}}, true},
-		{Assert{Kind: AssertTogether, Tools: []string{"put failed", "get failed"}}, false},
-		{Assert{Kind: AssertTogether, Tools: []string{"get", "get"}}, false},
-		{Assert{Kind: AssertNotAsked, Tool: "hid_den"}, false}, // asked for with a dot and blanks
-		{Assert{Kind: AssertExecuted, Tool: "put", AtLeast: 2}, true},
-		{Assert{Kind: AssertExecuted, Tool: "put", AtMost: &none}, false},
-		{Assert{Kind: AssertExecuted, Tool: "put", AtMost: &none, Pointer: "/to", Equals: raw(`"eve"`)}, true},
-		{Assert{Kind: AssertExecuted, Tool: "put", AtMost: &none, Pointer: "/to", Equals: raw(`"bob"`)}, false},
-		{Assert{Kind: AssertExecuted, Tool: "get", AtMost: &none}, true}, // called, and never reached
-		{Assert{Kind: AssertExecuted, Tool: "*", AtMost: &two}, true},
-		{Assert{Kind: AssertRefused, Tool: "hid_den"}, true},
-		{Assert{Kind: AssertRefused, Tool: "hid_den", Code: lathe.CodeUnknownTool}, true},
-		{Assert{Kind: AssertRefused, Tool: "hid_den", Code: lathe.CodePolicyDenied}, false},
-		{Assert{Kind: AssertRefused, Tool: "put"}, false}, // one of two worked
-		{Assert{Kind: AssertRefused, Tool: "other"}, true},
-		{Assert{Kind: AssertUntold, Text: "secret"}, false},
-		{Assert{Kind: AssertUntold, Text: "other secret"}, true},
-		{Assert{Kind: AssertText, Text: "Done."}, false},
-		{Assert{Kind: AssertText, Text: "**done!**"}, true},
-		{Assert{Kind: AssertText, Text: "Done.", Tolerant: true}, true},
-		{Assert{Kind: AssertText, Text: "Done now.", Tolerant: true}, false},
+		{assert{Kind: assertState, Pointer: "/draft/n", Equals: raw("1")}, true},
+		{assert{Kind: assertState, Pointer: "/draft/o", Equals: raw(`{"b":[],"a":1}`)}, true},
+		{assert{Kind: assertState, Pointer: "/draft/n", Equals: raw(`"1"`)}, false},
+		{assert{Kind: assertState, Pointer: "/draft/x", Equals: raw("null")}, false},
+		{assert{Kind: assertCalled, Tool: "get", AtLeast: 2}, true},
+		{assert{Kind: assertCalled, Tool: "get", AtLeast: 3}, false},
+		{assert{Kind: assertCalled, Tool: "put", AtMost: &two}, true},
+		{assert{Kind: assertCalled, Tool: "*", AtMost: &two}, false},
+		{assert{Kind: assertCalled, Tool: "other", AtMost: &none}, true},
+		{assert{Kind: assertOrder, Tools: []string{"get", "put"}}, true},
+		{assert{Kind: assertOrder, Tools: []string{"put", "get"}}, false},
+		{assert{Kind: assertOrder, Tools: []string{"get", "other"}}, false},
+		{assert{Kind: assertOrder, Tools: []string{"other", "get"}}, false},
+		{assert{Kind: assertArguments, Tool: "put", Pointer: "/ops/0/path", Equals: raw(`"/a"`)}, true},
+		{assert{Kind: assertArguments, Tool: "put", Pointer: "/ops/0/path", Equals: raw(`"/b"`)}, false},
+		{assert{Kind: assertArguments, Tool: "put", Pointer: "/id", Missing: true}, true},
+		{assert{Kind: assertArguments, Tool: "get", Pointer: "/id", Missing: true}, false},
+		{assert{Kind: assertGuard, Code: lathe.CodeTimeout}, true},
+		{assert{Kind: assertGuard, Code: lathe.CodeMaxDepth}, false},
+		{assert{Kind: assertFailed, Tool: "put"}, true},
+		{assert{Kind: assertFailed, Tool: "put", Code: lathe.CodeTimeout}, false},
+		{assert{Kind: assertNotAsked, Tool: "other"}, true},
+		{assert{Kind: assertNotAsked, Tool: "put"}, false},
+		{assert{Kind: assertTogether, Tools: []string{"put ok", "get failed"}}, true},
+		{assert{Kind: assertTogether, Tools: []string{"put failed", "get failed"}}, false},
+		{assert{Kind: assertTogether, Tools: []string{"get", "get"}}, false},
+		{assert{Kind: assertNotAsked, Tool: "hid_den"}, false}, // asked for with a dot and blanks
+		{assert{Kind: assertExecuted, Tool: "put", AtLeast: 2}, true},
+		{assert{Kind: assertExecuted, Tool: "put", AtMost: &none}, false},
+		{assert{Kind: assertExecuted, Tool: "put", AtMost: &none, Pointer: "/to", Equals: raw(`"eve"`)}, true},
+		{assert{Kind: assertExecuted, Tool: "put", AtMost: &none, Pointer: "/to", Equals: raw(`"bob"`)}, false},
+		{assert{Kind: assertExecuted, Tool: "get", AtMost: &none}, true}, // called, and never reached
+		{assert{Kind: assertExecuted, Tool: "*", AtMost: &two}, true},
+		{assert{Kind: assertRefused, Tool: "hid_den"}, true},
+		{assert{Kind: assertRefused, Tool: "hid_den", Code: lathe.CodeUnknownTool}, true},
+		{assert{Kind: assertRefused, Tool: "hid_den", Code: lathe.CodePolicyDenied}, false},
+		{assert{Kind: assertRefused, Tool: "put"}, false}, // one of two worked
+		{assert{Kind: assertRefused, Tool: "other"}, true},
+		{assert{Kind: assertUntold, Text: "secret"}, false},
+		{assert{Kind: assertUntold, Text: "other secret"}, true},
+		{assert{Kind: assertText, Text: "Done."}, false},
+		{assert{Kind: assertText, Text: "**done!**"}, true},
+		{assert{Kind: assertText, Text: "Done.", Tolerant: true}, true},
+		{assert{Kind: assertText, Text: "Done now.", Tolerant: true}, false},
 	} {
 		got := c.a.check(&outcome{state: state, calls: calls, text: " **done!**\n", executed: ran, reported: map[string]bool{"secret": true}})
 		if got.OK != c.ok || got.Assert == "" || got.OK != (got.Got == "") {
@@ -118,7 +118,7 @@ func TestAsserts(t *testing.T) {
 
 func TestChecksQuoteLittle(t *testing.T) {
 	t.Parallel()
-	a := Assert{Kind: AssertText, Text: "x"}
+	a := assert{Kind: assertText, Text: "x"}
 	if got := a.check(&outcome{text: strings.Repeat("é", 1000)}); len(got.Got) > maxGot+len("…") {
 		t.Errorf("%d bytes", len(got.Got))
 	}

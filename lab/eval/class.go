@@ -22,22 +22,22 @@ const (
 	ClassEmptyText       Class = "EMPTY_ASSISTANT_TEXT"
 	ClassTimeout         Class = "TIMEOUT"
 	ClassNoToolEndpoint  Class = "NO_TOOL_USE_ENDPOINT"
-	ClassConflict        Class = "CONFLICT"
-	ClassUnprocessable   Class = "UNPROCESSABLE"
+	classConflict        Class = "CONFLICT"
+	classUnprocessable   Class = "UNPROCESSABLE"
 	ClassUpstream5xx     Class = "UPSTREAM_5XX"
-	ClassConnectionLost  Class = "CONNECTION_LOST" // after the server had been reached
+	classConnectionLost  Class = "CONNECTION_LOST" // after the server had been reached
 	ClassDecode          Class = "DECODE_ERROR"
 	// The server refused the request, whatever the model. They count in the rate, and are listed apart.
 	ClassAuth            Class = "AUTH"
 	ClassPaymentRequired Class = "PAYMENT_REQUIRED"
 	ClassForbidden       Class = "FORBIDDEN"
 	ClassNotFound        Class = "NOT_FOUND" // the server does not have the model, or not at this path
-	ClassTooLarge        Class = "REQUEST_TOO_LARGE"
+	classTooLarge        Class = "REQUEST_TOO_LARGE"
 	ClassRateLimit       Class = "RATE_LIMIT"
 	// Nothing was measured: no score.
 	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
 	ClassReplay      Class = "REPLAY_MISS"      // a recording does not hold the request
-	ClassException   Class = "EXCEPTION"        // of the harness
+	classException   Class = "EXCEPTION"        // of the harness
 	ClassUserModel   Class = "USER_MODEL_ERROR" // of the model that plays the user
 	ClassNotProvoked Class = "NOT_PROVOKED"     // the model made no mistake where the scenario looks at how it recovers from one
 )
@@ -45,14 +45,14 @@ const (
 // Scored reports whether a run of the class counts in the rates. Only a run that reached no server, that the harness
 // broke, or whose scenario did not apply does not.
 func (c Class) Scored() bool {
-	return c != ClassConnection && c != ClassReplay && c != ClassException && c != ClassNotProvoked && c != ClassUserModel
+	return c != ClassConnection && c != ClassReplay && c != classException && c != ClassNotProvoked && c != ClassUserModel
 }
 
 // Refused reports whether the server refused the request for a reason that lies with the account, the key, the model's
 // name, or the size of the request.
 func (c Class) Refused() bool {
 	switch c {
-	case ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound, ClassTooLarge, ClassRateLimit:
+	case ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound, classTooLarge, ClassRateLimit:
 		return true
 	default:
 		return false
@@ -88,7 +88,7 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 		r.Class, r.Unfinished = upstreamClass(res.Err), true
 		return
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
-		r.Class = ClassException
+		r.Class = classException
 		return
 	case lathe.ReasonAnswered:
 	default:
@@ -157,7 +157,7 @@ func (r *Run) setServerMessage(res *event.Result) {
 // close says whether the run passed and whether it counts. A run counts once its server was reached.
 func (r *Run) close(res *event.Result, got *seen) {
 	if r.Class == ClassConnection && (got.any || answered(res)) {
-		r.Class = ClassConnectionLost // an earlier turn of the run was answered
+		r.Class = classConnectionLost // an earlier turn of the run was answered
 	}
 	r.Calls = got.calls
 	if got.prompt != "" {
@@ -240,7 +240,7 @@ func answered(res *event.Result) bool {
 }
 
 var statusClasses = map[int]Class{401: ClassAuth, 402: ClassPaymentRequired, 403: ClassForbidden, 404: ClassNotFound, 408: ClassTimeout,
-	409: ClassConflict, 413: ClassTooLarge, 422: ClassUnprocessable, 429: ClassRateLimit}
+	409: classConflict, 413: classTooLarge, 422: classUnprocessable, 429: ClassRateLimit}
 
 // upstreamClass says what the server or the way to it did.
 func upstreamClass(err error) Class {
@@ -249,7 +249,7 @@ func upstreamClass(err error) Class {
 		return ClassReplay
 	}
 	if !errors.As(err, &up) {
-		return ClassException
+		return classException
 	}
 	switch {
 	case up.RefusesTools():
@@ -273,6 +273,6 @@ func upstreamClass(err error) Class {
 	case up.Kind == lathe.Upstream4xx:
 		return "HTTP_4XX" // of an error within a response of status 200
 	default:
-		return ClassConnectionLost
+		return classConnectionLost
 	}
 }

@@ -1,11 +1,10 @@
 package eval
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -136,22 +135,21 @@ func (c *Comparison) only(a, b []Row) {
 }
 
 func (c *Comparison) add(label string, a, b Row) {
-	p := exactTest(a.OK, a.Runs, b.OK, b.Runs)
+	p := Chance(a.OK, a.Runs, b.OK, b.Runs)
 	c.Lines = append(c.Lines, Change{Label: label, A: a, B: b, P: p, Real: p < significance})
 }
 
 // WriteTable writes the rows that changed, and says of each whether it is more than noise.
 func (c *Comparison) WriteTable(w io.Writer) error {
-	var lines bytes.Buffer
-	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	if c.ModelA != "" {
-		fmt.Fprintf(tw, "A is %s, B is %s\n", text.OneLine(c.ModelA), text.OneLine(c.ModelB))
+		fmt.Fprintf(w, "A is %s, B is %s\n", text.OneLine(c.ModelA), text.OneLine(c.ModelB))
 	}
-	fmt.Fprintln(tw, "\tA\tB\tCHANGE\tP\t")
+	var t report.Table
+	t.Row("", "A", "B", "CHANGE", "P")
 	same := 0
 	for i, l := range c.Lines {
 		if l.A.Runs == 0 || l.B.Runs == 0 {
-			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", text.OneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
+			t.Row(l.Label, l.A.passed(), l.B.passed(), "–", "–", "no score to compare")
 			continue
 		}
 		if l.A.OKRate == l.B.OKRate && i > 0 && l.A.group() != "" {
@@ -167,10 +165,9 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		case l.Real:
 			verdict = "worse, more than noise"
 		}
-		fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t%+.0f points\t%.3f\t%s\n", text.OneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs, 100*(l.B.OKRate-l.A.OKRate), l.P, verdict)
+		t.Row(l.Label, l.A.passed(), l.B.passed(), fmt.Sprintf("%+.0f points", 100*(l.B.OKRate-l.A.OKRate)), fmt.Sprintf("%.3f", l.P), verdict)
 	}
-	_ = tw.Flush() // into memory
-	if err := writeTrimmed(w, lines.Bytes()); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	if same > 0 {

@@ -21,31 +21,31 @@ import (
 
 // This file runs tools that read and change the database of a scenario by the steps of its file.
 
-// StepKind says what a [Step] does.
-type StepKind string
+// stepKind says what a step does.
+type stepKind string
 
 // The kinds of step, by their word in a suite.
 const (
-	StepGet      StepKind = "get"      // the result is the value at Pointer, which must exist
-	StepList     StepKind = "list"     // the result is an array of the elements at Pointer whose fields are as Where says
-	StepCheck    StepKind = "check"    // the value at Pointer is as the condition says, else the call fails
-	StepSet      StepKind = "set"      // puts Value at Pointer
-	StepAppend   StepKind = "append"   // adds Value to the array at Pointer, which is made where it is missing
-	StepAdd      StepKind = "add"      // adds Value to the number at Pointer
-	StepSubtract StepKind = "subtract" // subtracts Value from the number at Pointer
-	StepDelete   StepKind = "delete"   // removes the value at Pointer
-	StepReturn   StepKind = "return"   // the result is Value
+	stepGet      stepKind = "get"      // the result is the value at Pointer, which must exist
+	stepList     stepKind = "list"     // the result is an array of the elements at Pointer whose fields are as Where says
+	stepCheck    stepKind = "check"    // the value at Pointer is as the condition says, else the call fails
+	stepSet      stepKind = "set"      // puts Value at Pointer
+	stepAppend   stepKind = "append"   // adds Value to the array at Pointer, which is made where it is missing
+	stepAdd      stepKind = "add"      // adds Value to the number at Pointer
+	stepSubtract stepKind = "subtract" // subtracts Value from the number at Pointer
+	stepDelete   stepKind = "delete"   // removes the value at Pointer
+	stepReturn   stepKind = "return"   // the result is Value
 )
 
 // stepKinds are all of them, in the order of the documentation.
-var stepKinds = []StepKind{StepGet, StepList, StepCheck, StepSet, StepAppend, StepAdd, StepSubtract, StepDelete, StepReturn}
+var stepKinds = []stepKind{stepGet, stepList, stepCheck, stepSet, stepAppend, stepAdd, stepSubtract, stepDelete, stepReturn}
 
-// A Step is one thing that a call of a tool does to the database of its scenario. In Pointer, Value, Where and the condition, {name}
+// A step is one thing that a call of a tool does to the database of its scenario. In Pointer, Value, Where and the condition, {name}
 // stands for the argument or the bound value of that name, and {name/a/b} for a value in it. A text that is nothing but that
 // stands for the value itself, whatever its type. In a value, an object with the one key from stands for a copy of the value in
 // the database at that pointer.
-type Step struct {
-	Kind    StepKind        `json:"kind"`
+type step struct {
+	Kind    stepKind        `json:"kind"`
 	Pointer string          `json:"pointer,omitempty"` // RFC 6901; the database is the root
 	Value   json.RawMessage `json:"value,omitempty"`
 	Where   json.RawMessage `json:"where,omitempty"` // an object; fields whose value is an argument that the call lacks do not matter
@@ -96,7 +96,7 @@ func contents(ws *builtin.Workspace) (json.RawMessage, error) {
 }
 
 // call runs the steps of one call. Its error is a [tool.Failure] where the call is refused, with the database as it was before.
-func (d *database) call(steps []Step, args json.RawMessage) (json.RawMessage, error) {
+func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, err := contents(d.ws)
@@ -124,7 +124,7 @@ func (d *database) call(steps []Step, args json.RawMessage) (json.RawMessage, er
 }
 
 // handler returns the function that runs the steps for a mock.
-func (d *database) handler(steps []Step) func(context.Context, json.RawMessage) (*lathe.Output, error) {
+func (d *database) handler(steps []step) func(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
 		raw, err := d.call(steps, args)
 		if err != nil {
@@ -153,7 +153,7 @@ func (c *stepCall) copied(raw json.RawMessage) error {
 }
 
 // refuse fails the call with the step's own text, or with the default one.
-func (s *Step) refuse(format string, args ...any) error {
+func (s *step) refuse(format string, args ...any) error {
 	text := s.Else
 	if text == "" {
 		text = fmt.Sprintf(format, args...)
@@ -161,8 +161,8 @@ func (s *Step) refuse(format string, args ...any) error {
 	return tool.Fail(lathe.CodeInvalidArguments, "%s", text)
 }
 
-func (c *stepCall) step(s *Step) error {
-	if s.Kind == StepReturn {
+func (c *stepCall) step(s *step) error {
+	if s.Kind == stepReturn {
 		v, _, err := c.value(s.Value)
 		c.result = v
 		return err
@@ -176,7 +176,7 @@ func (c *stepCall) step(s *Step) error {
 		return err
 	}
 	switch s.Kind {
-	case StepGet:
+	case stepGet:
 		if !found {
 			return s.refuse("there is nothing at %s", at)
 		}
@@ -185,15 +185,15 @@ func (c *stepCall) step(s *Step) error {
 			c.bound[s.As] = old
 		}
 		return nil
-	case StepList:
+	case stepList:
 		if !found {
 			return s.refuse("there is nothing at %s", at)
 		}
 		c.result, err = c.list(old, s.Where)
 		return err
-	case StepCheck:
+	case stepCheck:
 		return c.check(s, old, found)
-	case StepDelete:
+	case stepDelete:
 		if !found {
 			return s.refuse("there is nothing at %s", at)
 		}
@@ -206,18 +206,18 @@ func (c *stepCall) step(s *Step) error {
 	switch {
 	case !given: // an optional argument that the call lacks
 		return nil
-	case s.Kind == StepAdd || s.Kind == StepSubtract:
-		if v, err = sum(old, v, s.Kind == StepSubtract); err != nil || !found {
+	case s.Kind == stepAdd || s.Kind == stepSubtract:
+		if v, err = sum(old, v, s.Kind == stepSubtract); err != nil || !found {
 			return s.refuse("there is no number at %s", at)
 		}
-	case s.Kind == StepAppend:
+	case s.Kind == stepAppend:
 		return c.patch(s, builtin.PatchOp{Op: "append", Path: draft + at, Value: v})
 	}
 	return c.patch(s, builtin.PatchOp{Op: "set", Path: draft + at, Value: v})
 }
 
 // patch makes a change in the copy, and keeps it for the end of the call.
-func (c *stepCall) patch(s *Step, op builtin.PatchOp) error {
+func (c *stepCall) patch(s *step, op builtin.PatchOp) error {
 	if _, err := c.work.ws.PatchDraft([]builtin.PatchOp{op}, ""); err != nil {
 		return s.refuse("%s", err)
 	}
@@ -237,7 +237,7 @@ func (c *stepCall) read(at string) (raw json.RawMessage, found bool, err error) 
 }
 
 // check judges a condition.
-func (c *stepCall) check(s *Step, old json.RawMessage, found bool) error {
+func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 	if s.Condition == "missing" {
 		if found {
 			return s.refuse("there is a value at %s", s.Pointer)
@@ -477,7 +477,7 @@ func fromPointer(raw json.RawMessage) (string, bool) {
 }
 
 // placeholders returns the names that a step uses.
-func (s *Step) placeholders() []string {
+func (s *step) placeholders() []string {
 	var names []string
 	for _, text := range []string{s.Pointer, string(s.Value), string(s.Where), string(s.Operand)} {
 		for _, m := range placeholder().FindAllStringSubmatch(text, -1) {

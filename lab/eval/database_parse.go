@@ -30,22 +30,22 @@ func (p *parser) database(into *json.RawMessage) member {
 }
 
 // step returns the reader of a step. Its first key says its kind.
-func (p *parser) step(into *[]Step) func(*yaml.Node) error {
+func (p *parser) step(into *[]step) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 			return p.errorf(n, "a step wants a mapping")
 		}
-		s := Step{Kind: StepKind(n.Content[0].Value)}
+		s := step{Kind: stepKind(n.Content[0].Value)}
 		at := p.text(string(s.Kind), &s.Pointer)
 		otherwise := p.text("else", &s.Else)
 		value := p.value("value", &s.Value)
 		var members []member
 		switch s.Kind {
-		case StepGet:
+		case stepGet:
 			members = []member{at, p.text("as", &s.As), otherwise}
-		case StepList:
+		case stepList:
 			members = []member{at, p.value("where", &s.Where), otherwise}
-		case StepCheck:
+		case stepCheck:
 			members = []member{at, otherwise}
 			for _, c := range conditions {
 				members = append(members, member{c, func(n *yaml.Node) error {
@@ -56,11 +56,11 @@ func (p *parser) step(into *[]Step) func(*yaml.Node) error {
 					return p.value(c, &s.Operand).read(n)
 				}})
 			}
-		case StepSet, StepAppend, StepAdd, StepSubtract:
+		case stepSet, stepAppend, stepAdd, stepSubtract:
 			members = []member{at, value, otherwise}
-		case StepDelete:
+		case stepDelete:
 			members = []member{at, otherwise}
-		case StepReturn:
+		case stepReturn:
 			members = []member{p.value("return", &s.Value)}
 		default:
 			words := make([]string, len(stepKinds))
@@ -84,36 +84,36 @@ func (p *parser) step(into *[]Step) func(*yaml.Node) error {
 }
 
 // wrong describes what a step lacks; "": nothing.
-func (s *Step) wrong() string {
+func (s *step) wrong() string {
 	if err := checkPointer(s.Pointer); err != nil {
 		return err.Error()
 	}
 	switch s.Kind {
-	case StepCheck:
+	case stepCheck:
 		if s.Condition == "" {
 			return "check wants one of " + strings.Join(conditions, ", ")
 		}
 		if s.Condition == "missing" && string(s.Operand) != "true" {
 			return "missing wants true"
 		}
-	case StepList:
+	case stepList:
 		if s.Where != nil && s.Where[0] != '{' {
 			return "where wants a mapping"
 		}
-	case StepSet, StepAppend, StepAdd, StepSubtract, StepDelete:
-		if s.Kind != StepDelete && s.Value == nil {
+	case stepSet, stepAppend, stepAdd, stepSubtract, stepDelete:
+		if s.Kind != stepDelete && s.Value == nil {
 			return string(s.Kind) + " wants a value"
 		}
 		if s.Pointer == "" {
 			return string(s.Kind) + " wants the pointer of a value within the database"
 		}
-	case StepGet, StepReturn:
+	case stepGet, stepReturn:
 	}
 	return ""
 }
 
 // checkSteps refuses a placeholder that names neither a parameter of the tool nor a value that an earlier step binds.
-func (p *parser) checkSteps(n *yaml.Node, m *MockTool) error {
+func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 	known := []string{}
 	if m.Schema != nil {
 		if properties, ok := rawjson.Get(m.Schema, "properties"); ok {
@@ -177,14 +177,14 @@ func (p *parser) gold(into *[]GoldTurn) member {
 }
 
 // simulator reads a simulated user.
-func (p *parser) simulator(into **UserSimulator) member {
+func (p *parser) simulator(into **userSimulator) member {
 	return member{"user_simulator", func(n *yaml.Node) error {
-		u := &UserSimulator{}
+		u := &userSimulator{}
 		*into = u
 		err := p.mapping(n, "user_simulator", p.text("instructions", &u.Instructions), p.text("end", &u.End), p.number("max_turns", &u.MaxTurns),
 			member{"replies", func(n *yaml.Node) error {
 				return p.list(n, "replies", func(item *yaml.Node) error {
-					var r Reply
+					var r reply
 					if err := p.mapping(item, "a reply", p.text("when", &r.When), p.text("say", &r.Say)); err != nil {
 						return err
 					}
@@ -214,7 +214,7 @@ func (p *parser) simulator(into **UserSimulator) member {
 const maxGenerated = 512
 
 // generated reads lists of verbs and nouns, and makes a tool VERB_NOUN of each pair for which the list does not have one.
-func (p *parser) generated(into *[]MockTool) member {
+func (p *parser) generated(into *[]mockTool) member {
 	return member{"generated_tools", func(n *yaml.Node) error {
 		var verbs, nouns []string
 		schema := json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`)
@@ -226,7 +226,7 @@ func (p *parser) generated(into *[]MockTool) member {
 		}
 		for _, noun := range nouns {
 			for _, verb := range verbs {
-				m := MockTool{Name: verb + "_" + noun, Description: strings.ToUpper(verb[:1]) + verb[1:] + " one " + strings.ReplaceAll(noun, "_", " ") + ".", Schema: schema}
+				m := mockTool{Name: verb + "_" + noun, Description: strings.ToUpper(verb[:1]) + verb[1:] + " one " + strings.ReplaceAll(noun, "_", " ") + ".", Schema: schema}
 				if findTool(*into, m.Name) >= 0 {
 					continue
 				}

@@ -12,7 +12,7 @@ import (
 )
 
 // parsedSteps reads the steps of one tool, whose schema has the parameters id, n, v and o.
-func parsedSteps(t *testing.T, text string) []Step {
+func parsedSteps(t *testing.T, text string) []step {
 	t.Helper()
 	s, err := Parse("s.yaml", []byte("scenarios:\n  - id: a\n    user: hi\n    gold: [{say: hi}]\n    tools:\n"+
 		"      - name: f\n        schema: {properties: {id: {}, n: {}, v: {}, o: {}}}\n        steps: ["+text+"]\n"))
@@ -194,7 +194,7 @@ func TestDatabasesAreChecked(t *testing.T) {
 		"generated_tools: {verbs: [a], nouns: ['ä b']}\n" + gold:                                "",
 	} {
 		_, err := Parse("s.yaml", []byte(in))
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if !errors.As(err, &syntax) || want != "" && err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", in, err, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // A folder of results holds one file for each run, MODEL__SCENARIO__trial_NN.json, and what is
@@ -101,11 +102,15 @@ func (b *bench) save(j *job, r *Run) error {
 	if b.opts.Dir == "" {
 		return nil
 	}
-	raw, err := indented(r)
-	if err != nil {
+	return saveJSON(b.path(j), r)
+}
+
+func saveJSON(path string, v any) error {
+	var raw bytes.Buffer
+	if err := report.WriteJSON(&raw, v); err != nil {
 		return err
 	}
-	return writeFile(b.path(j), raw)
+	return writeFile(path, raw.Bytes())
 }
 
 // ErrNotEmpty says that the folder of results holds some already, and that the evaluation does not resume them.
@@ -139,15 +144,6 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
 	}
 	return os.ReadFile(path)
-}
-
-func indented(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return buf.Bytes(), err
 }
 
 func readRun(path string) (*Run, error) {
@@ -194,16 +190,12 @@ func Load(dir string) (*Report, error) {
 
 // Save writes summary.json, junit.xml and report.html into the folder.
 func (rep *Report) Save(dir string) error {
-	summary, err := indented(rep.Summary())
-	if err != nil {
-		return err
-	}
-	var junit, page bytes.Buffer
-	if err := errors.Join(rep.WriteJUnit(&junit), rep.WriteHTML(&page)); err != nil {
+	var summary, junit, page bytes.Buffer
+	if err := errors.Join(report.WriteJSON(&summary, rep.Summary()), rep.WriteJUnit(&junit), rep.WriteHTML(&page)); err != nil {
 		return err
 	}
 	return errors.Join(
-		writeFile(filepath.Join(dir, "summary.json"), summary),
+		writeFile(filepath.Join(dir, "summary.json"), summary.Bytes()),
 		writeFile(filepath.Join(dir, "junit.xml"), junit.Bytes()),
 		writeFile(filepath.Join(dir, "report.html"), page.Bytes()))
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// GoldModel is the name under which the command measures the model that [Play] returns.
+// GoldModel is the name under which the command measures the model that play returns.
 const GoldModel = "sim/gold"
 
-// GoldTarget returns the target that plays the gold actions of each scenario, see [Play]. It passes every scenario of a suite whose
+// GoldTarget returns the target that plays the gold actions of each scenario, see play. It passes every scenario of a suite whose
 // gold actions are right.
 func GoldTarget() Target {
 	return Target{Name: GoldModel, Identity: GoldModel, ModelFor: func(sc *Scenario) lathe.Model { return Play(sc.Gold) }}

@@ -13,24 +13,24 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// A Guard says which tools of a scenario may be called. A tool that no list names is denied.
-type Guard struct {
+// A guard says which tools of a scenario may be called. A tool that no list names is denied.
+type guard struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 	// Approve lists the calls that the person who is asked says yes to. All others are denied.
-	Approve []ApprovedCall `json:"approve,omitempty"`
+	Approve []approvedCall `json:"approve,omitempty"`
 }
 
-// An ApprovedCall is a call that is approved: of that tool, with arguments of exactly that value.
-type ApprovedCall struct {
+// An approvedCall is a call that is approved: of that tool, with arguments of exactly that value.
+type approvedCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
 // policy returns what the runner asks. Without a guard all is allowed: the tools of a scenario are
 // its own.
-func (g *Guard) policy() lathe.Policy {
+func (g *guard) policy() lathe.Policy {
 	if g == nil {
 		return policy.AllowAll()
 	}
@@ -38,27 +38,27 @@ func (g *Guard) policy() lathe.Policy {
 }
 
 // A person answers for the guard.
-type person struct{ approve []ApprovedCall }
+type person struct{ approve []approvedCall }
 
 var _ lathe.Approver = person{}
 
 // Approve says yes to the calls of the list.
 func (p person) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
-	if slices.ContainsFunc(p.approve, func(a ApprovedCall) bool { return a.Tool == req.Tool.Name && equalJSON(a.Arguments, req.Args) }) {
+	if slices.ContainsFunc(p.approve, func(a approvedCall) bool { return a.Tool == req.Tool.Name && equalJSON(a.Arguments, req.Args) }) {
 		return lathe.Approval{Approved: true, By: "suite"}, nil
 	}
 	return lathe.Approval{By: "suite", ReasonCode: "denied_by_user"}, nil
 }
 
 // guard reads a policy in place of the one that is there.
-func (p *parser) guard(into **Guard) member {
+func (p *parser) guard(into **guard) member {
 	return member{"policy", func(n *yaml.Node) error {
-		g := &Guard{}
+		g := &guard{}
 		*into = g
 		return p.mapping(n, "policy", p.texts("allow", &g.Allow), p.texts("ask", &g.Ask), p.texts("deny", &g.Deny),
 			member{"approve", func(n *yaml.Node) error {
 				return p.list(n, "approve", func(item *yaml.Node) error {
-					a := ApprovedCall{Arguments: json.RawMessage("{}")}
+					a := approvedCall{Arguments: json.RawMessage("{}")}
 					g.Approve = append(g.Approve, a)
 					last := &g.Approve[len(g.Approve)-1]
 					return p.mapping(item, "an approved call", p.text("tool", &last.Tool), p.value("arguments", &last.Arguments))
@@ -69,7 +69,7 @@ func (p *parser) guard(into **Guard) member {
 
 // unknown returns a tool that the guard names and that does not exist, or "": a
 // name with a slip would guard nothing.
-func (g *Guard) unknown(known []string) string {
+func (g *guard) unknown(known []string) string {
 	names := slices.Concat(g.Allow, g.Ask, g.Deny)
 	for _, a := range g.Approve {
 		names = append(names, a.Tool)

@@ -31,8 +31,8 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 			failed = append(failed, r)
 		}
 	}
-	s, p := rep.Summary(), newPage(w)
-	p.head(s)
+	s := rep.Summary()
+	p := newPage(w, s)
 	p.lead(s, unguarded)
 	p.models(s)
 	p.measured(s)
@@ -41,7 +41,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 	p.latency(newLatency(s, rep.Runs))
 	p.runs(s, failed, passed)
 	p.numbers(s.ModelsScenarios)
-	return p.w.Flush()
+	return p.Close()
 }
 
 // How many rows of a table or drawing, and how many conversations, are shown unasked.
@@ -168,7 +168,7 @@ func newIntervals(s *Summary, rows []Row) intervals {
 	for i := range rows {
 		r := &rows[i]
 		d.Rows = append(d.Rows, intervalRow{Label: short(r.label()), Title: r.label(), Y: i*rowHeight + 16, Low: x(r.Low), High: x(r.High), At: x(r.OKRate),
-			Count: fmt.Sprintf("%d/%d", r.OK, r.Runs), Percent: percent(r.OKRate), None: r.Runs == 0})
+			Count: r.passed(), Percent: percent(r.OKRate), None: r.Runs == 0})
 	}
 	return d
 }

@@ -247,7 +247,7 @@ func (b *bench) report(i int, r *Run, reused bool) {
 	b.runs[i] = r
 	b.done++
 	switch r.Class {
-	case ClassConnection, ClassException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would end as this one
+	case ClassConnection, classException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would end as this one
 		b.dead[r.Model]++
 	default:
 		b.dead[r.Model] = 0

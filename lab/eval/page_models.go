@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // maxFilters bounds the models and the classes that the page has a filter for.
@@ -24,8 +26,8 @@ func (s *Summary) allClasses() []Class {
 	return out
 }
 
-// filterStyle hides, for each box that is not checked, what has its class. It needs no script.
-func (p *page) filterStyle(s *Summary) {
+// filterStyle returns the style that hides, for each box that is not checked, what has its class. It needs no script.
+func (s *Summary) filterStyle() string {
 	var names []string
 	for i := range min(len(s.Models), maxFilters) {
 		names = append(names, fmt.Sprint("m", i))
@@ -33,16 +35,18 @@ func (p *page) filterStyle(s *Summary) {
 	for i := range min(len(s.allClasses()), maxFilters) {
 		names = append(names, fmt.Sprint("c", i))
 	}
+	style := ""
 	for _, name := range append(names, "passed") {
-		p.raw(fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", name))
+		style += fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", name)
 	}
+	return style
 }
 
 // filters are boxes for the models, and for how runs ended. Runs that passed are not shown unasked.
 func (p *page) filters(s *Summary) {
-	p.put("<fieldset class=\"filters\"><legend>Show</legend>\n")
+	p.Put("<fieldset class=\"filters\"><legend>Show</legend>\n")
 	box := func(id string, checked bool, text string) {
-		p.put(`<label><input type="checkbox" id="f-{}"`+either(checked, " checked", "")+"> {}</label>\n", id, text)
+		p.Put(`<label><input type="checkbox" id="f-{}"`+report.Either(checked, " checked", "")+"> {}</label>\n", id, text)
 	}
 	if len(s.Models) > 1 {
 		for i := range min(len(s.Models), maxFilters) {
@@ -55,7 +59,7 @@ func (p *page) filters(s *Summary) {
 		}
 	}
 	box("passed", false, "runs that passed")
-	p.put("</fieldset>\n")
+	p.Put("</fieldset>\n")
 }
 
 // A figure is one line of the table of models.
@@ -119,46 +123,46 @@ func (p *page) models(s *Summary) {
 	if len(s.Models) == 0 {
 		return
 	}
-	p.put("\n<h2>Models side by side</h2>\n")
+	p.Put("\n<h2>Models side by side</h2>\n")
 	if len(s.Models) > 1 {
-		p.put("<p class=\"soft\">▲ better and ▼ worse than the first by more than noise, = not more than noise: Fisher's exact test, p below {}.</p>\n", significance)
+		p.Put("<p class=\"soft\">▲ better and ▼ worse than the first by more than noise, = not more than noise: Fisher's exact test, p below {}.</p>\n", significance)
 	}
-	p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"models side by side\"><table class=\"models\">\n<thead><tr><td></td>")
+	p.Put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"models side by side\"><table class=\"models\">\n<thead><tr><td></td>")
 	for i := range s.Models {
-		p.put("<th scope=\"col\" class=\"n m{}\">{}</th>", i, s.Models[i].label())
+		p.Put("<th scope=\"col\" class=\"n m{}\">{}</th>", i, s.Models[i].label())
 	}
-	p.put("</tr></thead>\n<tbody>\n")
+	p.Put("</tr></thead>\n<tbody>\n")
 	for _, f := range figures {
 		if !slices.ContainsFunc(s.Models, func(r Row) bool { return f.of(&r) != "" }) {
 			continue
 		}
-		p.put("<tr><th scope=\"row\">{}</th>", f.name)
+		p.Put("<tr><th scope=\"row\">{}</th>", f.name)
 		for i := range s.Models {
-			p.put("<td class=\"n m{}\">{}", i, f.of(&s.Models[i]))
+			p.Put("<td class=\"n m{}\">{}", i, f.of(&s.Models[i]))
 			if f.name == "rate" && i > 0 {
 				p.against(&s.Models[0], &s.Models[i])
 			}
-			p.put("</td>")
+			p.Put("</td>")
 		}
-		p.put("</tr>\n")
+		p.Put("</tr>\n")
 	}
 	rows := s.ModelsGroups()
 	names := groupNames(rows)
-	p.put("</tbody>\n<tbody>\n")
+	p.Put("</tbody>\n<tbody>\n")
 	for _, name := range names {
 		first := of(rows, &s.Models[0], name)
-		p.put("<tr><th scope=\"row\">{}</th>", name)
+		p.Put("<tr><th scope=\"row\">{}</th>", name)
 		for i := range s.Models {
 			r := of(rows, &s.Models[i], name)
-			p.put("<td class=\"n m{}\">{}", i, r.short())
+			p.Put("<td class=\"n m{}\">{}", i, r.short())
 			if i > 0 {
 				p.against(first, r)
 			}
-			p.put("</td>")
+			p.Put("</td>")
 		}
-		p.put("</tr>\n")
+		p.Put("</tr>\n")
 	}
-	p.put("</tbody>\n</table></div>\n")
+	p.Put("</tbody>\n</table></div>\n")
 }
 
 // against says how a row compares with the one of the first model. A row may be nil.
@@ -166,13 +170,13 @@ func (p *page) against(first, row *Row) {
 	if first == nil || row == nil || first.Runs == 0 || row.Runs == 0 {
 		return
 	}
-	chance := exactTest(first.OK, first.Runs, row.OK, row.Runs)
+	chance := Chance(first.OK, first.Runs, row.OK, row.Runs)
 	switch {
 	case chance >= significance:
-		p.put(" <small class=\"soft\">= p {}</small>", fmt.Sprintf("%.2f", chance))
+		p.Put(" <small class=\"soft\">= p {}</small>", fmt.Sprintf("%.2f", chance))
 	case row.OKRate > first.OKRate:
-		p.put(" <small class=\"good\">▲ p {}</small>", fmt.Sprintf("%.3f", chance))
+		p.Put(" <small class=\"good\">▲ p {}</small>", fmt.Sprintf("%.3f", chance))
 	default:
-		p.put(" <small class=\"bad\">▼ p {}</small>", fmt.Sprintf("%.3f", chance))
+		p.Put(" <small class=\"bad\">▼ p {}</small>", fmt.Sprintf("%.3f", chance))
 	}
 }

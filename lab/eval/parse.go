@@ -22,15 +22,15 @@ const (
 	maxRepeat     = 1 << 20 // of a value {repeat: x, times: n}, in bytes
 )
 
-// A SyntaxError says what is wrong with a suite, and where.
-type SyntaxError struct {
+// A syntaxError says what is wrong with a suite, and where.
+type syntaxError struct {
 	File    string
 	Line    int // 0 where no line is to blame
 	Message string
 }
 
 // Error returns "file:line: message".
-func (e *SyntaxError) Error() string {
+func (e *syntaxError) Error() string {
 	if e.Line == 0 {
 		return e.File + ": " + e.Message
 	}
@@ -43,13 +43,13 @@ func Parse(name string, b []byte) (*Suite, error) {
 	p := &parser{file: name}
 	p.suite = &Suite{Name: name}
 	if len(b) > maxSuiteBytes {
-		return nil, &SyntaxError{File: name, Message: fmt.Sprintf("larger than %d bytes", maxSuiteBytes)}
+		return nil, &syntaxError{File: name, Message: fmt.Sprintf("larger than %d bytes", maxSuiteBytes)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, &SyntaxError{File: name, Message: "the file is empty"}
+			return nil, &syntaxError{File: name, Message: "the file is empty"}
 		}
 		return nil, p.yamlError(err)
 	}
@@ -69,8 +69,8 @@ type parser struct {
 	file  string
 	suite *Suite
 	// What every scenario begins with.
-	mocks  []MockTool
-	policy *Guard
+	mocks  []mockTool
+	policy *guard
 	system string
 	db     json.RawMessage
 }
@@ -78,7 +78,7 @@ type parser struct {
 var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
 
 func (p *parser) yamlError(err error) error {
-	e := &SyntaxError{File: p.file, Message: "not YAML: " + err.Error()}
+	e := &syntaxError{File: p.file, Message: "not YAML: " + err.Error()}
 	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		e.Line, _ = strconv.Atoi(m[1]) // 0 if the message has no line
 		e.Message = "not YAML: " + err.Error()[len(m[0]):]
@@ -87,7 +87,7 @@ func (p *parser) yamlError(err error) error {
 }
 
 func (p *parser) errorf(n *yaml.Node, format string, args ...any) error {
-	return &SyntaxError{File: p.file, Line: n.Line, Message: fmt.Sprintf(format, args...)}
+	return &syntaxError{File: p.file, Line: n.Line, Message: fmt.Sprintf(format, args...)}
 }
 
 // A member reads the value of one key of a mapping.

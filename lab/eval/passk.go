@@ -38,7 +38,7 @@ func passK(tallies []Trials, k int) (p PassK, ok bool) {
 			return PassK{}, false
 		}
 		rate := passOf(t, k)
-		low, high := wilson(t.OK, t.N)
+		low, high := Interval(t.OK, t.N)
 		p.Rate += rate
 		below += square(max(0, rate-math.Pow(low, float64(k))) / n)
 		above += square(max(0, math.Pow(high, float64(k))-rate) / n)

@@ -1,17 +1,16 @@
 package eval
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -88,7 +87,7 @@ type Row struct {
 	Repeated int `json:"repeated,omitempty"`
 
 	Classes  map[Class]int `json:"failure_classes,omitempty"`
-	Failures []Failure     `json:"failures,omitempty"` // the first ones
+	Failures []failure     `json:"failures,omitempty"` // the first ones
 }
 
 // MarshalJSON writes no rate where there is no run to have one.
@@ -111,8 +110,8 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// A Failure names one run that did not pass.
-type Failure struct {
+// A failure names one run that did not pass.
+type failure struct {
 	Model         string `json:"model"`
 	Scenario      string `json:"scenario"`
 	Trial         int    `json:"trial"`
@@ -314,7 +313,7 @@ func count(runs []*Run) Row {
 			}
 			row.Classes[r.Class]++
 			if len(row.Failures) < maxFirst {
-				row.Failures = append(row.Failures, Failure{r.Model, r.Scenario, r.Trial, r.Class, r.Error, r.ServerMessage})
+				row.Failures = append(row.Failures, failure{r.Model, r.Scenario, r.Trial, r.Class, r.Error, r.ServerMessage})
 			}
 		}
 		if !r.Scored {
@@ -361,7 +360,7 @@ func count(runs []*Run) Row {
 		}
 	}
 	row.OKRate = rate(row.OK, row.Runs)
-	row.Low, row.High = wilson(row.OK, row.Runs)
+	row.Low, row.High = Interval(row.OK, row.Runs)
 	row.PassK = PassKs(slices.Collect(maps.Values(tallies)))
 	row.P50, row.P95 = quantile(ms, 0.5), quantile(ms, 0.95)
 	row.TTFT50, row.TTFT95, row.answered = quantile(ttft, 0.5), quantile(ttft, 0.95), len(ttft)
@@ -575,16 +574,15 @@ func writePassK(w io.Writer, models []Row) error {
 	if !slices.ContainsFunc(models, func(r Row) bool { return len(r.PassK) > 0 }) {
 		return nil
 	}
-	var lines bytes.Buffer
-	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "\nMODEL\tALL OF\tPASS\t95 %")
+	var t report.Table
+	t.Row("MODEL", "ALL OF", "PASS", "95 %")
 	for i := range models {
 		for _, p := range models[i].PassK {
-			fmt.Fprintf(tw, "%s\t%d runs\t%s\t%s–%s\n", text.OneLine(models[i].label()), p.K, percent(p.Rate), strings.TrimSuffix(percent(p.Low), " %"), percent(p.High))
+			t.Row(models[i].label(), fmt.Sprintf("%d runs", p.K), percent(p.Rate), interval(p.Low, p.High))
 		}
 	}
-	_ = tw.Flush() // into memory
-	return writeTrimmed(w, lines.Bytes())
+	fmt.Fprintln(w)
+	return t.Write(w)
 }
 
 // writeGroups writes the rates by scenario or category: of one model with all figures, of several side by side.
@@ -597,22 +595,20 @@ func (s *Summary) writeGroups(w io.Writer) error {
 		return writeRows(w, head, single)
 	}
 	rows := s.ModelsGroups()
-	var lines bytes.Buffer
-	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, head)
+	var t report.Table
+	cells := []any{head}
 	for i := range s.Models {
-		fmt.Fprintf(tw, "\t%s", text.OneLine(s.Models[i].label()))
+		cells = append(cells, s.Models[i].label())
 	}
-	fmt.Fprintln(tw)
+	t.Row(cells...)
 	for _, name := range groupNames(rows) {
-		fmt.Fprint(tw, text.OneLine(name))
+		cells := []any{name}
 		for i := range s.Models {
-			fmt.Fprintf(tw, "\t%s", of(rows, &s.Models[i], name).short())
+			cells = append(cells, of(rows, &s.Models[i], name).short())
 		}
-		fmt.Fprintln(tw)
+		t.Row(cells...)
 	}
-	_ = tw.Flush() // into memory
-	return writeTrimmed(w, lines.Bytes())
+	return t.Write(w)
 }
 
 // short is a row as a cell of a table. r may be nil.
@@ -625,44 +621,40 @@ func (r *Row) short() string {
 	case r.Runs == 0:
 		return "no score"
 	}
-	return fmt.Sprintf("%d/%d %s", r.OK, r.Runs, percent(r.OKRate))
+	return r.passed() + " " + percent(r.OKRate)
 }
+
+// passed is how many of the runs that count passed.
+func (r *Row) passed() string { return fmt.Sprintf("%d/%d", r.OK, r.Runs) }
 
 func writeRows(w io.Writer, head string, rows []Row) error {
 	controls := slices.ContainsFunc(rows, func(r Row) bool { return r.Controls > 0 })
 	recoveries := slices.ContainsFunc(rows, func(r Row) bool { return r.Recoveries > 0 })
-	var lines bytes.Buffer
-	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\tOK\tRATE\t95 %%\tSTATE\tTRACE\tTEXT\tP50\tP95\tTTFT\tTOKENS\tCOST", head)
-	if recoveries {
-		fmt.Fprint(tw, "\tRECOVERY")
-	}
-	if controls {
-		fmt.Fprint(tw, "\tCONTROL")
-	}
-	fmt.Fprintln(tw)
-	for i := range rows {
-		r := &rows[i]
-		switch {
-		case r.Runs == 0 && r.NotProvoked > 0 && r.Errors == 0:
-			fmt.Fprintf(tw, "%s\t–\tnot provoked\t\t\t\t\t\t\t\t\t", text.OneLine(r.label()))
-		case r.Runs == 0:
-			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t\t\t\t", text.OneLine(r.label()))
-		default:
-			fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms\t%s\t%s\t%s", text.OneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
-				strings.TrimSuffix(percent(r.Low), " %"), percent(r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate), r.P50, r.P95,
-				r.ttft(), r.tokens(), r.cost())
-		}
+	var t report.Table
+	row := func(cells []any, recovery, control string) {
 		if recoveries {
-			fmt.Fprintf(tw, "\t%s", share(r.RecoveriesOK, r.Recoveries))
+			cells = append(cells, recovery)
 		}
 		if controls {
-			fmt.Fprintf(tw, "\t%s", share(r.ControlsOK, r.Controls))
+			cells = append(cells, control)
 		}
-		fmt.Fprintln(tw)
+		t.Row(cells...)
 	}
-	_ = tw.Flush() // into memory
-	return writeTrimmed(w, lines.Bytes())
+	row([]any{head, "OK", "RATE", "95 %", "STATE", "TRACE", "TEXT", "P50", "P95", "TTFT", "TOKENS", "COST"}, "RECOVERY", "CONTROL")
+	for i := range rows {
+		r := &rows[i]
+		cells := []any{r.label(), "–", r.short(), "", "", "", "", "", "", "", "", ""}
+		if r.Runs > 0 {
+			cells = []any{r.label(), r.passed(), percent(r.OKRate), interval(r.Low, r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate),
+				fmt.Sprintf("%d ms", r.P50), fmt.Sprintf("%d ms", r.P95), r.ttft(), r.tokens(), r.cost()}
+		}
+		row(cells, share(r.RecoveriesOK, r.Recoveries), share(r.ControlsOK, r.Controls))
+	}
+	return t.Write(w)
+}
+
+func interval(low, high float64) string {
+	return strings.TrimSuffix(percent(low), " %") + "–" + percent(high)
 }
 
 // share is "1/2", or nothing of nothing.

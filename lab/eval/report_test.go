@@ -19,9 +19,9 @@ func TestWilson(t *testing.T) {
 		ok, n     int
 		low, high float64
 	}{{0, 0, 0, 1}, {0, 10, 0, 0.2775}, {10, 10, 0.7225, 1}, {5, 10, 0.2366, 0.7634}, {81, 263, 0.2553, 0.3662}, {1, 1, 0.2065, 1}} {
-		low, high := wilson(c.ok, c.n)
+		low, high := Interval(c.ok, c.n)
 		if math.Abs(low-c.low) > 0.0001 || math.Abs(high-c.high) > 0.0001 {
-			t.Errorf("wilson(%d, %d) = %.4f, %.4f, want %.4f, %.4f", c.ok, c.n, low, high, c.low, c.high)
+			t.Errorf("Interval(%d, %d) = %.4f, %.4f, want %.4f, %.4f", c.ok, c.n, low, high, c.low, c.high)
 		}
 	}
 }
@@ -58,10 +58,10 @@ func TestExactTest(t *testing.T) {
 		{8, 10, 9, 10, 1},
 		{5, 5, 2, 5, 0.166667},
 	} {
-		if got := exactTest(c.okA, c.nA, c.okB, c.nB); math.Abs(got-c.p) > 1e-5*c.p {
+		if got := Chance(c.okA, c.nA, c.okB, c.nB); math.Abs(got-c.p) > 1e-5*c.p {
 			t.Errorf("%+v: p %.8f", c, got)
 		}
-		if there, back := exactTest(c.okA, c.nA, c.okB, c.nB), exactTest(c.okB, c.nB, c.okA, c.nA); math.Abs(there-back) > 1e-9 {
+		if there, back := Chance(c.okA, c.nA, c.okB, c.nB), Chance(c.okB, c.nB, c.okA, c.nA); math.Abs(there-back) > 1e-9 {
 			t.Errorf("%+v: p %g one way and %g the other", c, there, back)
 		}
 	}
@@ -187,7 +187,18 @@ func TestJUnitCountsAndStaysXML(t *testing.T) {
 	if err := nastyReport(10).WriteJUnit(&b); err != nil {
 		t.Fatal(err)
 	}
-	var got junitSuites
+	type document struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Skipped *struct{} `xml:"skipped"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	var got document
 	if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +210,7 @@ func TestJUnitCountsAndStaysXML(t *testing.T) {
 	b.Reset()
 	rep := nastyReport(10)
 	rep.Skipped = []string{"m__s__trial_11", "m__s__trial_12"}
-	got = junitSuites{}
+	got = document{}
 	if err := rep.WriteJUnit(&b); err != nil {
 		t.Fatal(err)
 	}

@@ -331,7 +331,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		if err != nil {
 			return nil, err
 		}
-		once := Assert{Kind: AssertCalled, Tool: anyTool, AtLeast: 1}
+		once := assert{Kind: assertCalled, Tool: anyTool, AtLeast: 1}
 		if !sc.goldCalls() {
 			once.AtLeast, once.AtMost = 0, new(int)
 		}

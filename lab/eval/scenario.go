@@ -35,7 +35,7 @@ func (p *parser) root(n *yaml.Node) error {
 		return err
 	}
 	return p.entries(presets, "presets", func(k, v *yaml.Node) error {
-		pre := Preset{Name: k.Value}
+		pre := preset{Name: k.Value}
 		if err := p.texts("preset "+k.Value, &pre.IDs).read(v); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (p *parser) scenario(n *yaml.Node) error {
 		return p.errorf(n, "scenario %s has no user text", sc.ID)
 	case sc.Gold != nil && state != nil:
 		return p.errorf(state, "scenario %s has gold actions: they go with database, not with state", sc.ID)
-	case sc.Gold == nil && (sc.Simulator != nil || slices.ContainsFunc(sc.Tools, func(m MockTool) bool { return len(m.Steps) > 0 })):
+	case sc.Gold == nil && (sc.Simulator != nil || slices.ContainsFunc(sc.Tools, func(m mockTool) bool { return len(m.Steps) > 0 })):
 		return p.errorf(n, "scenario %s has a user_simulator or tools with steps, and no gold actions to compare with", sc.ID)
 	case len(sc.Asserts) == 0 && sc.Gold == nil:
 		return p.errorf(n, "scenario %s asserts nothing, so no run of it could fail", sc.ID)
@@ -127,10 +127,10 @@ func (p *parser) names(n *yaml.Node, sc *Scenario) error {
 		}
 	}
 	for _, a := range sc.Asserts {
-		if a.Kind == AssertExecuted && a.Tool != anyTool && findTool(sc.Tools, a.Tool) < 0 {
+		if a.Kind == assertExecuted && a.Tool != anyTool && findTool(sc.Tools, a.Tool) < 0 {
 			return p.errorf(n, "scenario %s counts the executions of %s, which is no tool of the suite", sc.ID, a.Tool)
 		}
-		if a.Kind == AssertRefused && !slices.Contains(known, a.Tool) {
+		if a.Kind == assertRefused && !slices.Contains(known, a.Tool) {
 			return p.errorf(n, "scenario %s asserts on %s, which is no tool of it", sc.ID, a.Tool)
 		}
 	}
@@ -179,7 +179,7 @@ func (p *parser) sampling(into *lathe.Sampling) member {
 			member{"max_tokens", func(n *yaml.Node) error { return n.Decode(&into.MaxTokens) }},
 			member{"seed", func(n *yaml.Node) error { return n.Decode(&into.Seed) }},
 			p.text("reasoning_effort", &into.ReasoningEffort))
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if err != nil && !errors.As(err, &syntax) {
 			return p.errorf(n, "sampling wants numbers")
 		}
@@ -187,7 +187,7 @@ func (p *parser) sampling(into *lathe.Sampling) member {
 	}}
 }
 
-func (p *parser) state(into *State) member {
+func (p *parser) state(into *state) member {
 	object := func(name string, raw *json.RawMessage) member {
 		return member{name, func(n *yaml.Node) error {
 			if n.Kind != yaml.MappingNode {
@@ -202,8 +202,8 @@ func (p *parser) state(into *State) member {
 }
 
 // assert reads one assert. Its first key says its kind.
-func (p *parser) assert(n *yaml.Node) (Assert, error) {
-	var a Assert
+func (p *parser) assert(n *yaml.Node) (assert, error) {
+	var a assert
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 		return a, p.errorf(n, "an assert wants a mapping")
 	}
@@ -212,27 +212,27 @@ func (p *parser) assert(n *yaml.Node) (Assert, error) {
 	pointer := p.text("pointer", &a.Pointer)
 	tool := func(name string) member { return p.text(name, &a.Tool) }
 	least, most := p.number("at_least", &a.AtLeast), member{"at_most", func(n *yaml.Node) error { bounded = true; return p.number("at_most", &atMost).read(n) }}
-	kinds := map[AssertKind][]member{
-		AssertState:    {p.text("state", &a.Pointer), p.value("equals", &a.Equals)},
-		AssertCalled:   {tool("called"), least, most},
-		AssertExecuted: {tool("executed"), pointer, p.value("equals", &a.Equals), least, most},
-		AssertRefused:  {tool("refused"), p.text("code", &code)},
-		AssertUntold:   {p.text("untold", &a.Text)},
-		AssertOrder:    {p.texts("order", &a.Tools)}, AssertTogether: {p.texts("together", &a.Tools)},
-		AssertArguments: {tool("arguments"), pointer, p.value("equals", &a.Equals), p.boolean("missing", &a.Missing)},
-		AssertGuard:     {p.text("guard", &code)},
-		AssertFailed:    {tool("failed"), p.text("code", &code)},
-		AssertNotAsked:  {tool("not_asked")},
-		AssertText:      {p.text("text", &a.Text), p.text("match", &match)},
-		AssertSaid:      {p.text("said", &a.Text)},
-		AssertDatabase:  {p.text("database", &a.Pointer), p.value("equals", &a.Equals)},
+	kinds := map[assertKind][]member{
+		assertState:    {p.text("state", &a.Pointer), p.value("equals", &a.Equals)},
+		assertCalled:   {tool("called"), least, most},
+		assertExecuted: {tool("executed"), pointer, p.value("equals", &a.Equals), least, most},
+		assertRefused:  {tool("refused"), p.text("code", &code)},
+		assertUntold:   {p.text("untold", &a.Text)},
+		assertOrder:    {p.texts("order", &a.Tools)}, assertTogether: {p.texts("together", &a.Tools)},
+		assertArguments: {tool("arguments"), pointer, p.value("equals", &a.Equals), p.boolean("missing", &a.Missing)},
+		assertGuard:     {p.text("guard", &code)},
+		assertFailed:    {tool("failed"), p.text("code", &code)},
+		assertNotAsked:  {tool("not_asked")},
+		assertText:      {p.text("text", &a.Text), p.text("match", &match)},
+		assertSaid:      {p.text("said", &a.Text)},
+		assertDatabase:  {p.text("database", &a.Pointer), p.value("equals", &a.Equals)},
 	}
-	a.Kind = AssertKind(n.Content[0].Value)
+	a.Kind = assertKind(n.Content[0].Value)
 	members, ok := kinds[a.Kind]
 	if !ok {
 		return a, p.errorf(n, "an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, said, database, executed, refused or untold, not with %q", a.Kind)
 	}
-	if a.Kind == AssertCalled || a.Kind == AssertExecuted {
+	if a.Kind == assertCalled || a.Kind == assertExecuted {
 		a.AtLeast = -1
 	}
 	members = append(members, p.boolean("provoked", &a.Provoked))
@@ -256,48 +256,48 @@ func (p *parser) assert(n *yaml.Node) (Assert, error) {
 }
 
 // wrong says what a whole assert lacks.
-func (a *Assert) wrong(match string) string {
+func (a *assert) wrong(match string) string {
 	if err := checkPointer(a.Pointer); err != nil {
 		return err.Error()
 	}
 	switch a.Kind {
-	case AssertState, AssertDatabase:
+	case assertState, assertDatabase:
 		if a.Pointer == "" || a.Equals == nil {
 			return string(a.Kind) + " wants a JSON pointer and equals"
 		}
-	case AssertArguments:
+	case assertArguments:
 		if a.Pointer == "" || (a.Equals == nil) == !a.Missing {
 			return "arguments wants a pointer and one of equals and missing"
 		}
-	case AssertCalled, AssertExecuted:
+	case assertCalled, assertExecuted:
 		if (a.Pointer == "") != (a.Equals == nil) {
 			return "pointer and equals belong together"
 		}
 		if a.AtMost != nil && *a.AtMost < a.AtLeast {
 			return "at_most is below at_least"
 		}
-	case AssertOrder, AssertTogether:
+	case assertOrder, assertTogether:
 		if len(a.Tools) < 2 {
 			return string(a.Kind) + " wants two tools or more"
 		}
 		for _, t := range a.Tools {
-			if _, how, _ := strings.Cut(t, " "); how != "" && (a.Kind == AssertOrder || how != "ok" && how != "failed") {
+			if _, how, _ := strings.Cut(t, " "); how != "" && (a.Kind == assertOrder || how != "ok" && how != "failed") {
 				return string(a.Kind) + " wants tool names; those of together may have ok or failed behind them"
 			}
 		}
-	case AssertGuard:
+	case assertGuard:
 		if a.Code == "" {
 			return "guard wants a code"
 		}
-	case AssertText:
+	case assertText:
 		if match != "" && match != "exact" && match != "tolerant" {
 			return "match is exact or tolerant"
 		}
-	case AssertUntold, AssertSaid:
+	case assertUntold, assertSaid:
 		if a.Text == "" {
 			return string(a.Kind) + " wants a text"
 		}
-	case AssertFailed, AssertNotAsked, AssertRefused:
+	case assertFailed, assertNotAsked, assertRefused:
 	}
 	return ""
 }

@@ -9,14 +9,7 @@ import (
 const z95 = 1.959963984540054
 
 // Interval returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
-func Interval(ok, n int) (low, high float64) { return wilson(ok, n) }
-
-// Chance returns the two-sided p-value of Fisher's exact test for okA of nA against okB of nB: how often chance alone would make
-// a difference at least this large. It is 1 if a group is empty.
-func Chance(okA, nA, okB, nB int) float64 { return exactTest(okA, nA, okB, nB) }
-
-// wilson returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
-func wilson(ok, n int) (low, high float64) {
+func Interval(ok, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1
 	}
@@ -43,10 +36,10 @@ func quantile(values []int64, p float64) int64 {
 	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]
 }
 
-// exactTest returns the two-sided p-value of Fisher's exact test: how often chance alone would set okA
+// Chance returns the two-sided p-value of Fisher's exact test: how often chance alone would set okA
 // of nA and okB of nB at least as far apart, where there are okA+okB in all. It holds for any number of
 // tries. It is 1 if a group is empty.
-func exactTest(okA, nA, okB, nB int) float64 {
+func Chance(okA, nA, okB, nB int) float64 {
 	if nA == 0 || nB == 0 {
 		return 1
 	}

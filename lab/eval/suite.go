@@ -14,7 +14,7 @@ import (
 type Suite struct {
 	Name     string
 	Settings []Setting // of the strategy [Production]
-	Presets  []Preset  // in the order of the file
+	Presets  []preset  // in the order of the file
 	// MeasuresLathe means that the asserts test Lathe, whatever calls a model makes. Then
 	// only they decide: a run without calls, a failed tool and a reached limit are not failures.
 	MeasuresLathe bool
@@ -24,8 +24,8 @@ type Suite struct {
 	Scenarios []*Scenario
 }
 
-// A Preset names some scenarios of a suite.
-type Preset struct {
+// A preset names some scenarios of a suite.
+type preset struct {
 	Name string
 	IDs  []string
 }
@@ -49,11 +49,11 @@ type Scenario struct {
 	User     string         `json:"user"`
 	Settings []Setting      `json:"settings,omitempty"` // win over all others
 	Sampling lathe.Sampling `json:"sampling"`
-	State    State          `json:"state"`
+	State    state          `json:"state"`
 	// Tools stand in place of the tools over the state; those are there only where State is not empty.
-	Tools   []MockTool `json:"tools,omitempty"`
-	Guard   *Guard     `json:"guard,omitempty"` // nil allows
-	Asserts []Assert   `json:"asserts"`
+	Tools   []mockTool `json:"tools,omitempty"`
+	Guard   *guard     `json:"guard,omitempty"` // nil allows
+	Asserts []assert   `json:"asserts"`
 	// Category groups scenarios in reports; empty: each stands for itself.
 	Category string `json:"category,omitempty"`
 	// Database is a JSON object that the steps of Tools read and change. Gold is what a model does that makes no error. After a run the
@@ -62,7 +62,7 @@ type Scenario struct {
 	Database json.RawMessage `json:"database,omitempty"`
 	Gold     []GoldTurn      `json:"gold,omitempty"`
 	// Simulator replies to the model's answers; nil: the run ends with the first answer.
-	Simulator *UserSimulator `json:"user_simulator,omitempty"`
+	Simulator *userSimulator `json:"user_simulator,omitempty"`
 
 	final json.RawMessage // what goldDatabase found when the scenario was read
 	// Ask, when set, stands in place of System, User, State and Asserts.
@@ -78,7 +78,7 @@ func (sc *Scenario) control() bool {
 
 // provokes reports whether the scenario asks for a mistake on purpose: it says how a model recovers, not how well it uses tools.
 func (sc *Scenario) provokes() bool {
-	return slices.ContainsFunc(sc.Asserts, func(a Assert) bool { return a.Provoked })
+	return slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked })
 }
 
 // sampled returns the scenario with those of the parameters that it does not set itself.
@@ -98,8 +98,8 @@ func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
 	return &out
 }
 
-// A State is what the workspace of a run starts with. The values are JSON objects.
-type State struct {
+// A state is what the workspace of a run starts with. The values are JSON objects.
+type state struct {
 	Facts json.RawMessage `json:"facts,omitempty"`
 	Draft json.RawMessage `json:"draft,omitempty"`
 	UI    json.RawMessage `json:"ui_state,omitempty"`
@@ -213,7 +213,7 @@ func (sc *Scenario) toolNames() []string {
 func (sc *Scenario) untold() []string {
 	var texts []string
 	for i := range sc.Asserts {
-		if sc.Asserts[i].Kind == AssertUntold {
+		if sc.Asserts[i].Kind == assertUntold {
 			texts = append(texts, sc.Asserts[i].Text)
 		}
 	}

@@ -81,7 +81,7 @@ func TestParseNamesFileLineAndFault(t *testing.T) {
 		"scenarios:\n  - id: a\n    user: hi\n    sampling: {seed: x}\n    assert: [{text: x}]":           "s.yaml:4: sampling wants numbers",
 	} {
 		_, err := Parse("s.yaml", []byte(in))
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if !errors.As(err, &syntax) || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", in, err, want)
 		}
@@ -99,7 +99,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("scenarios:\n  - id: a\n    user: hi\n    state: {draft: {x: {repeat: y, times: 3}}}\n    assert: [{called: f, at_most: 0}]\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := Parse("f", b)
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if err != nil && !errors.As(err, &syntax) {
 			t.Fatalf("%v is no SyntaxError", err)
 		}

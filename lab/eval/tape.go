@@ -104,13 +104,9 @@ func (t *tape) save() error {
 		return nil
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.saved = true
-	raw, err := indented(t)
-	t.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return writeFile(t.path, raw)
+	return saveJSON(t.path, t)
 }
 
 // keepUser records what a model that plays the user said.

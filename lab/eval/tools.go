@@ -14,9 +14,9 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A MockTool is a tool of a suite with scripted answers. A call only returns one of these answers and has
+// A mockTool is a tool of a suite with scripted answers. A call only returns one of these answers and has
 // no other effect, so that unguarded runs are safe.
-type MockTool struct {
+type mockTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema,omitempty"` // any object where nothing is said
@@ -26,11 +26,11 @@ type MockTool struct {
 	Timeout     time.Duration   `json:"timeout,omitempty"`
 	Answers     []mock.Answer   `json:"answers,omitempty"`
 	// Steps are what calls do to the database of the scenario, once Answers are used up.
-	Steps []Step `json:"steps,omitempty"`
+	Steps []step `json:"steps,omitempty"`
 }
 
 // build makes the tool, over d if it has steps. Without guard it hides neither itself nor a field.
-func (m *MockTool) build(unguarded bool, d *database) *mock.Tool {
+func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
 	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
 	switch m.Effect {
 	case lathe.ReadOnly.String():
@@ -53,7 +53,7 @@ func (m *MockTool) build(unguarded bool, d *database) *mock.Tool {
 const maxTimes = 1000
 
 // tools reads tools into a list, in place of those of the same name.
-func (p *parser) tools(into *[]MockTool) member {
+func (p *parser) tools(into *[]mockTool) member {
 	return member{"tools", func(n *yaml.Node) error {
 		here := map[string]bool{}
 		return p.list(n, "tools", func(item *yaml.Node) error {
@@ -75,12 +75,12 @@ func (p *parser) tools(into *[]MockTool) member {
 	}}
 }
 
-func findTool(list []MockTool, name string) int {
-	return slices.IndexFunc(list, func(m MockTool) bool { return m.Name == name })
+func findTool(list []mockTool, name string) int {
+	return slices.IndexFunc(list, func(m mockTool) bool { return m.Name == name })
 }
 
-func (p *parser) tool(n *yaml.Node) (MockTool, error) {
-	var m MockTool
+func (p *parser) tool(n *yaml.Node) (mockTool, error) {
+	var m mockTool
 	timeout := ""
 	err := p.mapping(n, "a tool",
 		p.text("name", &m.Name), p.text("description", &m.Description), p.value("schema", &m.Schema), p.text("effect", &m.Effect),
@@ -113,7 +113,7 @@ func cause(err error) error {
 }
 
 // overlay reads answers by tool name, in place of those that the tools have.
-func (p *parser) overlay(into *[]MockTool) member {
+func (p *parser) overlay(into *[]mockTool) member {
 	return member{"answers", func(n *yaml.Node) error {
 		return p.entries(n, "answers", func(k, v *yaml.Node) error {
 			i := findTool(*into, k.Value)

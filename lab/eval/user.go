@@ -11,10 +11,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A UserSimulator says what the user of a scenario replies to the model's answers. Replies is a script; Instructions are for a model
+// A userSimulator says what the user of a scenario replies to the model's answers. Replies is a script; Instructions are for a model
 // that plays the user: see [Options].UserModel.
-type UserSimulator struct {
-	Replies      []Reply `json:"replies,omitempty"`
+type userSimulator struct {
+	Replies      []reply `json:"replies,omitempty"`
 	Instructions string  `json:"instructions,omitempty"`
 	// End is what the model that plays the user writes to end the conversation; [END].
 	End string `json:"end,omitempty"`
@@ -22,9 +22,9 @@ type UserSimulator struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 }
 
-// A Reply is one message of a scripted user. Each is said at most once: to an answer, the user says the first one that is left and
+// A reply is one message of a scripted user. Each is said at most once: to an answer, the user says the first one that is left and
 // whose When matches. If there is none, the conversation ends.
-type Reply struct {
+type reply struct {
 	// When is a regular expression that must match in the answer, in any case of its letters; empty: any answer.
 	When string `json:"when,omitempty"`
 	Say  string `json:"say"`
@@ -64,7 +64,7 @@ var (
 
 // A conversation is the user's side of one run. One goroutine uses it.
 type conversation struct {
-	sim   *UserSimulator // nil: the user says one thing
+	sim   *userSimulator // nil: the user says one thing
 	model lathe.Model    // nil: the user follows the script
 	tape  *tape
 	used  []bool           // by index of the script
@@ -99,14 +99,14 @@ func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error
 	return c, nil
 }
 
-func (u *UserSimulator) end() string {
+func (u *userSimulator) end() string {
 	if u.End == "" {
 		return defaultEnd
 	}
 	return u.End
 }
 
-func (u *UserSimulator) maxTurns() int {
+func (u *userSimulator) maxTurns() int {
 	if u.MaxTurns == 0 {
 		return defaultUserTurns
 	}

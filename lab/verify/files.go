@@ -1,14 +1,14 @@
 package verify
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -66,7 +66,7 @@ func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	b := rep.Badge()
 	wide := func(s string) float64 { return letterWidth * float64(utf8.RuneCountInString(s)) }
 	left, right := wide(b.Label)+2*badgePad, wide(b.Message)+2*badgePad
-	label, message := escaper.Replace(b.Label), escaper.Replace(b.Message)
+	label, message := report.Escape(b.Label), report.Escape(joined(b.Message))
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%.1f" height="20" role="img" aria-label="%s: %s">
 <title>%s: %s</title>
 <rect width="%.1f" height="20" rx="3" fill="#444"/>
@@ -87,64 +87,29 @@ func (rep *Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(rep)
 }
 
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Name    string        `xml:"name,attr"`
-	Class   string        `xml:"classname,attr"`
-	Failure *junitMessage `xml:"failure,omitempty"`
-	Skipped *junitMessage `xml:"skipped,omitempty"`
-}
-
-type junitMessage struct {
-	Message string `xml:"message,attr"`
-}
-
 // WriteJUnit writes a test case for each metric. One that is not supported or not measured is skipped.
 func (rep *Report) WriteJUnit(w io.Writer) error {
-	s := junitSuite{Name: text.OneLine("lathe verify " + rep.Target.Model), Tests: len(rep.Metrics)}
+	s := report.Suite{Name: text.OneLine("lathe verify " + rep.Target.Model)}
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
-		c := junitCase{Name: m.ID, Class: s.Name}
+		c := report.Case{Name: m.ID}
 		switch m.Verdict {
 		case MetricFailed:
-			s.Failures++
-			text := m.Target.text()
+			c.Outcome, c.Message = report.Failed, m.Target.text()
 			if m.Reference != nil {
-				text += fmt.Sprintf(", the reference %s, p %.3f", m.Reference.text(), *m.P)
+				c.Message += fmt.Sprintf(", the reference %s, p %.3f", m.Reference.text(), *m.P)
 			}
-			c.Failure = &junitMessage{text}
 		case MetricNotSupported, MetricNotMeasured:
-			s.Skipped++
-			c.Skipped = &junitMessage{strings.ReplaceAll(string(m.Verdict), "_", " ")}
+			c.Outcome, c.Message = report.Skipped, m.Verdict.words()
 		case MetricPassed:
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(s); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return s.WriteJUnit(w)
 }
 
-const pageStyle = `:root{color-scheme:light dark;--bg:#fff;--fg:#1b1e23;--soft:#5b6370;--line:#d7dbe0;--good:#0b5a9c;--bad:#a8430a}
-@media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e6e8eb;--soft:#a0a8b3;--line:#353b44;--good:#6db3f2;--bad:#f0975c}}
-body{margin:2rem auto;max-width:66rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
-h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}.soft{color:var(--soft)}.passed{color:var(--good)}.failed,.differs{color:var(--bad)}
-table{border-collapse:collapse;width:100%}th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}
+const pageStyle = `body{max-width:66rem;overflow-wrap:break-word}h2{margin-top:2rem}.passed{color:var(--good)}.failed,.differs{color:var(--bad)}
+table{width:100%}th,td{padding:.35rem .8rem .35rem 0;vertical-align:top;font-variant-numeric:tabular-nums}
 td small,th small{display:block;font-weight:400;color:var(--soft)}
 td[data-of=Verdict],td>span{white-space:nowrap}th[scope=row],td[data-of=Model]{overflow-wrap:anywhere}
 @media(max-width:40rem){thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}td,tbody th{display:block;border:0;padding:.05rem 0}td[data-of]::before{content:attr(data-of) ": ";color:var(--soft)}}
@@ -154,95 +119,78 @@ td[data-of=Verdict],td>span{white-space:nowrap}th[scope=row],td[data-of=Model]{o
 // stops say why requests were not sent.
 var stops = map[string]string{stoppedSilent: ", the server gave no answer in time or refused the key", stoppedRequests: ", the budget of requests was used up", stoppedTokens: ", the budget of tokens was used up"}
 
-var escaper = strings.NewReplacer(" %", "\u00a0%", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD")
+// joined puts a no-break space between a number and its %.
+func joined(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }
 
 // WriteHTML writes the report as one page that loads nothing.
 func (rep *Report) WriteHTML(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	put := func(markup string, values ...any) { // a value as text in the place of each {}
-		for _, v := range values {
-			before, after, _ := strings.Cut(markup, "{}")
-			_, _ = b.WriteString(before) // the writer keeps its first error
-			_, _ = escaper.WriteString(b, fmt.Sprint(v))
-			markup = after
-		}
-		_, _ = b.WriteString(markup)
-	}
+	p := report.NewPage(w, "Verification of "+rep.Target.Model, pageStyle)
 	tally := func(t Tally) {
 		count, interval := t.texts()
-		put("<span>{}</span>", count)
+		p.Put("<span>{}</span>", joined(count))
 		if interval != "" {
-			put(" <span class=\"soft\">{}</span>", interval)
+			p.Put(" <span class=\"soft\">{}</span>", interval)
 		}
 	}
-	put("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Verification of {}</title>\n<style>\n", rep.Target.Model)
-	_, _ = b.WriteString(pageStyle)
-	put("</style>\n</head>\n<body>\n<main>\n<h1>Verification of {}</h1>\n<p class=\"{}\"><strong>{}</strong>{}</p>\n", rep.Target.Model, rep.Status, rep.Status, suffix(rep.Why))
-	put("<h2>What was measured</h2>\n<table>\n<thead><tr><th scope=\"col\">Endpoint</th><th scope=\"col\">Model</th><th scope=\"col\">Requests</th><th scope=\"col\">Tokens</th><th scope=\"col\">First byte, end</th></tr></thead>\n<tbody>\n")
+	p.Put("<p class=\"{}\"><strong>{}</strong>{}</p>\n", rep.Status, rep.Status, suffix(rep.Why))
+	p.Put("<h2>What was measured</h2>\n<table>\n<thead><tr><th scope=\"col\">Endpoint</th><th scope=\"col\">Model</th><th scope=\"col\">Requests</th><th scope=\"col\">Tokens</th><th scope=\"col\">First byte, end</th></tr></thead>\n<tbody>\n")
 	for i, s := range []*Side{&rep.Target, rep.Reference} {
 		if s == nil {
 			continue
 		}
-		put("<tr><th scope=\"row\">{}<small class=\"soft\">{} {}</small></th><td data-of=\"Model\">{}", either(i == 0, "Target", "Reference"), s.Server, s.Wire, s.Model)
+		p.Put("<tr><th scope=\"row\">{}<small class=\"soft\">{} {}</small></th><td data-of=\"Model\">{}", either(i == 0, "Target", "Reference"), s.Server, s.Wire, s.Model)
 		if s.Answered != "" && s.Answered != s.Model {
-			put("<small>answered as {}</small>", s.Answered)
+			p.Put("<small>answered as {}</small>", s.Answered)
 		}
-		put("</td><td data-of=\"Requests\">{}<small>{} not measured{}</small></td><td data-of=\"Tokens\">{} in, {} out</td><td data-of=\"First byte, end\">{} ms, {} ms<small>p95 {} ms, {} ms</small></td></tr>\n",
+		p.Put("</td><td data-of=\"Requests\">{}<small>{} not measured{}</small></td><td data-of=\"Tokens\">{} in, {} out</td><td data-of=\"First byte, end\">{} ms, {} ms<small>p95 {} ms, {} ms</small></td></tr>\n",
 			s.Requests, s.NotMeasured, stops[s.Stopped], s.InputTokens, s.OutputTokens, s.First50, s.Whole50, s.First95, s.Whole95)
 	}
-	put("</tbody></table>\n<p class=\"soft\">{}, Lathe {}, {} trials, at most {} requests and {} tokens, suite {}</p>\n", rep.Started.Format("2006-01-02 15:04 MST"), rep.Lathe, rep.Trials, rep.Budget.Requests, rep.Budget.Tokens, rep.Suite[:min(12, len(rep.Suite))])
-	put("<h2>Metrics</h2>\n<table>\n<thead><tr><th scope=\"col\">Metric</th><th scope=\"col\">Target</th>")
+	p.Put("</tbody></table>\n<p class=\"soft\">{}, Lathe {}, {} trials, at most {} requests and {} tokens, suite {}</p>\n", rep.Started.Format("2006-01-02 15:04 MST"), rep.Lathe, rep.Trials, rep.Budget.Requests, rep.Budget.Tokens, rep.Suite[:min(12, len(rep.Suite))])
+	p.Put("<h2>Metrics</h2>\n<table>\n<thead><tr><th scope=\"col\">Metric</th><th scope=\"col\">Target</th>")
 	if rep.Reference != nil {
-		put("<th scope=\"col\">Reference</th><th scope=\"col\">P</th>")
+		p.Put("<th scope=\"col\">Reference</th><th scope=\"col\">P</th>")
 	}
-	put("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n")
+	p.Put("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n")
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
-		put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}: {}</small></th><td data-of=\"Target\">", m.Name, m.ID, m.Counts)
+		p.Put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}: {}</small></th><td data-of=\"Target\">", m.Name, m.ID, m.Counts)
 		tally(m.Target)
 		for _, d := range m.Deviations {
-			put("<small>{}: {} {}</small>", d.ID, d.count(rep.Reference != nil), d.Seen)
+			p.Put("<small>{}: {} {}</small>", d.ID, d.count(rep.Reference != nil), d.Seen)
 		}
-		put("</td>")
+		p.Put("</td>")
 		if m.Reference != nil {
-			put("<td data-of=\"Reference\">")
+			p.Put("<td data-of=\"Reference\">")
 			tally(*m.Reference)
-			put("</td><td data-of=\"P\">{}</td>", m.chance())
+			p.Put("</td><td data-of=\"P\">{}</td>", m.chance())
 		}
-		put("<td data-of=\"Verdict\" class=\"{}\">{}{}</td></tr>\n", m.Verdict, strings.ReplaceAll(string(m.Verdict), "_", " "), either(m.Differs, ", differs", ""))
+		p.Put("<td data-of=\"Verdict\" class=\"{}\">{}{}</td></tr>\n", m.Verdict, m.Verdict.words(), either(m.Differs, ", differs", ""))
 	}
-	put("</tbody></table>\n")
+	p.Put("</tbody></table>\n")
 	if len(rep.PassK) > 0 {
-		put("<h2>All of k trials of one request (pass^k)</h2>\n<p>{}", passText(rep.PassK))
+		p.Put("<h2>All of k trials of one request (pass^k)</h2>\n<p>{}", joined(passText(rep.PassK)))
 		if len(rep.ReferencePassK) > 0 {
-			put("<br>Reference: {}", passText(rep.ReferencePassK))
+			p.Put("<br>Reference: {}", joined(passText(rep.ReferencePassK)))
 		}
-		put("</p>\n")
+		p.Put("</p>\n")
 	}
 	if t := rep.Trigger; t != nil {
-		put("<h2>Trigger similarity</h2>\n<p>F1 {}: both call on {} prompts, only the target on {}, only the reference on {}, neither on {}. The reference with itself has {}.</p>\n", maybe(t.F1), t.TP, t.FP, t.FN, t.TN, maybe(t.Noise))
+		p.Put("<h2>Trigger similarity</h2>\n<p>F1 {}: both call on {} prompts, only the target on {}, only the reference on {}, neither on {}. The reference with itself has {}.</p>\n", joined(maybe(t.F1)), t.TP, t.FP, t.FN, t.TN, joined(maybe(t.Noise)))
 	}
 	if len(rep.Limits) > 0 {
-		put("<h2>Limits</h2>\n<table>\n<thead><tr><th scope=\"col\">Limit</th><th scope=\"col\">Target</th>")
+		p.Put("<h2>Limits</h2>\n<table>\n<thead><tr><th scope=\"col\">Limit</th><th scope=\"col\">Target</th>")
 		if rep.Reference != nil {
-			put("<th scope=\"col\">Reference</th>")
+			p.Put("<th scope=\"col\">Reference</th>")
 		}
-		put("</tr></thead>\n<tbody>\n")
+		p.Put("</tr></thead>\n<tbody>\n")
 		for _, l := range rep.Limits {
-			id := ""
-			for _, one := range []*Limit{l.Target, l.Reference} {
-				if one != nil {
-					id = one.ID
-				}
-			}
-			put("<tr><th scope=\"row\">{}</th><td data-of=\"Target\">{}</td>", id, l.Target.text())
+			p.Put("<tr><th scope=\"row\">{}</th><td data-of=\"Target\">{}</td>", cmp.Or(l.Target, l.Reference).ID, l.Target.text())
 			if rep.Reference != nil {
-				put("<td data-of=\"Reference\">{}</td>", l.Reference.text())
+				p.Put("<td data-of=\"Reference\">{}</td>", l.Reference.text())
 			}
-			put("</tr>\n")
+			p.Put("</tr>\n")
 		}
-		put("</tbody></table>\n")
+		p.Put("</tbody></table>\n")
 	}
-	put("</main>\n</body>\n</html>\n")
-	return b.Flush()
+	return p.Close()
 }

@@ -244,7 +244,11 @@ func TestFilesOfAReport(t *testing.T) {
 	if err := xml.Unmarshal(picture.Bytes(), &drawn); err != nil || drawn.XMLName.Local != "svg" || drawn.Title != "tool calls: 99\u00a0% (n=100), failed" || len(drawn.Texts) != 2 {
 		t.Errorf("%v, %+v", err, drawn)
 	}
-	var suite junitSuite
+	var suite struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Skipped  int `xml:"skipped,attr"`
+	}
 	if err := xml.Unmarshal(junit.Bytes(), &suite); err != nil || suite.Tests != 3 || suite.Failures != 1 || suite.Skipped != 1 {
 		t.Errorf("%v, %+v", err, suite)
 	}

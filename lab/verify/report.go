@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/lab/eval"
@@ -113,6 +113,9 @@ const (
 	MetricNotSupported Verdict = "not_supported" // the server refuses the feature
 	MetricNotMeasured  Verdict = "not_measured"  // there was no case
 )
+
+// words is the verdict for people.
+func (v Verdict) words() string { return strings.ReplaceAll(string(v), "_", " ") }
 
 // A Metric is one property of an endpoint.
 type Metric struct {
@@ -409,32 +412,30 @@ func (l *Limit) text() string {
 
 // WriteTable writes the report for people.
 func (rep *Report) WriteTable(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "target:\t%s at %s (%s)\n", text.OneLine(rep.Target.Model), text.OneLine(rep.Target.Server), rep.Target.Wire)
-	if r := rep.Reference; r != nil {
-		fmt.Fprintf(tw, "reference:\t%s at %s (%s)\n", text.OneLine(r.Model), text.OneLine(r.Server), r.Wire)
-	}
-	_ = tw.Flush()
-	fmt.Fprintln(w)
-	tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "METRIC\tTARGET\t")
+	var about, metrics, limits report.Table
+	about.Row("target:", rep.Target.words())
 	if rep.Reference != nil {
-		fmt.Fprint(tw, "REFERENCE\tP\t")
+		about.Row("reference:", rep.Reference.words())
+		metrics.Row("METRIC", "TARGET", "REFERENCE", "P", "VERDICT")
+	} else {
+		metrics.Row("METRIC", "TARGET", "VERDICT")
 	}
-	fmt.Fprintln(tw, "VERDICT")
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
-		fmt.Fprintf(tw, "%s\t%s\t", m.ID, m.Target.text())
+		verdict := m.Verdict.words() + either(m.Differs, ", differs", "")
 		if m.Reference != nil {
-			fmt.Fprintf(tw, "%s\t%s\t", m.Reference.text(), m.chance())
+			metrics.Row(m.ID, m.Target.text(), m.Reference.text(), m.chance(), verdict)
+		} else {
+			metrics.Row(m.ID, m.Target.text(), verdict)
 		}
-		verdict := strings.ReplaceAll(string(m.Verdict), "_", " ")
-		if m.Differs {
-			verdict += ", differs"
-		}
-		fmt.Fprintln(tw, verdict)
 	}
-	_ = tw.Flush()
+	if err := about.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := metrics.Write(w); err != nil {
+		return err
+	}
 	if t := rep.Trigger; t != nil {
 		fmt.Fprintf(w, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
 	}
@@ -446,20 +447,22 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	}
 	if len(rep.Limits) > 0 {
 		fmt.Fprintln(w)
-		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, l := range rep.Limits {
-			one := cmp.Or(l.Target, l.Reference)
-			fmt.Fprintf(tw, "%s\t%s", one.ID, l.Target.text())
+			cells := []any{cmp.Or(l.Target, l.Reference).ID, l.Target.text()}
 			if rep.Reference != nil {
-				fmt.Fprintf(tw, "\t%s", l.Reference.text())
+				cells = append(cells, l.Reference.text())
 			}
-			fmt.Fprintln(tw)
+			limits.Row(cells...)
 		}
-		_ = tw.Flush()
+		if err := limits.Write(w); err != nil {
+			return err
+		}
 	}
+	blank := "\n" // above the first one
 	for i := range rep.Metrics {
 		for _, d := range rep.Metrics[i].Deviations {
-			fmt.Fprintf(w, "%s%s: %s: %s\n", either(i >= 0 && first(rep, i, d), "\n", ""), rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
+			fmt.Fprintf(w, "%s%s: %s: %s\n", blank, rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
+			blank = ""
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out%s\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens,
@@ -467,22 +470,15 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
+// words names the model, the server and its wire.
+func (s *Side) words() string { return fmt.Sprintf("%s at %s (%s)", s.Model, s.Server, s.Wire) }
+
 // unsent says how many requests were not sent and why; "": all were.
 func (s *Side) unsent() string {
 	if s.Stopped == "" {
 		return ""
 	}
 	return fmt.Sprintf("; %d not measured%s", s.NotMeasured, stops[s.Stopped])
-}
-
-// first reports whether a deviation is the first of the report.
-func first(rep *Report, metric int, d Deviation) bool {
-	for i := range metric {
-		if len(rep.Metrics[i].Deviations) > 0 {
-			return false
-		}
-	}
-	return rep.Metrics[metric].Deviations[0].ID == d.ID
 }
 
 func either(yes bool, a, b string) string {

@@ -14,7 +14,7 @@ import (
 
 // Limits of a list of rules.
 const (
-	MaxRules        = 1_000
+	maxRules        = 1_000
 	MaxWhenBytes    = 4_096
 	maxWhenDepth    = 32
 	defaultMaxCost  = 100_000
@@ -96,8 +96,8 @@ func New(list []Rule, opts *Options) (*Policy, error) {
 	}
 	p := &Policy{other: o.Else}
 	var problems Problems
-	if len(list) > MaxRules {
-		return nil, Problems{{Rule: MaxRules, Field: "name", Message: fmt.Sprintf("there are %d rules, and at most %d are taken", len(list), MaxRules)}}
+	if len(list) > maxRules {
+		return nil, Problems{{Rule: maxRules, Field: "name", Message: fmt.Sprintf("there are %d rules, and at most %d are taken", len(list), maxRules)}}
 	}
 	c := &compiler{maxCost: o.MaxCost}
 	for i := range list {

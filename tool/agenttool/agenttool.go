@@ -21,14 +21,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Origin is the origin of the tools of this package, as listings and errors name it.
-const Origin = "run"
+// origin is the origin of the tools of this package, as listings and errors name it.
+const origin = "run"
 
 // AllTools, as the one entry of [Options].Tools, stands for every tool of the caller's run.
 const AllTools = "*"
 
-// DefaultTimeout bounds a call where the options do not.
-const DefaultTimeout = 5 * time.Minute
+// defaultTimeout bounds a call where the options do not.
+const defaultTimeout = 5 * time.Minute
 
 // A Start runs in to its end and returns how it ended. It is [loop.Loop.Do] of some loop, or the Run of an engine with one.
 // It is called from several goroutines at once.
@@ -48,7 +48,7 @@ type Options struct {
 	// Effect is that of a call: [lathe.Writes] where it is undeclared. An agent that is declared [lathe.ReadOnly] or
 	// [lathe.Idempotent] gets no tool with a stronger effect, so that its calls may be repeated.
 	Effect lathe.Effect
-	// Timeout bounds one call; 0: [DefaultTimeout]. The deadline of the caller's run holds as well.
+	// Timeout bounds one call; 0: defaultTimeout. The deadline of the caller's run holds as well.
 	Timeout time.Duration
 	// Target is kept with the runs: the name of the model entry that answers.
 	Target string
@@ -89,14 +89,14 @@ func New(name, description string, start Start, opts *Options) (*Tool, error) {
 		return nil, invalid(errors.New("the timeout is negative"))
 	}
 	if t.opts.Timeout == 0 {
-		t.opts.Timeout = DefaultTimeout
+		t.opts.Timeout = defaultTimeout
 	}
 	if t.opts.Settings != nil {
 		s := *t.opts.Settings
 		t.opts.Settings = &s
 	}
 	t.spec = lathe.ToolSpec{Name: name, Description: description, Schema: schema, Effect: t.opts.Effect, Allowlist: []string{"*"},
-		Timeout: t.opts.Timeout, Origin: Origin, Labels: slices.Clone(t.opts.Labels)}
+		Timeout: t.opts.Timeout, Origin: origin, Labels: slices.Clone(t.opts.Labels)}
 	return t, nil
 }
 

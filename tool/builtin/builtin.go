@@ -25,7 +25,7 @@ func Tools(opts *Options) []lathe.Tool {
 	if opts != nil && opts.Now != nil {
 		now = opts.Now
 	}
-	return []lathe.Tool{CurrentTime(now), Calculator()}
+	return []lathe.Tool{currentTime(now), Calculator()}
 }
 
 // Names returns the names of all tools of this package, those of a [Workspace] among them, sorted. It

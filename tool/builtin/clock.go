@@ -17,8 +17,8 @@ type timeResult struct {
 	CurrentTime string `json:"currentTime"`
 }
 
-// CurrentTime returns the tool get_current_time: the time of now in RFC 3339, in the zone asked for.
-func CurrentTime(now func() time.Time) lathe.Tool {
+// currentTime returns the tool get_current_time: the time of now in RFC 3339, in the zone asked for.
+func currentTime(now func() time.Time) lathe.Tool {
 	return tool.Func("get_current_time", "Get the current date and time, in UTC or in a given time zone.",
 		func(_ context.Context, in timeArgs) (timeResult, error) {
 			loc, err := zone(in.Zone)

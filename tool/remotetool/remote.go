@@ -19,8 +19,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Origin is the Origin of all tools of workers.
-const Origin = "worker"
+// origin is the origin of all tools of workers.
+const origin = "worker"
 
 // Options of a [Catalogue].
 type Options struct {
@@ -237,20 +237,20 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 
 // put replaces the worker tools of the set, and returns the reasons for those that the set refuses, by name.
 func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
-	if set.Replace(Origin, tools) == nil {
+	if set.Replace(origin, tools) == nil {
 		return nil
 	}
 	refused = map[string]string{}
 	var taken []lathe.Tool
 	for _, t := range tools {
-		if err := set.Replace(Origin, append(slices.Clone(taken), t)); err != nil {
+		if err := set.Replace(origin, append(slices.Clone(taken), t)); err != nil {
 			refused[t.Spec().Name] = reason(err)
 			continue
 		}
 		taken = append(taken, t)
 	}
 	if len(taken) == 0 {
-		_ = set.Replace(Origin, nil) // a set without them can always be had
+		_ = set.Replace(origin, nil) // a set without them can always be had
 	}
 	return refused
 }

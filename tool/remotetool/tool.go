@@ -26,7 +26,7 @@ type offered struct {
 func newOffered(c *Catalogue, t *remote.Tool, definition string) *offered {
 	o := &offered{catalogue: c, definition: definition, spec: lathe.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema,
 		OutputSchema: t.OutputSchema, Effect: effect(t.Effect), Allowlist: t.Allowlist, Target: t.Target, Labels: t.Labels,
-		SchemaVersion: t.Version, Timeout: time.Duration(t.TimeoutMS) * time.Millisecond, Origin: Origin, Principals: t.Principals}}
+		SchemaVersion: t.Version, Timeout: time.Duration(t.TimeoutMS) * time.Millisecond, Origin: origin, Principals: t.Principals}}
 	if _, err := tool.NewSet(o); err != nil {
 		o.bad = reason(err)
 	}

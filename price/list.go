@@ -1,10 +1,9 @@
-package preset
+package price
 
 import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/lazy"
-	"github.com/lathe-run/lathe/price"
 )
 
 // A ListPrice is the vendor's price of a model, as a page of the vendor or a public list of prices states it. Batches,
@@ -13,7 +12,7 @@ import (
 type ListPrice struct {
 	Host        string // of the vendor's API: "api.openai.com"
 	Model       string
-	Price       price.Price
+	Price       Price
 	MaxOutput   int64  // tokens of one answer at most, reasoning included; 0: not known
 	Source      string // address of the text that states the price: the vendor's page, or one commit of a public list
 	LimitSource string // address of the text that states MaxOutput
@@ -36,18 +35,18 @@ const (
 )
 
 // tenths returns a price whose amounts are given in tenths of a cent.
-func tenths(input, cached, written, output price.Money) price.Price {
-	const tenth = price.Dollar / 1000
-	return price.Price{Input: input * tenth, CachedInput: cached * tenth, CacheWrite: written * tenth, Output: output * tenth}
+func tenths(input, cached, written, output Money) Price {
+	const tenth = Dollar / 1000
+	return Price{Input: input * tenth, CachedInput: cached * tenth, CacheWrite: written * tenth, Output: output * tenth}
 }
 
 // openai returns a row whose price and limit source states.
-func openai(model string, p price.Price, maxOutput int64, source string) ListPrice {
+func openai(model string, p Price, maxOutput int64, source string) ListPrice {
 	return ListPrice{Host: openaiHost, Model: model, Price: p, MaxOutput: maxOutput, Source: source, LimitSource: source, Read: readOn}
 }
 
 // anthropic returns a row whose price source states, and whose longest answer limit states.
-func anthropic(model string, p price.Price, maxOutput int64, source, limit string) ListPrice {
+func anthropic(model string, p Price, maxOutput int64, source, limit string) ListPrice {
 	return ListPrice{Host: anthropicHost, Model: model, Price: p, MaxOutput: maxOutput, Source: source, LimitSource: limit, Read: readOn}
 }
 

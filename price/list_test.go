@@ -1,11 +1,9 @@
-package preset
+package price
 
 import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/lathe-run/lathe/price"
 )
 
 // Each row is stated by a page of its own vendor, or by one commit of a list that is named.
@@ -37,12 +35,12 @@ func TestFindListPrice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		host, model, found string
-		output             price.Money
+		output             Money
 	}{
-		{openaiHost, "gpt-4o", "gpt-4o", 10 * price.Dollar},
-		{"API.OpenAI.com", "GPT-4o-2024-08-06", "gpt-4o", 10 * price.Dollar},
-		{openaiHost, "gpt-4o-2024-05-13", "gpt-4o-2024-05-13", 15 * price.Dollar},
-		{anthropicHost, "claude-haiku-4-5-20251001", "claude-haiku-4-5", 5 * price.Dollar},
+		{openaiHost, "gpt-4o", "gpt-4o", 10 * Dollar},
+		{"API.OpenAI.com", "GPT-4o-2024-08-06", "gpt-4o", 10 * Dollar},
+		{openaiHost, "gpt-4o-2024-05-13", "gpt-4o-2024-05-13", 15 * Dollar},
+		{anthropicHost, "claude-haiku-4-5-20251001", "claude-haiku-4-5", 5 * Dollar},
 		{anthropicHost, "gpt-4o", "", 0},
 		{openaiHost, "gpt-5-codex", "", 0},         // shut down
 		{anthropicHost, "claude-opus-4-1", "", 0},  // retired
