@@ -156,8 +156,8 @@ func cloneInner(m *lathe.Message) {
 				m.Parts[i] = p
 			}
 		case lathe.ToolResult:
-			if p.Blobs != nil {
-				p.Blobs = slices.Clone(p.Blobs)
+			if p.Blobs != nil || p.Extra != nil {
+				p.Blobs, p.Extra = slices.Clone(p.Blobs), cloneMembers(p.Extra)
 				for k := range p.Blobs {
 					p.Blobs[k] = cloneBlob(p.Blobs[k])
 				}
@@ -166,7 +166,12 @@ func cloneInner(m *lathe.Message) {
 		case lathe.Opaque:
 			p.JSON = slices.Clone(p.JSON)
 			m.Parts[i] = p
-		case lathe.Text, lathe.Reasoning, lathe.Refusal: // values of strings
+		case lathe.Text:
+			if p.Extra != nil {
+				p.Extra = cloneMembers(p.Extra)
+				m.Parts[i] = p
+			}
+		case lathe.Reasoning, lathe.Refusal: // values of strings
 		}
 	}
 }
