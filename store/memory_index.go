@@ -34,6 +34,18 @@ func (r *CallSummary) clone() CallSummary {
 	return out
 }
 
+// fits reports whether the filter selects the run, its times apart.
+func (j *journal) fits(f *RunFilter) bool {
+	r := &j.sum.Run
+	return (f.RunID == "" || f.RunID == r.RunID) && (f.SessionID == "" || f.SessionID == r.SessionID) &&
+		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status) && (!f.Signaled || j.hasUnreadSignals())
+}
+
+// covers reports whether a time in nanoseconds is within the bounds of the filter.
+func (f *RunFilter) covers(nanos int64) bool {
+	return (f.Since.IsZero() || nanos >= f.Since.UnixNano()) && (f.Until.IsZero() || nanos < f.Until.UnixNano())
+}
+
 // pageOf returns one page of the rows of all runs that fit the filter, and the cursor after it; "" if no row follows. It takes memory in
 // proportion to the page, however many rows there are.
 func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, copied func(*T) T, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
@@ -56,11 +68,9 @@ func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) 
 			found = found[:min(len(found), limit+1)] // one more row means that another page follows
 		}
 		for _, j := range s.kept.runs {
-			if r := &j.sum.Run; (f.RunID == "" || f.RunID == r.RunID) && (f.SessionID == "" || f.SessionID == r.SessionID) && (f.Principal == "" || f.Principal == r.Principal) &&
-				(f.Status == "" || f.Status == r.Status) && (!f.Signaled || j.hasUnreadSignals()) {
+			if j.fits(f) {
 				rowsOf(&j.sum, func(row *T) {
-					at := place(row)
-					if (after == nil || at.before(*after) > 0) && (f.Since.IsZero() || at.Nanos >= f.Since.UnixNano()) && (f.Until.IsZero() || at.Nanos < f.Until.UnixNano()) {
+					if at := place(row); (after == nil || at.before(*after) > 0) && f.covers(at.Nanos) {
 						found = append(found, row)
 					}
 				})
