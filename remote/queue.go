@@ -127,6 +127,20 @@ type Call struct {
 // Ref returns the reference of the current attempt.
 func (c *Call) Ref() Ref { return Ref{Key: c.Key, Attempt: c.Attempt, Worker: c.Worker} }
 
+// Check returns an error of code invalid_request if the call cannot be queued.
+func (c *Call) Check(op string) error {
+	if c.Key == "" || c.Tool == "" || c.Definition == "" || !json.Valid(c.Arguments) {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a call has a key, a tool, its definition, and arguments in JSON")}
+	}
+	return nil
+}
+
+// ArgumentsHash returns a hash of the arguments. A store compares it after the arguments have been removed.
+func (c *Call) ArgumentsHash() string {
+	sum := sha256.Sum256(c.Arguments)
+	return hex.EncodeToString(sum[:])
+}
+
 // A Ref names one attempt of a call and the worker that holds it.
 type Ref struct {
 	Key     string

@@ -35,7 +35,8 @@
 // # Writing a store
 //
 // A run is a log of events; everything else is derived from it. [Summary] computes the rows of a RunIndex from the
-// events, [CheckAppend] and [CheckSignal] check what is written, [Compact] and [PlanCompaction] apply a Compactor's change,
-// [Cursor] and [Page] implement paging, and [CallNotifier] delivers the notifications of a remote.Queue within a process.
+// events, [CheckAppend] and [CheckSignal] check what is written, [PlanCompaction] applies a Compactor's change,
+// [Cursor] and [Page] implement paging. [CallQueue] and [LedgerRecords] have the rules of a remote.Queue and a
+// Ledger for stores that execute a Go function in a transaction, and [CallNotifier] delivers the notifications of a remote.Queue within a process.
 // Start with Store and storetest.Test, then add one interface and its test at a time.
 package store

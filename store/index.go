@@ -1,7 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -117,4 +121,49 @@ func (r *RunSummary) Cursor() Cursor { return Cursor{Nanos: r.Started.UnixNano()
 // Cursor returns the place of the row in the list of [RunIndex.ModelCalls].
 func (r *CallSummary) Cursor() Cursor {
 	return Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 1_000
+)
+
+// Page returns how many rows a filter asks for.
+func Page(f *RunFilter) int {
+	if f == nil || f.Limit <= 0 {
+		return defaultPage
+	}
+	return min(f.Limit, maxPage)
+}
+
+// A Cursor is the place after a row: its time in nanoseconds, its run, and its event.
+type Cursor struct {
+	Nanos   int64
+	RunID   string
+	EventID int64
+}
+
+// String returns the form in which a cursor is handed out. Its holder must not look into it.
+func (c Cursor) String() string {
+	return strconv.FormatInt(c.Nanos, 36) + "." + strconv.FormatInt(c.EventID, 36) + "." + c.RunID
+}
+
+// ParseCursor reads what String wrote. The error is of code invalid_request.
+func ParseCursor(s string) (c Cursor, err error) {
+	parts := strings.SplitN(s, ".", 3)
+	if len(parts) == 3 {
+		var first, second error
+		c.Nanos, first = strconv.ParseInt(parts[0], 36, 64)
+		c.EventID, second = strconv.ParseInt(parts[1], 36, 64)
+		c.RunID = parts[2]
+		if first == nil && second == nil {
+			return c, nil
+		}
+	}
+	return Cursor{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: list", Err: errors.New("the cursor is not one that a list has given")}
+}
+
+// before reports whether c comes before other in a list, which has the newest first.
+func (c Cursor) before(other Cursor) int {
+	return cmp.Or(cmp.Compare(other.Nanos, c.Nanos), strings.Compare(other.RunID, c.RunID), cmp.Compare(other.EventID, c.EventID))
 }

@@ -50,6 +50,13 @@ type Ledger interface {
 // LedgerKept is how long the rows of a [Ledger] are kept: thirteen months.
 const LedgerKept = 400 * 24 * time.Hour
 
+// ChargedKept is how long a store remembers a reservation that was charged, and the id of a Record: a Settle within that time
+// replaces what was charged, and a repeated Record is recognised.
+const ChargedKept = 24 * time.Hour
+
+// LedgerBegins returns the month before which Sweep removes rows: "2025-10". It is compared with days and with months.
+func LedgerBegins(now time.Time) string { return now.UTC().Add(-LedgerKept).Format("2006-01") }
+
 // The kinds of an [Account].
 const (
 	AccountKey   = "key"

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -22,22 +21,17 @@ var _ Store = (*Memory)(nil)
 // Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps
 // [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable if a
 // limit is reached, and cancelled or timeout if ctx is done.
-//
-// Locks are taken in the order of the Memory, its CallQueue, its RequestRecords. Its SharedSecrets and NamedValues take no other lock.
 type Memory struct {
 	*CallQueue
 	*RequestRecords
 	*SharedSecrets
 	*LedgerRecords
 	*NamedValues
-	maxEvents int
-	now       func() time.Time
-
-	mu       sync.RWMutex
+	*core
 	kept     journals
 	inputs   inputs
 	nodes    map[string]advertised // by name
-	watchers watchers
+	watchers watchers[string]
 }
 
 // MemoryOptions bound a [Memory].
@@ -81,36 +75,51 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	if o.MaxFinished <= 0 {
 		o.MaxFinished = o.MaxRuns
 	}
-	s := &Memory{maxEvents: o.MaxEvents, now: o.Now, nodes: map[string]advertised{}, watchers: watchers{}}
-	s.kept = journals{maxRuns: o.MaxRuns, maxFinished: o.MaxFinished, maxBytes: o.MaxBytes, share: max(o.Share, 1), now: o.Now,
-		runs: map[string]*journal{}, usages: map[string]*usage{}, finished: list.New(), gone: newGoneRuns()}
-	s.CallQueue = newCallQueue(o.Now, func(runID string) bool {
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		j := s.kept.runs[runID]
-		return j != nil && !j.over()
-	})
-	s.kept.removed = s.CallQueue.forgetRun
-	s.SharedSecrets = &SharedSecrets{}
-	s.LedgerRecords = newLedgerRecords()
-	s.NamedValues = &NamedValues{}
-	s.RequestRecords = &RequestRecords{now: o.Now, of: map[RequestDigest]*requestRow{}}
+	o.Share = max(o.Share, 1)
+	c := &core{now: o.Now}
+	s := &Memory{core: c, nodes: map[string]advertised{}, SharedSecrets: &SharedSecrets{core: c, of: map[string][]byte{}},
+		NamedValues: &NamedValues{core: c, of: map[string][]byte{}}, RequestRecords: &RequestRecords{core: c, of: map[RequestDigest]*requestRow{}}}
+	calls := &memoryCalls{core: c, runs: &s.kept, calls: map[string]*QueuedCall{}, workers: map[string]*memoryWorker{}}
+	s.CallQueue = NewCallQueue(calls.change)
+	ledger := &memoryLedger{core: c, balances: map[Account]*Balance{}, usage: map[UsageKey]*Counts{}, reservations: map[string]memoryReservation{}}
+	s.LedgerRecords = NewLedgerRecords(ledger.change)
+	s.kept = journals{MemoryOptions: o, removed: calls.forgetRun, runs: map[string]*journal{}, usages: map[string]*usage{}, gone: map[string]*GoneError{}}
 	return s
 }
 
-// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier
-// readers have taken.
-type journal struct {
-	id       string
-	of       *usage
-	events   []event.Event
-	sum      Summary       // of events
-	finished *list.Element // among the finished runs; nil until the run has ended
-	own      *list.Element // among those of its principal
-	ended    int64         // the number of its end, among all ends
-	claim    claim
-	signals  []Signal
-	bytes    int64 // what it takes
+// A core is what the parts of a [Memory] share: one lock, and the clock.
+type core struct {
+	mu  sync.Mutex
+	now func() time.Time
+}
+
+// do executes fn under the lock, with the time at which it begins, unless ctx is done. It returns fn's error as a *[lathe.Error]:
+// one that has no code yet, and wraps none of [lathe.ErrConflict] and [lathe.ErrNotFound], names a limit that is reached.
+func (c *core) do(ctx context.Context, op string, fn func(now time.Time) error) error {
+	if err := ctx.Err(); err != nil {
+		return failure(op, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return failure(op, fn(c.now()))
+}
+
+func failure(op string, err error) error {
+	var known *lathe.Error
+	code := lathe.CodeUnavailable
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, lathe.ErrConflict):
+		code = lathe.CodeConflict
+	case errors.Is(err, lathe.ErrNotFound):
+		code = lathe.CodeNotFound
+	case errors.Is(err, context.DeadlineExceeded):
+		code = lathe.CodeTimeout
+	case errors.Is(err, context.Canceled):
+		code = lathe.CodeCancelled
+	}
+	return &lathe.Error{Code: code, Op: "store: " + op, Err: err}
 }
 
 // Append implements [Store]. It keeps copies: the caller may change its events afterwards.
@@ -119,126 +128,92 @@ func (s *Memory) Append(ctx context.Context, runID string, last int64, events ..
 }
 
 // append adds events, for the holder of a claim where there is one.
-func (s *Memory) append(ctx context.Context, runID string, last int64, events []event.Event, by *Claim) (int64, error) {
-	const op = "store: append"
-	if err := ended(ctx, op); err != nil {
-		return 0, err
-	}
+func (s *Memory) append(ctx context.Context, runID string, last int64, events []event.Event, by *Claim) (end int64, err error) {
+	const op = "append"
 	if err := CheckAppend(runID, last, events); err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return 0, invalid(op, err)
 	}
 	copies := make([]event.Event, len(events))
 	var size int64
 	for i := range events {
-		c, err := clone(events[i], &s.inputs)
-		if err != nil {
-			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
-		}
-		copies[i] = c
+		copies[i] = clone(events[i], &s.inputs)
 		size += weightOf(&copies[i])
 	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.kept.runs[runID]
-	var end int64
-	if j != nil {
-		end = int64(len(j.events))
-	}
-	if end != last || by != nil && !j.accepts(by) {
-		return end, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
-	}
-	if len(events) == 0 {
-		return end, nil
-	}
-	if len(copies) > s.maxEvents-int(end) {
-		return end, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_events: a run has at most %d events", s.maxEvents)}
-	}
-	if j == nil {
-		principal := principalOf(copies)
-		if err := s.kept.evictFor(principal, size); err != nil {
-			return 0, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
+	err = s.do(ctx, op, func(now time.Time) error {
+		j := s.kept.runs[runID]
+		if j != nil {
+			end = int64(len(j.events))
 		}
-		j = &journal{id: runID, of: s.kept.usageOf(principal)}
-		j.of.runs++
-		s.kept.runs[runID] = j
-	}
-	if len(j.events) == 0 {
-		j.events = copies
-	} else {
-		j.events = append(j.events, copies...)
-	}
-	s.kept.weigh(j, size)
-	for i := range copies {
-		j.sum.Apply(&copies[i])
-	}
-	if by != nil && by.Epoch == 0 {
-		j.claim = claim{node: by.Node, epoch: 1, until: s.now().Add(by.Lease)}
-	}
-	s.kept.noteEnd(j)
-	s.watchers.notify(runID)
-	return int64(len(j.events)), nil
+		switch {
+		case end != last || by != nil && !j.accepts(by):
+			return lathe.ErrConflict
+		case len(copies) == 0:
+			return nil
+		case len(copies) > s.kept.MaxEvents-int(end):
+			return fmt.Errorf("max_events: a run has at most %d events", s.kept.MaxEvents)
+		}
+		if j == nil {
+			if j, err = s.kept.start(runID, principalOf(copies), size); err != nil {
+				return err
+			}
+		}
+		if end == 0 {
+			j.events = copies
+		} else {
+			j.events = append(j.events, copies...)
+		}
+		s.kept.weigh(j, size)
+		for i := range copies {
+			j.sum.Apply(&copies[i])
+		}
+		if by != nil && by.Epoch == 0 {
+			j.claim = claim{node: by.Node, epoch: 1, until: now.Add(by.Lease)}
+		}
+		s.kept.noteEnd(j)
+		s.watchers.notify(runID)
+		end += int64(len(copies))
+		return nil
+	})
+	return end, err
 }
 
 // Read implements [Store]. A run that is not there, and an ID that its log does not have,
 // are [lathe.ErrNotFound]. The events are the caller's own.
 func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
-	const op = "store: read"
+	const op = "read"
 	return func(yield func(event.Event, error) bool) {
-		if err := ended(ctx, op); err != nil {
-			yield(event.Event{}, err)
-			return
-		}
-		s.mu.RLock()
-		var events []event.Event
-		if j := s.kept.runs[runID]; j != nil {
-			events = j.events
-		}
-		missing := s.kept.missing(runID)
-		s.mu.RUnlock()
-		if len(events) == 0 || after < 0 || after > int64(len(events)) {
-			yield(event.Event{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: missing})
-			return
-		}
-		for _, e := range events[after:] {
-			if err := ended(ctx, op); err != nil {
-				yield(event.Event{}, err)
+		var events []event.Event // an append writes behind the length that is taken here
+		err := s.do(ctx, op, func(time.Time) error {
+			if j := s.kept.runs[runID]; j != nil {
+				events = j.events
+			}
+			if len(events) == 0 || after < 0 || after > int64(len(events)) {
+				return s.kept.missing(runID)
+			}
+			return nil
+		})
+		for i := after; err == nil && i < int64(len(events)); i++ {
+			if err = ctx.Err(); err == nil && !yield(clone(events[i], nil), nil) {
 				return
 			}
-			c, err := clone(e, nil)
-			if err != nil {
-				yield(event.Event{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err})
-				return
-			}
-			if !yield(c, nil) {
-				return
-			}
+		}
+		if err != nil {
+			yield(event.Event{}, failure(op, err))
 		}
 	}
 }
 
 // Delete implements [Store]. Reads that have begun see the whole log.
 func (s *Memory) Delete(ctx context.Context, runID string) error {
-	if err := ended(ctx, "store: delete"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept.forget(runID)
-	s.RequestRecords.forget(func(id string) bool { return id == runID })
-	s.kept.gone.remove(runID)
-	return nil
+	return s.do(ctx, "delete", func(time.Time) error {
+		s.kept.forget(runID)
+		s.RequestRecords.forget(func(id string) bool { return id == runID })
+		delete(s.kept.gone, runID)
+		return nil
+	})
 }
 
-// ended returns the error of a context that is done.
-func ended(ctx context.Context, op string) error {
-	err := ctx.Err()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}
-	default:
-		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}
-	}
+// invalid returns the error for arguments that cannot be stored.
+func invalid(op string, err error) error {
+	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: " + op, Err: err}
 }

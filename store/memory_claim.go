@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -33,20 +34,17 @@ func (j *journal) accepts(by *Claim) bool {
 
 // owner returns the node whose lease has not ended, or "" if no node has one.
 func (j *journal) owner(now time.Time) string {
-	if j.over() || !now.Before(j.claim.until) {
+	if j.over != nil || !now.Before(j.claim.until) {
 		return ""
 	}
 	return j.claim.node
 }
 
-// over reports whether the run has ended.
-func (j *journal) over() bool { return j.finished != nil }
-
 // wants reports whether a node should resume the run.
 func (j *journal) wants(now time.Time) bool {
 	r := &j.sum.Run
 	switch {
-	case !r.Resumable, r.Executor != "", j.over(), j.owner(now) != "":
+	case !r.Resumable, r.Executor != "", j.over != nil, j.owner(now) != "":
 		return false
 	case r.Status != "parked":
 		return true
@@ -59,11 +57,10 @@ func (j *journal) hasUnreadSignals() bool {
 	return j.sum.Run.Status == "parked" && len(j.signals) > j.claim.signals
 }
 
-// give makes the run's next claim, with the next epoch.
-func (j *journal) give(runID, node string, lease time.Duration, now time.Time) Claim {
+// give lets the node have the run until its lease ends.
+func (j *journal) give(node string, lease time.Duration, now time.Time) Claim {
 	j.claim.node, j.claim.until = node, now.Add(lease)
-	j.claim.epoch++
-	return Claim{RunID: runID, Node: node, Epoch: j.claim.epoch, Lease: lease, Signals: len(j.signals)}
+	return Claim{RunID: j.id, Node: node, Epoch: j.claim.epoch, Lease: lease, Signals: len(j.signals)}
 }
 
 // AppendAs implements [Shared].
@@ -71,142 +68,150 @@ func (s *Memory) AppendAs(ctx context.Context, c Claim, last int64, events ...ev
 	return s.append(ctx, c.RunID, last, events, &c)
 }
 
+// claim executes fn for a node that claims runs.
+func (c *core) claim(ctx context.Context, op, node string, lease time.Duration, fn func(now time.Time) error) error {
+	if node == "" || lease <= 0 {
+		return invalid(op, errors.New("a claim wants the name of a node and a lease"))
+	}
+	return c.do(ctx, op, fn)
+}
+
 // Claim implements [Shared].
-func (s *Memory) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error) {
-	const op = "store: claim"
-	if err := mayClaim(ctx, op, node, lease); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	var out []Claim
-	for id, j := range s.kept.runs {
-		if len(out) >= limit {
-			break
+func (s *Memory) Claim(ctx context.Context, node string, lease time.Duration, limit int) (out []Claim, err error) {
+	err = s.claim(ctx, "claim", node, lease, func(now time.Time) error {
+		for _, j := range s.kept.runs {
+			if len(out) < limit && j.wants(now) {
+				j.claim.epoch++
+				out = append(out, j.give(node, lease, now))
+			}
 		}
-		if j.wants(now) {
-			out = append(out, j.give(id, node, lease, now))
-		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // ClaimRun implements [Shared].
-func (s *Memory) ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (Claim, error) {
-	const op = "store: claim run"
-	if err := mayClaim(ctx, op, node, lease); err != nil {
-		return Claim{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	j, err := s.kept.going(op, runID)
-	if err != nil {
-		return Claim{}, err
-	}
-	if owner := j.owner(now); owner != "" && owner != node {
-		return Claim{}, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
-	}
-	return j.give(runID, node, lease, now), nil
+func (s *Memory) ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (c Claim, err error) {
+	err = s.claim(ctx, "claim run", node, lease, func(now time.Time) error {
+		j, err := s.kept.going(runID)
+		if err != nil {
+			return err
+		}
+		if owner := j.owner(now); owner != "" && owner != node {
+			return lathe.ErrConflict
+		}
+		j.claim.epoch++
+		c = j.give(node, lease, now)
+		return nil
+	})
+	return c, err
 }
 
 // Renew implements [Shared].
-func (s *Memory) Renew(ctx context.Context, node string, lease time.Duration) ([]Claim, error) {
-	const op = "store: renew"
-	if err := mayClaim(ctx, op, node, lease); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	var out []Claim
-	for id, j := range s.kept.runs {
-		if j.owner(now) == node {
-			j.claim.until = now.Add(lease)
-			out = append(out, Claim{RunID: id, Node: node, Epoch: j.claim.epoch, Lease: lease, Signals: len(j.signals)})
+func (s *Memory) Renew(ctx context.Context, node string, lease time.Duration) (out []Claim, err error) {
+	err = s.claim(ctx, "renew", node, lease, func(now time.Time) error {
+		for _, j := range s.kept.runs {
+			if j.owner(now) == node {
+				out = append(out, j.give(node, lease, now))
+			}
 		}
-	}
-	return out, nil
-}
-
-// mayClaim returns an error if a node may not claim runs.
-func mayClaim(ctx context.Context, op, node string, lease time.Duration) error {
-	if node == "" || lease <= 0 {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
-	}
-	return ended(ctx, op)
+		return nil
+	})
+	return out, err
 }
 
 // Release implements [Shared].
 func (s *Memory) Release(ctx context.Context, c Claim, seen int64) error {
-	if err := ended(ctx, "store: release"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.kept.runs[c.RunID]; j != nil && j.accepts(&c) {
-		j.claim = claim{epoch: c.Epoch, seen: seen, signals: c.Signals}
-		s.watchers.notify(c.RunID)
-	}
-	return nil
+	return s.do(ctx, "release", func(time.Time) error {
+		if j := s.kept.runs[c.RunID]; j != nil && j.accepts(&c) {
+			j.claim = claim{epoch: c.Epoch, seen: seen, signals: c.Signals}
+			s.watchers.notify(c.RunID)
+		}
+		return nil
+	})
 }
 
 // Owner implements [Shared].
-func (s *Memory) Owner(ctx context.Context, runID string) (string, error) {
-	if err := ended(ctx, "store: owner"); err != nil {
-		return "", err
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	j := s.kept.runs[runID]
-	if j == nil {
-		return "", nil
-	}
-	return j.owner(s.now()), nil
+func (s *Memory) Owner(ctx context.Context, runID string) (node string, err error) {
+	err = s.do(ctx, "owner", func(now time.Time) error {
+		if j := s.kept.runs[runID]; j != nil {
+			node = j.owner(now)
+		}
+		return nil
+	})
+	return node, err
+}
+
+// advertised is the address of a node.
+type advertised struct {
+	address string
+	until   time.Time
+}
+
+// Advertise implements [Shared].
+func (s *Memory) Advertise(ctx context.Context, node, address string, ttl time.Duration) error {
+	return s.claim(ctx, "advertise", node, ttl, func(now time.Time) error {
+		for name, a := range s.nodes { // remove the expired ones
+			if !now.Before(a.until) {
+				delete(s.nodes, name)
+			}
+		}
+		s.nodes[node] = advertised{address, now.Add(ttl)}
+		return nil
+	})
+}
+
+// Address implements [Shared].
+func (s *Memory) Address(ctx context.Context, node string) (address string, err error) {
+	err = s.do(ctx, "address", func(now time.Time) error {
+		if a := s.nodes[node]; now.Before(a.until) {
+			address = a.address
+		}
+		return nil
+	})
+	return address, err
+}
+
+// Watch implements [Shared]. Notifications of one run that arrive while fn is being called are delivered as one.
+func (s *Memory) Watch(ctx context.Context, fn func(runID string)) error {
+	s.watchers.watch(ctx, fn)
+	return failure("watch", ctx.Err())
 }
 
 // PutSignal implements [SignalStore].
 func (s *Memory) PutSignal(ctx context.Context, f Signal) error {
-	const op = "store: put signal"
-	if err := ended(ctx, op); err != nil {
-		return err
-	}
+	const op = "put signal"
 	if err := CheckSignal(&f); err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return invalid(op, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j, err := s.kept.going(op, f.RunID)
-	if err != nil {
-		return err
-	}
-	for i := range j.signals {
-		if j.signals[i].Kind == f.Kind && j.signals[i].Key == f.Key {
-			return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	f.Body = bytes.Clone(f.Body)
+	return s.do(ctx, op, func(now time.Time) error {
+		j, err := s.kept.going(f.RunID)
+		if err != nil {
+			return err
 		}
-	}
-	f.Body, f.Time = bytes.Clone(f.Body), s.now()
-	j.signals = append(j.signals, f)
-	s.watchers.notify(f.RunID)
-	return nil
+		for i := range j.signals {
+			if j.signals[i].Kind == f.Kind && j.signals[i].Key == f.Key {
+				return lathe.ErrConflict
+			}
+		}
+		f.Time = now
+		j.signals = append(j.signals, f)
+		s.watchers.notify(f.RunID)
+		return nil
+	})
 }
 
 // Signals implements [SignalStore].
-func (s *Memory) Signals(ctx context.Context, runID string) ([]Signal, error) {
-	if err := ended(ctx, "store: signals"); err != nil {
-		return nil, err
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	j := s.kept.runs[runID]
-	if j == nil {
-		return nil, nil
-	}
-	out := make([]Signal, len(j.signals))
-	for i, f := range j.signals {
-		f.Body = bytes.Clone(f.Body)
-		out[i] = f
-	}
-	return out, nil
+func (s *Memory) Signals(ctx context.Context, runID string) (out []Signal, err error) {
+	err = s.do(ctx, "signals", func(time.Time) error {
+		if j := s.kept.runs[runID]; j != nil {
+			out = slices.Clone(j.signals)
+			for i := range out {
+				out[i].Body = bytes.Clone(out[i].Body)
+			}
+		}
+		return nil
+	})
+	return out, err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -36,7 +35,7 @@ func (k *inputs) keep(input json.RawMessage) json.RawMessage {
 
 // clone returns an event that shares nothing with e that could change. A finished run's Result is
 // for its caller and is not kept, as in every store. The input of a run is kept by shared; nil: it is copied.
-func clone(e event.Event, shared *inputs) (event.Event, error) {
+func clone(e event.Event, shared *inputs) event.Event {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		c := *d
@@ -87,10 +86,7 @@ func clone(e event.Event, shared *inputs) (event.Event, error) {
 		e.Data = &c
 	case *event.ToolCallResult:
 		c := *d
-		c.Blobs = slices.Clone(d.Blobs)
-		for i := range c.Blobs {
-			c.Blobs[i] = cloneBlob(c.Blobs[i])
-		}
+		c.Blobs = cloneBlobs(d.Blobs)
 		e.Data = &c
 	case *event.RunPaused:
 		c := *d
@@ -104,18 +100,9 @@ func clone(e event.Event, shared *inputs) (event.Event, error) {
 		c := *d
 		c.Result = nil
 		e.Data = &c
-	default:
-		return event.Event{}, fmt.Errorf("%s cannot be stored", d.EventType())
+	default: // delta events, which are not stored
 	}
-	return e, nil
-}
-
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
+	return e
 }
 
 func cloneMessages(ms []lathe.Message) []lathe.Message {
@@ -156,17 +143,19 @@ func cloneInner(m *lathe.Message) {
 				m.Parts[i] = p
 			}
 		case lathe.ToolResult:
-			if p.Blobs != nil {
-				p.Blobs = slices.Clone(p.Blobs)
-				for k := range p.Blobs {
-					p.Blobs[k] = cloneBlob(p.Blobs[k])
-				}
+			if p.Blobs != nil || p.Extra != nil {
+				p.Blobs, p.Extra = cloneBlobs(p.Blobs), cloneMembers(p.Extra)
 				m.Parts[i] = p
 			}
 		case lathe.Opaque:
 			p.JSON = slices.Clone(p.JSON)
 			m.Parts[i] = p
-		case lathe.Text, lathe.Reasoning, lathe.Refusal: // values of strings
+		case lathe.Text:
+			if p.Extra != nil {
+				p.Extra = cloneMembers(p.Extra)
+				m.Parts[i] = p
+			}
+		case lathe.Reasoning, lathe.Refusal: // values of strings
 		}
 	}
 }
@@ -175,6 +164,14 @@ func cloneBlob(b lathe.Blob) lathe.Blob {
 	b.Data = slices.Clone(b.Data)
 	b.Raw = slices.Clone(b.Raw)
 	return b
+}
+
+func cloneBlobs(bs []lathe.Blob) []lathe.Blob {
+	out := slices.Clone(bs)
+	for i := range out {
+		out[i] = cloneBlob(out[i])
+	}
+	return out
 }
 
 func cloneMembers(ms []lathe.Member) []lathe.Member {

@@ -2,75 +2,33 @@ package store
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"testing"
-	"time"
 	"weak"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
-func TestGoneRunsRemembersWhatWasRemoved(t *testing.T) {
+// At the limit the principal with the most records of removed runs loses them, and the others lose none.
+func TestMemoryBoundsTheRecordsOfRemovedRuns(t *testing.T) {
 	t.Parallel()
-	g := newGoneRuns()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.FixedZone("", 3600))
-	g.add("a", "alice", at)
-	g.add("b", "bob", time.Time{})
-	if want := (GoneError{RunID: "a", Principal: "alice", Time: at.UTC()}); *g.find("a") != want {
-		t.Errorf("got %+v, want %+v", *g.find("a"), want)
-	}
-	if got := g.find("b"); got.Principal != "bob" || !got.Time.IsZero() {
-		t.Errorf("got %+v", got)
-	}
-	g.add("a", "bob", at) // imported anew under another principal, and removed again
-	if got := g.find("a"); got.Principal != "bob" {
-		t.Errorf("got %+v, want the last record", got)
-	}
-	g.removePrincipal("alice")
-	g.remove("unknown")
-	g.remove("b")
-	if g.find("unknown") != nil || g.find("b") != nil || g.find("a") == nil {
-		t.Error("the wrong records were removed")
-	}
-	g.removePrincipal("bob")
-	if g.find("a") != nil || len(g.byID)+len(g.numbers) != 0 {
-		t.Errorf("%d records and %d principals remain", len(g.byID), len(g.numbers))
-	}
-}
-
-// At the limit the principal with the most records loses them, the others lose none, and the table of principals does not grow.
-func TestGoneRunsAreBounded(t *testing.T) {
-	t.Parallel()
-	g := newGoneRuns()
-	g.add("quiet", "quiet", time.Time{})
-	for i := range 3 * maxGone {
-		g.add(fmt.Sprint(i), "busy", time.Time{})
-		once := fmt.Sprint("once ", i)
-		g.add(once, once, time.Time{})
-		g.remove(once)
-		if len(g.byID) > maxGone {
-			t.Fatalf("%d records", len(g.byID))
+	s := NewMemory(&MemoryOptions{MaxFinished: 1, Share: 2})
+	end := func(id, principal string) {
+		if _, err := s.Append(t.Context(), id, 0, event.Event{ID: 1, RunID: id, Data: &event.RunStarted{Principal: principal}},
+			event.Event{ID: 2, RunID: id, Data: &event.RunFinished{Reason: lathe.ReasonAnswered}}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if g.find("quiet") == nil || g.find(fmt.Sprint(3*maxGone-1)) == nil || g.find("0") != nil {
-		t.Error("the wrong records were removed")
-	}
-	if len(g.owners) > 3 {
-		t.Errorf("numbers for %d principals, of at most three at once", len(g.owners))
-	}
-}
-
-// The garbage collector reads the records of a map if their types have pointers.
-func TestGoneRunsHaveNoPointers(t *testing.T) {
-	t.Parallel()
-	of := reflect.TypeFor[goneRuns]()
-	byID, _ := of.FieldByName("byID")
-	for _, of := range append(reflect.VisibleFields(byID.Type.Elem()), reflect.StructField{Type: byID.Type.Key()}) {
-		if k := of.Type.Kind(); k < reflect.Bool || k > reflect.Complex128 || k == reflect.Uintptr {
-			t.Errorf("%s has the kind %v", of.Name, k)
+	end("quiet", "quiet")
+	for i := range maxGone + 100 {
+		end(fmt.Sprint(i), "busy")
+		if len(s.kept.gone) > maxGone {
+			t.Fatalf("%d records", len(s.kept.gone))
 		}
+	}
+	if s.kept.gone["quiet"] == nil || s.kept.gone[fmt.Sprint(maxGone+50)] == nil || s.kept.gone["0"] != nil {
+		t.Error("the wrong records were removed")
 	}
 }
 

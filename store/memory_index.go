@@ -1,177 +1,92 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/lathe-run/lathe"
 )
 
 var _ RunIndex = (*Memory)(nil)
 
-const (
-	defaultPage = 50
-	maxPage     = 1_000
-)
-
-// Page returns how many rows a filter asks for.
-func Page(f *RunFilter) int {
-	if f == nil || f.Limit <= 0 {
-		return defaultPage
-	}
-	return min(f.Limit, maxPage)
-}
-
-// A Cursor is the place after a row: its time in nanoseconds, its run, and its event.
-type Cursor struct {
-	Nanos   int64
-	RunID   string
-	EventID int64
-}
-
-// String returns the form in which a cursor is handed out. Its holder must not look into it.
-func (c Cursor) String() string {
-	return strconv.FormatInt(c.Nanos, 36) + "." + strconv.FormatInt(c.EventID, 36) + "." + c.RunID
-}
-
-// ParseCursor reads what String wrote. The error is of code invalid_request.
-func ParseCursor(s string) (c Cursor, err error) {
-	parts := strings.SplitN(s, ".", 3)
-	if len(parts) == 3 {
-		var first, second error
-		c.Nanos, first = strconv.ParseInt(parts[0], 36, 64)
-		c.EventID, second = strconv.ParseInt(parts[1], 36, 64)
-		c.RunID = parts[2]
-		if first == nil && second == nil {
-			return c, nil
-		}
-	}
-	return Cursor{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: list", Err: errors.New("the cursor is not one that a list has given")}
-}
-
-// before reports whether c comes before other in a list, which has the newest first.
-func (c Cursor) before(other Cursor) int {
-	return cmp.Or(cmp.Compare(other.Nanos, c.Nanos), strings.Compare(other.RunID, c.RunID), cmp.Compare(other.EventID, c.EventID))
-}
-
-func fitsFilter(r *RunSummary, f *RunFilter) bool {
-	return f == nil || (f.RunID == "" || f.RunID == r.RunID) && (f.SessionID == "" || f.SessionID == r.SessionID) &&
-		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status)
-}
-
-// covers reports whether a time is within the bounds of the filter.
-func (f *RunFilter) covers(t time.Time) bool {
-	return f == nil || (f.Since.IsZero() || !t.Before(f.Since)) && (f.Until.IsZero() || t.Before(f.Until))
-}
-
-// each calls fn with the summary of each run that fits. fn must not keep what may change.
-func (s *Memory) each(f *RunFilter, fn func(*Summary)) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, j := range s.kept.runs {
-		if fitsFilter(&j.sum.Run, f) && (f == nil || !f.Signaled || j.hasUnreadSignals()) {
-			fn(&j.sum)
-		}
-	}
-}
-
 // Runs implements [RunIndex].
 func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, error) {
-	p, err := newPager[RunSummary](ctx, f)
-	if err != nil {
-		return nil, "", err
-	}
-	s.each(f, func(sum *Summary) {
-		if row := &sum.Run; f.covers(row.Started) && p.admits(row.Cursor()) {
-			copied := *row
-			copied.Pending = slices.Clone(row.Pending)
-			p.add(row.Cursor(), copied)
-		}
-	})
-	rows, next := p.page()
-	return rows, next, nil
+	return pageOf(ctx, s, f, (*RunSummary).Cursor, (*RunSummary).clone, func(sum *Summary, yield func(*RunSummary)) { yield(&sum.Run) })
 }
 
 // ModelCalls implements [RunIndex].
 func (s *Memory) ModelCalls(ctx context.Context, f *RunFilter) ([]CallSummary, string, error) {
-	p, err := newPager[CallSummary](ctx, f)
-	if err != nil {
-		return nil, "", err
-	}
-	s.each(f, func(sum *Summary) {
+	return pageOf(ctx, s, f, (*CallSummary).Cursor, (*CallSummary).clone, func(sum *Summary, yield func(*CallSummary)) {
 		for i := range sum.Calls {
-			if row := &sum.Calls[i]; f.covers(row.Time) && p.admits(row.Cursor()) {
-				copied := *row
-				copied.Cost = clonePointer(row.Cost)
-				p.add(row.Cursor(), copied)
-			}
+			yield(&sum.Calls[i])
 		}
 	})
-	rows, next := p.page()
-	return rows, next, nil
 }
 
-// A pager collects one page of a list: the first rows after the filter's cursor, in the order of the list. It takes memory in
-// proportion to the page, however many rows it is given.
-type pager[T any] struct {
-	limit int
-	after *Cursor
-	last  *Cursor // of the row that ends the page so far; nil: the page is not full
-	rows  []placed[T]
+func (r *RunSummary) clone() RunSummary {
+	out := *r
+	out.Pending, out.Tools = slices.Clone(r.Pending), slices.Clone(r.Tools)
+	return out
 }
 
-type placed[T any] struct {
-	at  Cursor
-	row T
+func (r *CallSummary) clone() CallSummary {
+	out := *r
+	out.Cost, out.Tools = clonePointer(r.Cost), slices.Clone(r.Tools)
+	return out
 }
 
-func newPager[T any](ctx context.Context, f *RunFilter) (*pager[T], error) {
-	if err := ended(ctx, "store: list"); err != nil {
-		return nil, err
+// fits reports whether the filter selects the run, its times apart.
+func (j *journal) fits(f *RunFilter) bool {
+	r := &j.sum.Run
+	return (f.RunID == "" || f.RunID == r.RunID) && (f.SessionID == "" || f.SessionID == r.SessionID) &&
+		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status) && (!f.Signaled || j.hasUnreadSignals())
+}
+
+// covers reports whether a time in nanoseconds is within the bounds of the filter.
+func (f *RunFilter) covers(nanos int64) bool {
+	return (f.Since.IsZero() || nanos >= f.Since.UnixNano()) && (f.Until.IsZero() || nanos < f.Until.UnixNano())
+}
+
+// pageOf returns one page of the rows of all runs that fit the filter, and the cursor after it; "" if no row follows. It takes memory in
+// proportion to the page, however many rows there are.
+func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, copied func(*T) T, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
+	if f == nil {
+		f = &RunFilter{}
 	}
-	p := &pager[T]{limit: Page(f)}
-	if f != nil && f.After != "" {
-		after, err := ParseCursor(f.After)
+	var after *Cursor
+	if f.After != "" {
+		c, err := ParseCursor(f.After)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		p.after = &after
+		after = &c
 	}
-	return p, nil
-}
-
-// admits reports whether a row at that place can be on the page.
-func (p *pager[T]) admits(at Cursor) bool {
-	return (p.after == nil || at.before(*p.after) > 0) && (p.last == nil || at.before(*p.last) < 0)
-}
-
-func (p *pager[T]) add(at Cursor, row T) {
-	if p.rows = append(p.rows, placed[T]{at, row}); len(p.rows) > 2*p.limit {
-		p.sort()
-		clear(p.rows[p.limit+1:])
-		p.rows = p.rows[:p.limit+1] // one more row means that another page follows
-		last := p.rows[p.limit].at
-		p.last = &last
-	}
-}
-
-func (p *pager[T]) sort() {
-	slices.SortFunc(p.rows, func(a, b placed[T]) int { return a.at.before(b.at) })
-}
-
-// page returns the rows of the page and the cursor after them; "" if no row follows.
-func (p *pager[T]) page() (rows []T, next string) {
-	p.sort()
-	if len(p.rows) > p.limit {
-		p.rows, next = p.rows[:p.limit], p.rows[p.limit-1].at.String()
-	}
-	for i := range p.rows {
-		rows = append(rows, p.rows[i].row)
-	}
-	return rows, next
+	limit := Page(f)
+	err = s.do(ctx, "list", func(time.Time) error {
+		var found []*T
+		cut := func() {
+			slices.SortFunc(found, func(a, b *T) int { return place(a).before(place(b)) })
+			found = found[:min(len(found), limit+1)] // one more row means that another page follows
+		}
+		for _, j := range s.kept.runs {
+			if j.fits(f) {
+				rowsOf(&j.sum, func(row *T) {
+					if at := place(row); (after == nil || at.before(*after) > 0) && f.covers(at.Nanos) {
+						found = append(found, row)
+					}
+				})
+			}
+			if len(found) > 4*limit {
+				cut()
+			}
+		}
+		cut()
+		if len(found) > limit {
+			found, next = found[:limit], place(found[limit-1]).String()
+		}
+		for _, row := range found {
+			rows = append(rows, copied(row))
+		}
+		return nil
+	})
+	return rows, next, err
 }

@@ -3,37 +3,59 @@ package store
 import (
 	"container/list"
 	"fmt"
-	"time"
+	"maps"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
+// maxGone bounds the records of removed runs. Beyond it those of the principal that has most are removed.
+const maxGone = 10_000
+
 // journals are the runs of a [Memory], within its limits. The caller of its methods holds the Memory's lock.
 type journals struct {
-	maxRuns, maxFinished int
-	maxBytes             int64 // 0: no limit
-	share                int   // each principal may take 1/share of the limits; at least 1
-	now                  func() time.Time
-	removed              func(runID string) // called for each run that is removed
+	MemoryOptions
+	removed func(runID string) // called for each run that is removed
 
 	runs     map[string]*journal
-	bytes    int64             // of all runs
-	usages   map[string]*usage // by principal; of those that have runs
-	finished *list.List        // of *journal, in the order in which they finished
+	usages   map[string]*usage // by principal; of those that have runs. Without shares all runs are of one
+	finished int               // runs
 	ends     int64             // how often a run has finished
-	gone     goneRuns
+	gone     map[string]*GoneError
 }
 
-// A holding counts the runs of one principal.
+// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier
+// readers have taken.
+type journal struct {
+	id      string
+	of      *usage
+	events  []event.Event
+	sum     Summary       // of events
+	over    *list.Element // in of.finished; nil until the run has ended
+	ended   int64         // the number of its end, among all ends
+	claim   claim
+	signals []Signal
+	bytes   int64 // what it takes
+}
+
+// A usage is what the runs of one principal take.
 type usage struct {
 	principal   string
 	runs        int
-	finished    *list.List // of *journal, in the order in which they finished; they are some of the runs
-	bytes, done int64      // of the runs, and of those that have finished
+	finished    list.List // of *journal, in the order in which they finished; they are some of the runs
+	bytes, done int64     // of the runs, and of those that have finished
 }
 
-func newUsage(principal string) *usage { return &usage{principal: principal, finished: list.New()} }
+func (h *usage) all() int64    { return h.bytes }
+func (h *usage) open() int64   { return h.bytes - h.done }
+func (h *usage) weight() int64 { return h.done }
+func (h *usage) count() int64  { return int64(h.finished.Len()) }
+
+// bounded reports whether the principal may take only a part of the store.
+func (h *usage) bounded() bool { return h.principal != "" }
+
+// part is what one principal may take, in bytes.
+func (k *journals) part() int64 { return k.MaxBytes / int64(k.Share) }
 
 // principalOf returns the principal of the run that begins with the events.
 func principalOf(events []event.Event) string {
@@ -45,59 +67,47 @@ func principalOf(events []event.Event) string {
 	return ""
 }
 
-// usageOf returns the holding of a principal, and creates it if the principal has no run yet.
-func (k *journals) usageOf(principal string) *usage {
-	h := k.usages[principal]
-	if h == nil {
-		h = newUsage(principal)
-		k.usages[principal] = h
+// start adds a run of the principal that begins with size bytes. It removes finished runs until the run is within the limits. If
+// removing all finished runs would not be enough, it removes none and returns an error that names the limit.
+func (k *journals) start(runID, principal string, size int64) (*journal, error) {
+	if k.Share == 1 {
+		principal = ""
 	}
-	return h
-}
-
-// bounded reports whether the principal may take only a part of the store.
-func (k *journals) bounded(h *usage) bool { return k.share > 1 && h.principal != "" }
-
-// part is what one principal may take, in bytes.
-func (k *journals) part() int64 { return k.maxBytes / int64(k.share) }
-
-// evictFor removes finished runs until one more run of the principal, of size bytes, is within the limits. If removing all
-// finished runs would not be enough, it removes none and returns an error that names the limit.
-func (k *journals) evictFor(principal string, size int64) error {
 	h := k.usages[principal]
 	if h == nil {
-		h = newUsage(principal)
+		h = &usage{principal: principal}
 	}
 	if err := k.checkQuota(h, size); err != nil {
-		return err
+		return nil, err
 	}
-	k.trimPart(h, size, nil)
-	for len(k.runs) >= k.maxRuns {
+	k.trim(h, size, nil)
+	for len(k.runs) >= k.MaxRuns {
 		k.retire(k.victim((*usage).count))
 	}
-	for k.maxBytes > 0 && k.bytes > k.maxBytes-size && k.total((*usage).all) > k.maxBytes-size {
+	for k.MaxBytes > 0 && k.total((*usage).all) > k.MaxBytes-size {
 		k.retire(k.victim((*usage).weight))
 	}
-	return nil
+	j := &journal{id: runID, of: h}
+	h.runs++
+	k.runs[runID], k.usages[principal] = j, h
+	return j, nil
 }
 
 // checkQuota returns an error if a run of size bytes would exceed a limit even after all finished runs were removed.
 func (k *journals) checkQuota(h *usage, size int64) error {
-	going, own := len(k.runs)-k.finished.Len(), h.runs-h.finished.Len()
+	going, own := len(k.runs)-k.finished, h.runs-h.finished.Len()
 	switch {
-	case going >= k.maxRuns:
+	case going >= k.MaxRuns:
 		return fmt.Errorf("max_runs: %d runs are kept and none has finished", going)
-	case k.bounded(h) && own >= max(1, k.maxRuns/k.share):
-		return fmt.Errorf("max_runs: %d runs of the principal have not finished, which is its part of %d", own, k.maxRuns)
-	case k.maxBytes == 0:
+	case h.bounded() && own >= max(1, k.MaxRuns/k.Share):
+		return fmt.Errorf("max_runs: %d runs of the principal have not finished, which is its part of %d", own, k.MaxRuns)
+	case k.MaxBytes == 0:
 		return nil
-	case k.bounded(h) && h.open() > k.part()-size:
-		return fmt.Errorf("max_bytes: the runs of the principal that have not finished take %d bytes of %d, its part of %d", h.open(), k.part(), k.maxBytes)
-	case k.bytes <= k.maxBytes-size:
-		return nil
+	case h.bounded() && h.open() > k.part()-size:
+		return fmt.Errorf("max_bytes: the runs of the principal that have not finished take %d bytes of %d, its part of %d", h.open(), k.part(), k.MaxBytes)
 	}
-	if open := k.total((*usage).open); open > k.maxBytes-size {
-		return fmt.Errorf("max_bytes: the runs that have not finished take %d bytes of %d", open, k.maxBytes)
+	if open := k.total((*usage).open); open > k.MaxBytes-size {
+		return fmt.Errorf("max_bytes: the runs that have not finished take %d bytes of %d", open, k.MaxBytes)
 	}
 	return nil
 }
@@ -106,63 +116,75 @@ func (k *journals) checkQuota(h *usage, size int64) error {
 // its part takes nothing from the others.
 func (k *journals) total(has func(*usage) int64) (n int64) {
 	for _, h := range k.usages {
-		if b := has(h); k.bounded(h) {
-			n += min(b, k.part())
+		if h.bounded() {
+			n += min(has(h), k.part())
 		} else {
-			n += b
+			n += has(h)
 		}
 	}
 	return n
 }
 
-// trimPart removes finished runs of a principal, except keep, until size bytes more are within its part.
-func (k *journals) trimPart(h *usage, size int64, keep *journal) {
-	if k.maxBytes == 0 || !k.bounded(h) {
-		return
-	}
-	for e := h.finished.Front(); e != nil && h.bytes > k.part()-size; {
+// trim removes finished runs of a principal, except keep, until size bytes more are within its part.
+func (k *journals) trim(h *usage, size int64, keep *journal) {
+	for e := h.finished.Front(); e != nil && k.MaxBytes > 0 && h.bounded() && h.bytes > k.part()-size; {
 		j := e.Value.(*journal)
-		e = e.Next()
-		if j != keep {
-			k.retire(j.id)
+		if e = e.Next(); j != keep {
+			k.retire(j)
 		}
 	}
 }
 
-func (h *usage) all() int64    { return h.bytes }
-func (h *usage) open() int64   { return h.bytes - h.done }
-func (h *usage) weight() int64 { return h.done }
-func (h *usage) count() int64  { return int64(h.finished.Len()) }
-
-// victim returns the finished run to remove next: the one that finished first. If principals share the store, it is the
-// first one of the principal for which has is largest, and of several such principals the one that finished first. Its cost
-// grows with the principals that have runs, and not with the runs.
-func (k *journals) victim(has func(*usage) int64) string {
-	first := k.finished.Front().Value.(*journal)
-	if k.share == 1 {
-		return first.id
-	}
-	most := first
+// victim returns the finished run to remove next: of the principal for which has is largest, and of several such principals
+// of the one whose first run finished first, the run that finished first. Its cost grows with the principals that have runs, and not with the runs.
+func (k *journals) victim(has func(*usage) int64) (most *journal) {
 	for _, h := range k.usages {
-		e := h.finished.Front()
-		if e == nil {
-			continue
-		}
-		j := e.Value.(*journal)
-		if n, m := has(h), has(most.of); n > m || n == m && j.ended < most.ended {
-			most = j
+		if e := h.finished.Front(); e != nil {
+			j := e.Value.(*journal)
+			if most == nil || has(h) > has(most.of) || has(h) == has(most.of) && j.ended < most.ended {
+				most = j
+			}
 		}
 	}
-	return most.id
+	return most
 }
 
 // weigh adds size bytes to what the run takes.
 func (k *journals) weigh(j *journal, size int64) {
 	j.bytes += size
 	j.of.bytes += size
-	k.bytes += size
-	if j.finished != nil {
+	if j.over != nil {
 		j.of.done += size
+	}
+}
+
+// noteEnd records that the run has finished, if its last event says so. A parked run has not finished.
+func (k *journals) noteEnd(j *journal) {
+	end, ok := j.events[len(j.events)-1].Data.(*event.RunFinished)
+	if !ok || end.Reason.Status() == "parked" {
+		k.reopen(j)
+		return
+	}
+	if j.over != nil {
+		return
+	}
+	k.ends++
+	k.finished++
+	j.ended, j.over = k.ends, j.of.finished.PushBack(j)
+	j.of.done += j.bytes
+	if k.finished > k.MaxFinished {
+		k.retire(k.victim((*usage).count))
+	}
+	k.trim(j.of, 0, j)
+}
+
+// reopen removes the run from those that have finished.
+func (k *journals) reopen(j *journal) {
+	if j.over != nil {
+		k.finished--
+		j.of.finished.Remove(j.over)
+		j.of.done -= j.bytes
+		j.over = nil
 	}
 }
 
@@ -172,7 +194,7 @@ func (k *journals) forget(runID string) {
 	if j == nil {
 		return
 	}
-	k.goesOn(j)
+	k.reopen(j)
 	k.weigh(j, -j.bytes)
 	if j.of.runs--; j.of.runs == 0 {
 		delete(k.usages, j.of.principal)
@@ -181,59 +203,37 @@ func (k *journals) forget(runID string) {
 	k.removed(runID)
 }
 
-// noteEnd records that the run has finished, if its last event says so. A parked run has not finished.
-func (k *journals) noteEnd(j *journal) {
-	end, ok := j.events[len(j.events)-1].Data.(*event.RunFinished)
-	if ok = ok && end.Reason.Status() != "parked"; !ok {
-		k.goesOn(j)
-		return
-	}
-	if j.finished != nil {
-		return
-	}
-	k.ends++
-	j.ended = k.ends
-	j.finished, j.own = k.finished.PushBack(j), j.of.finished.PushBack(j)
-	j.of.done += j.bytes
-	if k.finished.Len() > k.maxFinished {
-		k.retire(k.victim((*usage).count))
-	}
-	k.trimPart(j.of, 0, j)
-}
-
-// goesOn removes the run from those that have finished.
-func (k *journals) goesOn(j *journal) {
-	if j.finished == nil {
-		return
-	}
-	k.finished.Remove(j.finished)
-	j.of.finished.Remove(j.own)
-	j.finished, j.own = nil, nil
-	j.of.done -= j.bytes
-}
-
 // retire removes a run and records that it was removed.
-func (k *journals) retire(runID string) {
-	k.gone.add(runID, k.runs[runID].sum.Run.Principal, k.now())
-	k.forget(runID)
+func (k *journals) retire(j *journal) {
+	if len(k.gone) >= maxGone {
+		counts, most := map[string]int{}, ""
+		for _, g := range k.gone {
+			if counts[g.Principal]++; counts[g.Principal] > counts[most] {
+				most = g.Principal
+			}
+		}
+		maps.DeleteFunc(k.gone, func(_ string, g *GoneError) bool { return g.Principal == most })
+	}
+	k.gone[j.id] = &GoneError{RunID: j.id, Principal: j.sum.Run.Principal, Time: k.Now().UTC()}
+	k.forget(j.id)
 }
 
 // missing returns the error for reading a run that does not exist.
 func (k *journals) missing(runID string) error {
-	if g := k.gone.find(runID); g != nil && k.runs[runID] == nil {
+	if g := k.gone[runID]; g != nil && k.runs[runID] == nil {
 		return g
 	}
 	return lathe.ErrNotFound
 }
 
 // going returns the journal of a run that has not ended.
-func (k *journals) going(op, runID string) (*journal, error) {
-	j := k.runs[runID]
-	switch {
+func (k *journals) going(runID string) (*journal, error) {
+	switch j := k.runs[runID]; {
 	case j == nil:
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
-	case j.over():
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+		return nil, lathe.ErrNotFound
+	case j.over != nil:
+		return nil, lathe.ErrConflict
+	default:
+		return j, nil
 	}
-	return j, nil
 }

@@ -5,86 +5,123 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ Retainer = (*Memory)(nil)
+var (
+	_ Retainer  = (*Memory)(nil)
+	_ Compactor = (*Memory)(nil)
+)
 
 // DeleteSession implements [Retainer].
 func (s *Memory) DeleteSession(ctx context.Context, sessionID string) error {
-	return s.deleteWhere(ctx, func(r *RunSummary) bool { return sessionID != "" && r.SessionID == sessionID })
+	return s.deleteOf(ctx, sessionID, "")
 }
 
 // DeletePrincipal implements [Retainer].
 func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
-	err := s.deleteWhere(ctx, func(r *RunSummary) bool { return principal != "" && r.Principal == principal })
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if principal != "" {
-		s.RequestRecords.forget(func(id string) bool { g := s.kept.gone.find(id); return g != nil && g.Principal == principal })
-		s.kept.gone.removePrincipal(principal)
-	}
-	return nil
+	return s.deleteOf(ctx, "", principal)
 }
 
-func (s *Memory) deleteWhere(ctx context.Context, fits func(*RunSummary) bool) error {
-	if err := ended(ctx, "store: delete"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	deleted := map[string]bool{}
-	for id, j := range s.kept.runs {
-		if fits(&j.sum.Run) {
-			s.kept.forget(id)
-			deleted[id] = true
+// deleteOf deletes the runs of a session or a principal, of which one is named, and what is remembered of those that were removed before.
+func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) error {
+	return s.do(ctx, "delete", func(time.Time) error {
+		deleted := map[string]bool{}
+		for id, j := range s.kept.runs {
+			if r := &j.sum.Run; sessionID != "" && r.SessionID == sessionID || principal != "" && r.Principal == principal {
+				s.kept.forget(id)
+				deleted[id] = true
+			}
+		}
+		for id, g := range s.kept.gone {
+			if principal != "" && g.Principal == principal {
+				delete(s.kept.gone, id)
+				deleted[id] = true
+			}
+		}
+		s.RequestRecords.forget(func(id string) bool { return deleted[id] })
+		return nil
+	})
+}
+
+// ended returns the runs that have ended, in the order of their last events.
+func (k *journals) ended() (out []*journal) {
+	for _, j := range k.runs {
+		if j.over != nil {
+			out = append(out, j)
 		}
 	}
-	s.RequestRecords.forget(func(id string) bool { return deleted[id] })
-	return nil
+	slices.SortFunc(out, func(a, b *journal) int { return byUpdate(&a.sum.Run, &b.sum.Run) })
+	return out
+}
+
+func byUpdate(a, b *RunSummary) int {
+	return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.RunID, b.RunID))
 }
 
 // DeleteBefore implements [Retainer].
 func (s *Memory) DeleteBefore(ctx context.Context, t time.Time) error {
-	if err := ended(ctx, "store: retain"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, j := range s.kept.runs {
-		if j.finished != nil && j.sum.Run.Updated.Before(t) {
-			s.kept.retire(id)
-		}
-	}
-	return nil
+	return s.retire(ctx, func(j *journal, _ int64) bool { return j.sum.Run.Updated.Before(t) })
 }
 
 // Trim implements [Retainer]. What a run takes is estimated from its texts.
 func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
-	const op = "store: retain"
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	total := s.kept.bytes
-	var done []*journal
-	for _, j := range s.kept.runs {
-		if err := ended(ctx, op); err != nil {
-			return err
+	return s.retire(ctx, func(_ *journal, total int64) bool { return total > maxBytes })
+}
+
+// retire removes runs that have ended, in the order in which they ended, as long as more is true of the next one and of what all runs take.
+func (s *Memory) retire(ctx context.Context, more func(next *journal, total int64) bool) error {
+	return s.do(ctx, "retain", func(time.Time) error {
+		var total int64
+		for _, h := range s.kept.usages {
+			total += h.bytes
 		}
-		if j.finished != nil {
-			done = append(done, j)
+		for _, j := range s.kept.ended() {
+			if !more(j, total) {
+				break
+			}
+			total -= j.bytes
+			s.kept.retire(j)
 		}
-	}
-	slices.SortFunc(done, func(a, b *journal) int {
-		return cmp.Or(a.sum.Run.Updated.Compare(b.sum.Run.Updated), cmp.Compare(a.sum.Run.RunID, b.sum.Run.RunID))
+		return nil
 	})
-	for _, j := range done {
-		if total <= maxBytes {
-			return nil
+}
+
+// Ended implements [Compactor].
+func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time, limit int) (out []RunSummary, err error) {
+	err = s.do(ctx, "list", func(time.Time) error {
+		for _, j := range s.kept.ended() {
+			if r := &j.sum.Run; len(out) < limit && r.Updated.Before(before) && (after == nil || byUpdate(r, after) > 0) {
+				out = append(out, r.clone())
+			}
 		}
-		total -= j.bytes
-		s.kept.retire(j.sum.Run.RunID)
-	}
-	return nil
+		return nil
+	})
+	return out, err
+}
+
+// Compact implements [Compactor]. Reads that have begun see the events as they were.
+func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
+	return s.do(ctx, "compact", func(time.Time) error {
+		j := s.kept.runs[runID]
+		switch {
+		case j == nil:
+			return lathe.ErrNotFound
+		case j.over == nil:
+			return lathe.ErrConflict
+		}
+		var sum Summary
+		var size int64
+		events := make([]event.Event, len(j.events))
+		for i := range events {
+			events[i] = clone(shrink(j.events[i]), &s.inputs)
+			size += weightOf(&events[i])
+			sum.Apply(&events[i])
+		}
+		j.events, j.sum = events, sum
+		s.kept.weigh(j, size-j.bytes)
+		return nil
+	})
 }

@@ -17,14 +17,18 @@ func TestVictimIsTheFirstRunOfThePrincipalWithMost(t *testing.T) {
 	for _, share := range []int{1, 4} {
 		m := NewMemory(&MemoryOptions{MaxRuns: 1_000, Share: share})
 		random := rand.New(rand.NewPCG(1, uint64(share)))
-		search := func(has func(*usage) int64) string {
-			first := m.kept.finished.Front().Value.(*journal)
-			for e := m.kept.finished.Front(); e != nil && share > 1; e = e.Next() {
-				if j := e.Value.(*journal); has(j.of) > has(first.of) {
-					first = j
+		search := func(has func(*usage) int64) (found string) {
+			var most, ended int64
+			for _, j := range m.kept.runs {
+				n := has(j.of)
+				if share == 1 {
+					n = 0
+				}
+				if j.over != nil && (found == "" || n > most || n == most && j.ended < ended) {
+					found, most, ended = j.id, n, j.ended
 				}
 			}
-			return first.id
+			return found
 		}
 		for i := range 500 {
 			id, principal := fmt.Sprintf("run_%d", i), fmt.Sprintf("p%d", random.IntN(4))
@@ -35,25 +39,25 @@ func TestVictimIsTheFirstRunOfThePrincipalWithMost(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, has := range map[string]func(*usage) int64{"count": (*usage).count, "weight": (*usage).weight} {
-				if got, want := m.kept.victim(has), search(has); got != want {
+				if got, want := m.kept.victim(has).id, search(has); got != want {
 					t.Fatalf("share %d, after run %d, by %s: %s, want %s", share, i, name, got, want)
 				}
 			}
-			for m.kept.finished.Len() > 20 {
+			for m.kept.finished > 20 {
 				m.kept.retire(m.kept.victim((*usage).count))
 			}
 			if random.IntN(3) == 0 {
-				m.kept.forget(m.kept.victim((*usage).weight))
+				m.kept.forget(m.kept.victim((*usage).weight).id)
 			}
-			if m.kept.finished.Len() == 0 {
+			if m.kept.finished == 0 {
 				continue
 			}
 			var own int
 			for _, h := range m.kept.usages {
 				own += h.finished.Len()
 			}
-			if own != m.kept.finished.Len() {
-				t.Fatalf("the principals have %d finished runs, the store %d", own, m.kept.finished.Len())
+			if own != m.kept.finished {
+				t.Fatalf("the principals have %d finished runs, the store %d", own, m.kept.finished)
 			}
 		}
 	}

@@ -7,47 +7,72 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// maxNotifications bounds the notifications that are buffered for one watcher. Those beyond it are dropped.
-const maxNotifications = 1_024
-
 // CallNotifier delivers the notifications of a [remote.Queue] within a process. The zero value has no watchers.
-type CallNotifier struct {
-	mu       sync.Mutex
-	watchers map[chan remote.Notification]struct{}
-}
+type CallNotifier struct{ all watchers[remote.Notification] }
 
 // Notify delivers a notification to all current watchers. It does not wait for them.
-func (h *CallNotifier) Notify(n remote.Notification) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.watchers {
+func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
+
+// Watch calls fn with each notification until ctx is done. Equal notifications that arrive while fn is being called are delivered as one.
+func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
+
+// maxNotifications bounds the notifications that wait for one watcher. Those beyond it are dropped.
+const maxNotifications = 10_000
+
+// watchers are the active calls of watch. The zero value has none.
+type watchers[T comparable] struct {
+	mu  sync.Mutex
+	all map[*watcher[T]]struct{}
+}
+
+// A watcher is one call of watch. waits has the notifications that its function has still to be called for, in order of their arrival.
+type watcher[T comparable] struct {
+	waits []T
+	in    map[T]bool // waits
+	ready chan struct{}
+}
+
+// notify delivers n to all watchers. It does not wait for them.
+func (all *watchers[T]) notify(n T) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for w := range all.all {
+		if !w.in[n] && len(w.waits) < maxNotifications {
+			w.waits, w.in[n] = append(w.waits, n), true
+		}
 		select {
-		case w <- n:
-		default:
+		case w.ready <- struct{}{}:
+		default: // it is about to look
 		}
 	}
 }
 
-// Watch calls fn with each notification until ctx is done.
-func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) {
-	w := make(chan remote.Notification, maxNotifications)
-	h.mu.Lock()
-	if h.watchers == nil {
-		h.watchers = map[chan remote.Notification]struct{}{}
+// watch calls fn with each notification until ctx is done.
+func (all *watchers[T]) watch(ctx context.Context, fn func(T)) {
+	w := &watcher[T]{in: map[T]bool{}, ready: make(chan struct{}, 1)}
+	all.mu.Lock()
+	if all.all == nil {
+		all.all = map[*watcher[T]]struct{}{}
 	}
-	h.watchers[w] = struct{}{}
-	h.mu.Unlock()
+	all.all[w] = struct{}{}
+	all.mu.Unlock()
 	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.watchers, w)
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		delete(all.all, w)
 	}()
 	for {
 		select {
-		case n := <-w:
-			fn(n)
 		case <-ctx.Done():
 			return
+		case <-w.ready:
+		}
+		all.mu.Lock()
+		waits := w.waits
+		w.waits, w.in = nil, map[T]bool{}
+		all.mu.Unlock()
+		for _, n := range waits {
+			fn(n)
 		}
 	}
 }

@@ -1,9 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
-	"slices"
-	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -32,26 +32,22 @@ var _ SecretKeeper = (*SharedSecrets)(nil)
 
 // SharedSecrets is the part of a [Memory] that implements [SecretKeeper].
 type SharedSecrets struct {
-	mu sync.Mutex
+	*core
 	of map[string][]byte
 }
 
 // SharedSecret implements [SecretKeeper].
-func (s *SharedSecrets) SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error) {
-	const op = "store: keep the secret"
-	if err := ended(ctx, op); err != nil {
+func (s *SharedSecrets) SharedSecret(ctx context.Context, name string, value []byte) (kept []byte, err error) {
+	const op = "keep the secret"
+	if err := FitsSecret("store: "+op, name, value); err != nil {
 		return nil, err
 	}
-	if err := FitsSecret(op, name, value); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string][]byte{}
-	}
-	if _, ok := s.of[name]; !ok {
-		s.of[name] = slices.Clone(value)
-	}
-	return slices.Clone(s.of[name]), nil
+	err = s.do(ctx, op, func(time.Time) error {
+		if s.of[name] == nil {
+			s.of[name] = bytes.Clone(value)
+		}
+		kept = bytes.Clone(s.of[name])
+		return nil
+	})
+	return kept, err
 }

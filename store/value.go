@@ -1,12 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -43,44 +44,34 @@ var _ ValueKeeper = (*NamedValues)(nil)
 
 // NamedValues is the part of a [Memory] that implements [ValueKeeper].
 type NamedValues struct {
-	mu sync.Mutex
+	*core
 	of map[string][]byte
 }
 
 // SetValue implements [ValueKeeper].
 func (s *NamedValues) SetValue(ctx context.Context, name string, value []byte) error {
-	const op = "store: set a value"
-	if err := ended(ctx, op); err != nil {
+	const op = "set a value"
+	if err := FitsValue("store: "+op, name, value); err != nil {
 		return err
 	}
-	if err := FitsValue(op, name, value); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(value) == 0 {
-		delete(s.of, name)
+	return s.do(ctx, op, func(time.Time) error {
+		if s.of[name] = bytes.Clone(value); len(value) == 0 {
+			delete(s.of, name)
+		}
 		return nil
-	}
-	if s.of == nil {
-		s.of = map[string][]byte{}
-	}
-	s.of[name] = slices.Clone(value)
-	return nil
+	})
 }
 
 // Values implements [ValueKeeper].
 func (s *NamedValues) Values(ctx context.Context, prefix string) (map[string][]byte, error) {
-	if err := ended(ctx, "store: read values"); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	out := map[string][]byte{}
-	for _, name := range slices.Sorted(maps.Keys(s.of)) {
-		if strings.HasPrefix(name, prefix) && len(out) < MaxValues {
-			out[name] = slices.Clone(s.of[name])
+	err := s.do(ctx, "read values", func(time.Time) error {
+		for _, name := range slices.Sorted(maps.Keys(s.of)) {
+			if strings.HasPrefix(name, prefix) && len(out) < MaxValues {
+				out[name] = bytes.Clone(s.of[name])
+			}
 		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }

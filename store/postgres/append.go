@@ -87,7 +87,7 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 var errOtherLog = errors.New("the log was begun again")
 
 func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
-	conflict := &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	conflict := conflict(op)
 	begins := c != nil && last == 0 && c.Epoch == 0
 	if begins && (c.Node == "" || c.Lease <= 0) {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}

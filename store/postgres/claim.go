@@ -97,9 +97,9 @@ func (s *Store) refusal(ctx context.Context, op, runID string) error {
 		return err
 	}
 	if !there {
-		return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		return notFound(op)
 	}
-	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	return conflict(op)
 }
 
 // Release implements [store.Shared].

@@ -149,6 +149,14 @@ func failure(ctx context.Context, op string, err error) error {
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: oneLine{err}}
 }
 
+func conflict(op string) error {
+	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+}
+
+func notFound(op string) error {
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+}
+
 // oneLine is an error whose text is one line, also where a connection was tried in several ways.
 type oneLine struct{ err error }
 

@@ -52,7 +52,7 @@ func scanCall(row pgx.Row) (c callRow, err error) {
 func (q *CallQueue) findCall(ctx context.Context, op, key string) (callRow, error) {
 	c, err := scanCall(q.db.pool.QueryRow(ctx, "SELECT "+callColumns+" FROM call WHERE key = $1", key))
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = store.NoCall(op)
+		err = notFound(op)
 	}
 	return c, err
 }
@@ -60,10 +60,10 @@ func (q *CallQueue) findCall(ctx context.Context, op, key string) (callRow, erro
 // PutCall implements [remote.Queue].
 func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
 	const op = "postgres: queue a call"
-	if err := store.CallMisfit(op, c); err != nil {
+	if err := c.Check(op); err != nil {
 		return nil, err
 	}
-	hash := store.ArgumentsHash(c)
+	hash := c.ArgumentsHash()
 	var row callRow
 	err := q.db.again(ctx, func(ctx context.Context) (err error) {
 		row, err = scanCall(q.db.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
@@ -78,7 +78,7 @@ func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 		return nil, failure(ctx, op, err)
 	}
 	if row.Tool != c.Tool || row.hash != hash {
-		return nil, store.NotClaimed(op)
+		return nil, conflict(op)
 	}
 	if row.State == remote.Queued {
 		q.notifyCall(remote.Notification{Key: c.Key, Definition: row.Definition})
@@ -172,9 +172,9 @@ func (q *CallQueue) withClaim(ctx context.Context, op string, ref remote.Ref, st
 		err = q.db.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&mine)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return store.NoCall(op)
+			return notFound(op)
 		case err == nil && (tries == 1 || !mine):
-			return store.NotClaimed(op)
+			return conflict(op)
 		}
 		return err
 	})

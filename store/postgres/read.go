@@ -44,7 +44,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 // fetch returns the events after the given one, whole or not at all.
 func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]byte, error) {
 	if after < 0 {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		return nil, notFound(op)
 	}
 	var last int64
 	var bodies [][]byte
@@ -80,7 +80,7 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]b
 		}
 		return nil, err
 	case after > last:
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		return nil, notFound(op)
 	case after+int64(len(bodies)) != last:
 		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has %d of its %d events", len(bodies), last-after)}
 	}

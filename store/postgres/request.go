@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -35,7 +34,7 @@ func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDig
 		WHERE request.run_id IN (excluded.run_id, $5)`,
 			digest[:], runID, store.RequestsKept.Microseconds(), maxPruned, instead)
 		if err == nil && tag.RowsAffected() == 0 {
-			return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+			return conflict(op)
 		}
 		return err
 	})
@@ -57,7 +56,7 @@ func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDi
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return store.RequestRecord{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		return store.RequestRecord{}, notFound(op)
 	case err != nil:
 		return store.RequestRecord{}, failure(ctx, op, err)
 	}

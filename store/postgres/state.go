@@ -87,7 +87,7 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 		return err
 	})
 	if err == nil && end != last {
-		err = &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+		err = conflict(op)
 	}
 	return st, end, err
 }

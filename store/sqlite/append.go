@@ -32,7 +32,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 			return 0, err
 		}
 		if has != last {
-			return has, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+			return has, lathe.ErrConflict
 		}
 		if len(events) == 0 {
 			return has, nil
@@ -44,10 +44,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 		}
 		return last + int64(len(events)), s.index(ctx, tx, runID, last, briefs)
 	})
-	if err != nil {
-		return end, failure(ctx, op, err)
-	}
-	return end, nil
+	return end, failure(ctx, op, err)
 }
 
 // lastOf returns the last id of the run's log. It need not look where the writer knows the run up to last.

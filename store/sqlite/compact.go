@@ -67,8 +67,5 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	if err == nil {
 		err = s.checkpoint(ctx)
 	}
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }

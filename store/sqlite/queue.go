@@ -12,285 +12,188 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var (
-	_ remote.Queue = (*CallQueue)(nil)
-	_ remote.Queue = (*Store)(nil)
-)
-
-const callColumns = "key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, state, attempt, worker, deadline, cancelled, decided, result"
+var _ remote.Queue = (*Store)(nil)
 
 // A CallQueue is the part of a [Store] that stores calls for workers, and lists the workers. It implements
 // [remote.Queue].
-type CallQueue struct {
-	db       *database
-	notifier store.CallNotifier
+type CallQueue struct{ *store.CallQueue }
+
+func newCallQueue(d *database) *CallQueue {
+	return &CallQueue{store.NewCallQueue(func(ctx context.Context, op string, write bool, fn func(store.CallRows, time.Time) error) error {
+		op = "sqlite: " + op
+		rows := &callRows{ctx: ctx, op: op, now: time.Now(), db: d.read}
+		if !write {
+			return failure(ctx, op, fn(rows, rows.now))
+		}
+		_, err := d.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+			rows := &callRows{ctx: ctx, op: op, now: time.Now(), db: tx, writes: true}
+			return 0, fn(rows, rows.now)
+		})
+		return failure(ctx, op, err)
+	})}
 }
 
-// scanner is a row, or rows.
-type scanner interface{ Scan(...any) error }
+// callRows are the rows of a [store.CallQueue] in a transaction, or in the database as it is.
+type callRows struct {
+	ctx    context.Context
+	op     string
+	now    time.Time
+	writes bool
+	db     querier
+}
 
-func scanCall(row scanner, now time.Time) (*remote.Call, error) {
-	c := &remote.Call{}
+// A querier is a transaction or a database.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+const callColumns = "key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, state, attempt, starts, worker, deadline, lease_until, cancelled, decided, ended, result"
+
+func scanCall(scan func(...any) error) (*store.QueuedCall, error) {
+	c := &store.QueuedCall{}
 	var args, result []byte
-	var deadline int64
-	if err := row.Scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Trace.Parent, &c.Trace.State, &c.Tool, &c.Definition, &c.Effect, &args,
-		&c.State, &c.Attempt, &c.Worker, &deadline, &c.Cancelled, &c.Decided, &result); err != nil {
-		return nil, err
-	}
-	c.Arguments, c.Left = args, time.Unix(0, deadline).Sub(now)
-	if result != nil {
+	var deadline, lease, ended int64
+	err := scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Trace.Parent, &c.Trace.State, &c.Tool, &c.Definition, &c.Effect, &args, &c.Hash,
+		&c.State, &c.Attempt, &c.Starts, &c.Worker, &deadline, &lease, &c.Cancelled, &c.Decided, &ended, &result)
+	c.Arguments, c.Deadline, c.Lease, c.Ended = args, time.Unix(0, deadline), time.Unix(0, lease), time.Unix(0, ended)
+	if err == nil && result != nil {
 		c.Result = &remote.Result{}
-		return c, json.Unmarshal(result, c.Result)
-	}
-	return c, nil
-}
-
-func findCall(ctx context.Context, tx *sql.Tx, op, key string, now time.Time) (*remote.Call, error) {
-	c, err := scanCall(tx.QueryRowContext(ctx, "SELECT "+callColumns+" FROM call WHERE key = ?", key), now)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, store.NoCall(op)
+		err = json.Unmarshal(result, c.Result)
 	}
 	return c, err
 }
 
-// changeCall executes do in a transaction, and returns the row of the key as it is afterwards.
-func (q *CallQueue) changeCall(ctx context.Context, op, key string, do func(context.Context, *sql.Tx, time.Time) error) (*remote.Call, error) {
-	var row *remote.Call
-	_, err := q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (_ int64, err error) {
-		now := time.Now()
-		if err := do(ctx, tx, now); err != nil {
-			return 0, err
-		}
-		row, err = findCall(ctx, tx, op, key, now)
-		return 0, err
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
+// Call implements [store.CallRows], as the methods below.
+func (q *callRows) Call(key string) (*store.QueuedCall, error) {
+	c, err := scanCall(q.db.QueryRowContext(q.ctx, "SELECT "+callColumns+" FROM call WHERE key = ?", key).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = lathe.ErrNotFound
 	}
-	return row, nil
+	return c, err
 }
 
-// PutCall implements [remote.Queue].
-func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
-	const op = "sqlite: queue a call"
-	if err := store.CallMisfit(op, c); err != nil {
+func (q *callRows) PutCall(c *store.QueuedCall) error {
+	var result []byte
+	if c.Result != nil {
+		var err error
+		if result, err = c.Result.MarshalJSON(); err != nil {
+			return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: q.op, Err: err}
+		}
+	}
+	nanos := func(t time.Time) int64 { // 0: never
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixNano()
+	}
+	_, err := q.db.ExecContext(q.ctx, "INSERT INTO call ("+callColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET args = excluded.args, state = excluded.state, attempt = excluded.attempt, starts = excluded.starts, worker = excluded.worker,
+		lease_until = excluded.lease_until, cancelled = excluded.cancelled, decided = excluded.decided, ended = excluded.ended, result = excluded.result`,
+		c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, c.Effect, []byte(c.Arguments), c.Hash,
+		c.State, c.Attempt, c.Starts, c.Worker, nanos(c.Deadline), nanos(c.Lease), c.Cancelled, c.Decided, nanos(c.Ended), result)
+	return err
+}
+
+func (q *callRows) QueuedCalls(definitions []string, limit int) ([]*store.QueuedCall, error) {
+	list, err := json.Marshal(definitions)
+	if err != nil || len(definitions) == 0 {
 		return nil, err
 	}
-	hash := store.ArgumentsHash(c)
-	row, err := q.changeCall(ctx, op, c.Key, func(ctx context.Context, tx *sql.Tx, now time.Time) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, state, deadline)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (key) DO NOTHING`,
-			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, c.Effect, []byte(c.Arguments), hash, now.Add(within).UnixNano()); err != nil {
-			return err
-		}
-		var same bool
-		if err := tx.QueryRowContext(ctx, "SELECT tool = ? AND args_hash = ? FROM call WHERE key = ?", c.Tool, hash, c.Key).Scan(&same); err != nil {
-			return err
-		}
-		if !same {
-			return store.NotClaimed(op)
-		}
-		return nil
-	})
-	if err == nil && row.State == remote.Queued {
-		q.notifier.Notify(remote.Notification{Key: c.Key, Definition: row.Definition})
-	}
-	return row, err
+	return q.selectCalls("state = 'queued' AND definition IN (SELECT value FROM json_each(?)) AND deadline > ? ORDER BY seq LIMIT ?", string(list), q.now.UnixNano(), max(limit, 0))
 }
 
-// FindCall implements [remote.Queue].
-func (q *CallQueue) FindCall(ctx context.Context, key string) (*remote.Call, error) {
-	const op = "sqlite: find a call"
-	row, err := scanCall(q.db.read.QueryRowContext(ctx, "SELECT "+callColumns+" FROM call WHERE key = ?", key), time.Now())
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, store.NoCall(op)
-	case err != nil:
-		return nil, failure(ctx, op, err)
-	}
-	return row, nil
+func (q *callRows) DueCalls() ([]*store.QueuedCall, error) {
+	return q.selectCalls("ended = 0 AND (state IN ('claimed', 'started') AND lease_until <= ?1 OR state = 'queued' AND deadline <= ?1)", q.now.UnixNano())
 }
 
-// CancelCall implements [remote.Queue].
-func (q *CallQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
-	row, err := q.changeCall(ctx, "sqlite: cancel a call", key, func(ctx context.Context, tx *sql.Tx, now time.Time) error {
-		_, err := tx.ExecContext(ctx, `UPDATE call SET cancelled = 1, args = CASE state WHEN 'started' THEN args END,
-			ended = CASE state WHEN 'started' THEN 0 ELSE ?1 END, state = CASE state WHEN 'started' THEN state ELSE 'cancelled' END
-			WHERE key = ?2 AND state IN ('queued', 'claimed', 'started')`, now.UnixNano(), key)
-		return err
-	})
-	if err == nil {
-		q.notifier.Notify(remote.Notification{Key: key, Cancelled: row.State == remote.Started})
-	}
-	return row, err
-}
-
-// DecideCall implements [remote.Queue].
-func (q *CallQueue) DecideCall(ctx context.Context, key string) (*remote.Call, error) {
-	return q.changeCall(ctx, "sqlite: decide a call", key, func(ctx context.Context, tx *sql.Tx, _ time.Time) error {
-		_, err := tx.ExecContext(ctx, "UPDATE call SET decided = 1 WHERE key = ? AND state = 'unknown'", key)
-		return err
-	})
-}
-
-// ClaimCalls implements [remote.Queue].
-func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
-	const op = "sqlite: claim calls"
-	list, err := json.Marshal(definitions)
+func (q *callRows) selectCalls(where string, args ...any) (out []*store.QueuedCall, err error) {
+	rows, err := q.db.QueryContext(q.ctx, "SELECT "+callColumns+" FROM call WHERE "+where, args...)
 	if err != nil {
-		return nil, failure(ctx, op, err)
+		return nil, err
 	}
-	if limit <= 0 || len(definitions) == 0 {
-		return nil, nil
-	}
-	var out []remote.Call
-	waits, err := q.callsWait(ctx, list)
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	if !waits {
-		return nil, nil
-	}
-	_, err = q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		now := time.Now()
-		rows, err := tx.QueryContext(ctx, `SELECT key FROM call WHERE state = 'queued' AND definition IN (SELECT value FROM json_each(?)) AND deadline > ? ORDER BY seq LIMIT ?`,
-			string(list), now.UnixNano(), limit)
-		if err != nil {
-			return 0, err
-		}
-		keys, err := texts(rows)
-		if err != nil {
-			return 0, err
-		}
-		for _, key := range keys {
-			if _, err := tx.ExecContext(ctx, "UPDATE call SET state = 'claimed', attempt = attempt + 1, worker = ?, lease_until = ? WHERE key = ?",
-				worker, now.Add(lease).UnixNano(), key); err != nil {
-				return 0, err
-			}
-			c, err := findCall(ctx, tx, op, key, now)
-			if err != nil {
-				return 0, err
-			}
-			out = append(out, *c)
-		}
-		return 0, nil
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
-}
-
-// callsWait looks, without writing, whether there is anything to claim: mostly there is not.
-func (q *CallQueue) callsWait(ctx context.Context, list []byte) (waits bool, err error) {
-	err = q.db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM call WHERE state = 'queued' AND definition IN (SELECT value FROM json_each(?)))", string(list)).Scan(&waits)
-	return waits, err
-}
-
-func texts(rows *sql.Rows) (out []string, err error) {
 	defer func() { _ = rows.Close() }() // Err reports what matters
 	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
+		c, err := scanCall(rows.Scan)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, s)
+		out = append(out, c)
 	}
 	return out, rows.Err()
 }
 
-// withClaim executes one statement about an attempt. If no row matches, the attempt no longer holds the call.
-func (q *CallQueue) withClaim(ctx context.Context, op string, ref remote.Ref, do func(time.Time) (statement string, args []any)) error {
-	_, err := q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		statement, args := do(time.Now())
-		done, err := tx.ExecContext(ctx, statement+" AND key = ? AND attempt = ? AND worker = ? AND worker <> ''", append(args, ref.Key, ref.Attempt, ref.Worker)...)
-		if err != nil {
-			return 0, err
-		}
-		n, err := done.RowsAffected()
-		if err == nil && n == 0 {
-			if err = store.NotClaimed(op); !there(ctx, tx, ref.Key) {
-				err = store.NoCall(op)
-			}
-		}
+func (q *callRows) ForgetCalls(before time.Time) (int, error) {
+	return q.forget("call WHERE ended > 0 AND ended < ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.run_id = call.run_id AND status IN ('running', 'parked'))", before)
+}
+
+// forget deletes rows, or counts them where nothing is written.
+func (q *callRows) forget(which string, at time.Time) (int, error) {
+	if !q.writes {
+		var n int
+		err := q.db.QueryRowContext(q.ctx, "SELECT count(*) FROM "+which, at.UnixNano()).Scan(&n)
 		return n, err
-	})
+	}
+	done, err := q.db.ExecContext(q.ctx, "DELETE FROM "+which, at.UnixNano())
 	if err != nil {
-		return failure(ctx, op, err)
+		return 0, err
 	}
-	q.notifier.Notify(remote.Notification{Key: ref.Key})
-	return nil
+	n, err := done.RowsAffected()
+	return int(n), err
 }
 
-func there(ctx context.Context, tx *sql.Tx, key string) bool {
-	var one int
-	return tx.QueryRowContext(ctx, "SELECT 1 FROM call WHERE key = ?", key).Scan(&one) == nil
+func (q *callRows) Worker(id string) (*remote.Worker, time.Time, error) {
+	w, until, err := scanWorker(q.db.QueryRowContext(q.ctx, "SELECT "+workerColumns+" FROM worker WHERE id = ? AND until > ?", id, q.now.UnixNano()).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = lathe.ErrNotFound
+	}
+	return w, until, err
 }
 
-// StartCall implements [remote.Queue].
-func (q *CallQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
-	return q.withClaim(ctx, "sqlite: start a call", ref, func(now time.Time) (string, []any) {
-		return "UPDATE call SET state = 'started', starts = starts + 1, lease_until = ? WHERE state = 'claimed' AND lease_until > ? AND deadline > ?",
-			[]any{now.Add(lease).UnixNano(), now.UnixNano(), now.UnixNano()}
-	})
-}
-
-// FinishCall implements [remote.Queue].
-func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
-	const op = "sqlite: finish a call"
-	result, err := r.MarshalJSON()
+func (q *callRows) PutWorker(w *remote.Worker, until time.Time) error {
+	if !q.now.Before(until) {
+		_, err := q.db.ExecContext(q.ctx, "DELETE FROM worker WHERE id = ?", w.ID)
+		return err
+	}
+	tools, err := json.Marshal(w.Tools)
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: q.op, Err: err}
 	}
-	return q.withClaim(ctx, op, ref, func(now time.Time) (string, []any) {
-		return `UPDATE call SET result = coalesce(result, ?), ended = CASE state WHEN 'done' THEN ended ELSE ? END, state = 'done', args = NULL
-			WHERE (state IN ('started', 'queued', 'done') OR state = 'unknown' AND decided = 0)`, []any{result, now.UnixNano()}
-	})
-}
-
-// ReturnCall implements [remote.Queue].
-func (q *CallQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
-	err := q.withClaim(ctx, "sqlite: return a call", ref, func(now time.Time) (string, []any) {
-		return requeue + ", worker = '' WHERE state IN ('claimed', 'started')", []any{now.UnixNano()}
-	})
-	if err == nil {
-		q.notifyQueued(ctx, ref.Key)
-	}
+	_, err = q.db.ExecContext(q.ctx, `INSERT INTO worker (id, fleet, tools, since, until, seq) SELECT ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1 FROM worker WHERE true
+		ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until, since = excluded.since,
+		seq = CASE since WHEN excluded.since THEN seq ELSE excluded.seq END`, w.ID, w.Pool, tools, w.Since.UnixNano(), until.UnixNano())
 	return err
 }
 
-// requeue queues a call again, or cancels it if its run has cancelled it or its deadline is at or before ?1.
-const requeue = `UPDATE call SET state = CASE WHEN cancelled = 1 OR deadline <= ?1 THEN 'cancelled' ELSE 'queued' END,
-	ended = CASE WHEN cancelled = 1 OR deadline <= ?1 THEN ?1 ELSE 0 END, args = CASE WHEN cancelled = 1 OR deadline <= ?1 THEN NULL ELSE args END`
+const workerColumns = "id, fleet, tools, since, until"
 
-func (q *CallQueue) notifyQueued(ctx context.Context, key string) {
-	if c, err := q.FindCall(ctx, key); err == nil && c.State == remote.Queued {
-		q.notifier.Notify(remote.Notification{Key: key, Definition: c.Definition})
+func scanWorker(scan func(...any) error) (*remote.Worker, time.Time, error) {
+	w := &remote.Worker{}
+	var tools []byte
+	var since, until int64
+	err := scan(&w.ID, &w.Pool, &tools, &since, &until)
+	if err == nil {
+		err = json.Unmarshal(tools, &w.Tools)
 	}
+	w.Since = time.Unix(0, since)
+	return w, time.Unix(0, until), err
 }
 
-// RenewCalls implements [remote.Queue].
-func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) (stop []remote.Ref, err error) {
-	if len(held) == 0 {
-		return nil, nil
-	}
-	_, err = q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		until := time.Now().Add(lease).UnixNano()
-		for _, ref := range held {
-			var cancelled bool
-			err := tx.QueryRowContext(ctx, "UPDATE call SET lease_until = ? WHERE key = ? AND attempt = ? AND worker = ? AND state IN ('claimed', 'started') RETURNING cancelled",
-				until, ref.Key, ref.Attempt, worker).Scan(&cancelled)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return 0, err
-			}
-			if err != nil || cancelled {
-				stop = append(stop, ref)
-			}
-		}
-		return 0, nil
-	})
+func (q *callRows) Workers() (out []remote.Worker, err error) {
+	rows, err := q.db.QueryContext(q.ctx, "SELECT "+workerColumns+" FROM worker WHERE until > ? ORDER BY seq", q.now.UnixNano())
 	if err != nil {
-		return nil, failure(ctx, "sqlite: renew calls", err)
+		return nil, err
 	}
-	return stop, nil
+	defer func() { _ = rows.Close() }() // Err reports what matters
+	for rows.Next() {
+		w, _, err := scanWorker(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *w)
+	}
+	return out, rows.Err()
 }
+
+func (q *callRows) ForgetWorkers() (int, error) { return q.forget("worker WHERE until <= ?", q.now) }

@@ -29,9 +29,9 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 		err = tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: s.missing(ctx, tx, runID)}
+			err = s.missing(ctx, tx, runID)
 		case err == nil && (after < 0 || after > last):
-			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+			err = lathe.ErrNotFound
 		}
 		if err != nil {
 			fail(err)

@@ -34,20 +34,17 @@ func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDig
 		}
 		put, err := res.RowsAffected()
 		if err == nil && put == 0 {
-			err = &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+			err = lathe.ErrConflict
 		}
 		return 0, err
 	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }
 
 // FindRequest implements [store.RequestStore].
 func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDigest) (store.RequestRecord, error) {
 	const op = "sqlite: find the request"
-	notFound := &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+	notFound := failure(ctx, op, lathe.ErrNotFound)
 	if q.db.schema < 7 {
 		return store.RequestRecord{}, notFound
 	}
@@ -77,8 +74,5 @@ func (q *RequestRecords) DeliverRequest(ctx context.Context, digest store.Reques
 			at.UnixNano(), digest[:], runID)
 		return 0, err
 	})
-	if err != nil {
-		return failure(ctx, "sqlite: deliver the request", err)
-	}
-	return nil
+	return failure(ctx, "sqlite: deliver the request", err)
 }

@@ -54,10 +54,7 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	if err == nil {
 		err = s.checkpoint(ctx)
 	}
-	if err != nil {
-		return failure(ctx, "sqlite: delete", err)
-	}
-	return nil
+	return failure(ctx, "sqlite: delete", err)
 }
 
 // drop deletes the rows of runs, and returns how many runs they were.
@@ -127,10 +124,7 @@ func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, er
 	if removed {
 		err = errors.Join(err, s.checkpoint(ctx))
 	}
-	if err != nil {
-		return failure(ctx, "sqlite: retain", err)
-	}
-	return nil
+	return failure(ctx, "sqlite: retain", err)
 }
 
 // missing says why there is no run of that id.

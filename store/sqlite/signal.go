@@ -21,11 +21,11 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 		err := tx.QueryRowContext(ctx, "SELECT status FROM run WHERE run_id = ?", f.RunID).Scan(&status)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return 0, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+			return 0, lathe.ErrNotFound
 		case err != nil:
 			return 0, err
 		case status != "running" && status != "parked":
-			return 0, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+			return 0, lathe.ErrConflict
 		}
 		done, err := tx.ExecContext(ctx, `INSERT INTO fact (run_id, seq, kind, key, body, time)
 			SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM fact WHERE run_id = ?1 ON CONFLICT (run_id, kind, key) DO NOTHING`,
@@ -35,14 +35,11 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 		}
 		n, err := done.RowsAffected()
 		if err == nil && n == 0 {
-			err = &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+			err = lathe.ErrConflict
 		}
 		return n, err
 	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }
 
 // Signals implements [store.SignalStore].

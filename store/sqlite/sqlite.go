@@ -57,7 +57,7 @@ func Open(path string, opts *Options) (*Store, error) {
 		return fail(lathe.CodeInvalidRequest, err)
 	}
 	d := &database{requests: make(chan *request), stop: make(chan struct{})}
-	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d}
+	s := &Store{CallQueue: newCallQueue(d), RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: newLedgerRecords(d), NamedValues: &NamedValues{db: d}, database: d}
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
 			return fail(lockCode(err), err)
@@ -118,12 +118,16 @@ func (s *Store) Close() error {
 	return err
 }
 
-// failure says what an error of the database is to the caller.
+// failure says what an error of the database, or one of package lathe, is to the caller; nil: nil.
 func failure(ctx context.Context, op string, err error) error {
 	var known *lathe.Error
 	switch {
-	case errors.As(err, &known):
+	case err == nil || errors.As(err, &known):
 		return err
+	case errors.Is(err, lathe.ErrConflict):
+		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: err}
+	case errors.Is(err, lathe.ErrNotFound):
+		return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
 	case ctx.Err() != nil:

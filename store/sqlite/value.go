@@ -33,10 +33,7 @@ func (s *NamedValues) SetValue(ctx context.Context, name string, value []byte) e
 		_, err := tx.ExecContext(ctx, query, args...)
 		return 0, err
 	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }
 
 // Values implements [store.ValueKeeper].
