@@ -70,14 +70,14 @@ func TestServerThatEndsWhenItIsReadyIsRestartedWithGrowingPauses(t *testing.T) {
 		r := wired(t, &sessions{refuse: status(404, "")}, lathe.ReadOnly, ElicitRefuse, func(*http.Request) (*http.Response, error) { return nil, nil })
 		end := func(longest time.Duration) {
 			t.Helper()
-			st := r.until("ready", func(st Status) bool { return st.State == StateReady })
+			r.until("ready", func(st Status) bool { return st.State == StateReady })
 			s0 := r.group.servers[0]
 			s0.mu.Lock()
 			x := s0.session
 			s0.mu.Unlock()
 			x.stop()
 			synctest.Wait()
-			st = r.group.Status()[0]
+			st := r.group.Status()[0]
 			wait := time.Until(st.NextTry)
 			if st.State != StateBackoff || wait < longest/2 || wait > longest {
 				t.Errorf("%s, next try in %s, want %s to %s", st.State, wait, longest/2, longest)
