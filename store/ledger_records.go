@@ -111,8 +111,9 @@ func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, ent
 }
 
 // Sweep implements [Ledger].
-func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (charged int, err error) {
-	err = l.begin(ctx, "sweep the ledger", true, func(rows LedgerRows) error {
+func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
+	charged := 0
+	err := l.begin(ctx, "sweep the ledger", true, func(rows LedgerRows) error {
 		due, err := rows.Expired(now)
 		for i := 0; i < len(due) && err == nil; i++ {
 			if err = rows.PutReservation(due[i], "charged"); err == nil {
@@ -124,7 +125,10 @@ func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (charged int, 
 		}
 		return rows.Forget(now.Add(-ChargedKept), LedgerBegins(now))
 	})
-	return charged, err
+	if err != nil {
+		return 0, err
+	}
+	return charged, nil
 }
 
 // Balances implements [Ledger].

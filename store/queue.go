@@ -21,7 +21,8 @@ type CallQueue struct {
 }
 
 // NewCallQueue returns a queue. begin executes fn with the rows of a store and the time of its clock, in one transaction, which changes
-// nothing if fn returns an error or write is false. fn's errors may be [lathe.ErrConflict] and [lathe.ErrNotFound]; begin returns a *[lathe.Error].
+// nothing if fn returns an error or write is false. If ctx is done, begin may return while fn is executed: what fn sets counts only if begin
+// returns nil. fn's errors may be [lathe.ErrConflict] and [lathe.ErrNotFound]; begin returns a *[lathe.Error].
 func NewCallQueue(begin func(ctx context.Context, op string, write bool, fn func(rows CallRows, now time.Time) error) error) *CallQueue {
 	return &CallQueue{begin: begin}
 }
@@ -130,7 +131,7 @@ func (c *QueuedCall) expire(now time.Time) {
 }
 
 // PutCall implements [remote.Queue].
-func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (row *remote.Call, err error) {
+func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
 	const op = "queue a call"
 	if err := c.Check("store: " + op); err != nil {
 		return nil, err
@@ -138,7 +139,8 @@ func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	added := &QueuedCall{Call: *c, Hash: c.ArgumentsHash()}
 	added.Arguments = bytes.Clone(c.Arguments)
 	added.State, added.Attempt, added.Worker, added.Cancelled, added.Decided, added.Result = remote.Queued, 0, "", false, false, nil
-	err = q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+	var row *remote.Call
+	err := q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
 		has, err := rows.Call(c.Key)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
@@ -181,8 +183,9 @@ func (q *CallQueue) FindCall(ctx context.Context, key string) (row *remote.Call,
 }
 
 // change calls do with the call of that key, stores it, and returns its row afterwards.
-func (q *CallQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (row *remote.Call, err error) {
-	err = q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+func (q *CallQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (*remote.Call, error) {
+	var row *remote.Call
+	err := q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
 		c, err := rows.Call(key)
 		if err == nil {
 			err = do(c, now)
@@ -246,6 +249,7 @@ func (q *CallQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Du
 
 // FinishCall implements [remote.Queue].
 func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
+	r = cloneResult(r)
 	return q.withClaim(ctx, "finish a call", ref, func(c *QueuedCall, now time.Time) bool {
 		switch {
 		case c.State == remote.Done:
@@ -253,7 +257,7 @@ func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 		case c.State == remote.Claimed || c.State == remote.Cancelled || c.State == remote.Unknown && c.Decided:
 			return false
 		}
-		c.Result = cloneResult(r) // a call that was queued again after it was started has its worker until the next claim
+		c.Result = r // a call that was queued again after it was started has its worker until the next claim
 		c.end(remote.Done, now)
 		return true
 	})
@@ -272,10 +276,10 @@ func (q *CallQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 }
 
 // ClaimCalls implements [remote.Queue]. It looks first without writing: mostly there is nothing to claim.
-func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) (out []remote.Call, err error) {
+func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
 	var some bool
-	err = q.begin(ctx, op, false, func(rows CallRows, _ time.Time) error {
+	err := q.begin(ctx, op, false, func(rows CallRows, _ time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, min(limit, 1))
 		some = len(calls) > 0
 		return err
@@ -283,6 +287,7 @@ func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 	if err != nil || !some {
 		return nil, err
 	}
+	var out []remote.Call
 	err = q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, limit)
 		for i := 0; i < len(calls) && err == nil; i++ {
@@ -301,8 +306,9 @@ func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 }
 
 // RenewCalls implements [remote.Queue].
-func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) (stop []remote.Ref, err error) {
-	err = q.begin(ctx, "renew calls", len(held) > 0, func(rows CallRows, now time.Time) error {
+func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) ([]remote.Ref, error) {
+	var stop []remote.Ref
+	err := q.begin(ctx, "renew calls", len(held) > 0, func(rows CallRows, now time.Time) error {
 		for _, ref := range held {
 			c, err := rows.Call(ref.Key)
 			mine := err == nil && c.Attempt == ref.Attempt && c.Worker == worker && (c.State == remote.Claimed || c.State == remote.Started)
@@ -319,7 +325,10 @@ func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote
 		}
 		return nil
 	})
-	return stop, err
+	if err != nil {
+		return nil, err
+	}
+	return stop, nil
 }
 
 // ExpireCalls implements [remote.Queue]. It looks first without writing: mostly nothing has expired.
@@ -370,11 +379,10 @@ func (q *CallQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)
 
 // PutWorker implements [remote.WorkerIndex].
 func (q *CallQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
-	changed := false
+	changed, row := false, cloneWorker(w)
 	err := q.begin(ctx, "keep a worker", true, func(rows CallRows, now time.Time) error {
-		row := cloneWorker(w)
 		row.Since = now
-		has, _, err := rows.Worker(w.ID)
+		has, _, err := rows.Worker(row.ID)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
 			changed = ttl > 0
@@ -382,7 +390,7 @@ func (q *CallQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 			return err
 		default:
 			row.Since = has.Since
-			changed = ttl <= 0 || !slices.EqualFunc(has.Tools, w.Tools, func(a, b remote.Tool) bool { return a.Definition() == b.Definition() })
+			changed = ttl <= 0 || !slices.EqualFunc(has.Tools, row.Tools, func(a, b remote.Tool) bool { return a.Definition() == b.Definition() })
 		}
 		return rows.PutWorker(&row, now.Add(ttl))
 	})
