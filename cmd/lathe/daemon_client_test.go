@@ -50,7 +50,7 @@ func TestKeyOfADaemonFollowsNoRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.key = "0123456789abcdef"
-	if err := c.call(t.Context(), "GET", "/api/runs", nil, nil); err == nil || !strings.Contains(err.Error(), "status 307") {
+	if err := c.call(t.Context(), "GET", "/api/runs", nil, nil); err == nil || !strings.Contains(err.Error(), "HTTP 307") {
 		t.Error(err)
 	}
 }
