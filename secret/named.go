@@ -9,7 +9,8 @@ import (
 // Values are found by the names around them, in one pass. A name is that of a secret in any spelling: its words are joined by
 // an underscore, a hyphen, a blank or their case, and other words may stand before them. The value stands behind an equals sign or a
 // colon, behind a flag of a command, and in prose behind "is".
-var patterns = sync.OnceValue(func() (p struct{ userInfo, named, scheme, number, address *regexp.Regexp }) {
+var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, number, address *regexp.Regexp }) {
+	p.pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
 	p.userInfo = regexp.MustCompile(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
 	p.named = regexp.MustCompile(`(?i)(--(?:[a-z\d]+-)*)?` +
 		`((?:api|access|private|secret|signing|encryption|account|master|auth|shared|subscription)[ _-]*keys?|` +
@@ -18,7 +19,7 @@ var patterns = sync.OnceValue(func() (p struct{ userInfo, named, scheme, number,
 		"([\\\\\"'`*)\\]]*)" + // what ends a name that is quoted
 		`(\s*(?::=?|=[=>]?)[\s*]*|\s+(?:is|was)\s+(?:(?:now|set\s+to)\s+)?|[ \t]+)`)
 	p.scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
-	p.number = regexp.MustCompile(`^[\d_.]+$`)
+	p.number = regexp.MustCompile(`^[-+~]?\d[\d_.,/]*$`)
 	p.address = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
 	return p
 })
@@ -29,6 +30,8 @@ const (
 		"empty set unset unknown denied string str number integer int boolean bool bytes object "
 	// closing are characters that are not of the value before them.
 	closing = "\"'`)]}>.:!?*\\"
+	// minValue is the least length of a value without digits behind a quoted name, in the text of an error.
+	minValue = 16
 )
 
 // ScrubProse returns text of a model or a person as [Scrub] does, and also without e-mail addresses and without what a sentence or a
@@ -40,6 +43,7 @@ func ScrubProse(text string) string {
 
 // scrubNamed replaces user information in URLs and values by their names. Outside of prose only what is clearly assigned is a value.
 func scrubNamed(text string, prose bool) string {
+	text = patterns().pem.ReplaceAllString(text, Redacted)
 	text = patterns().userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
 	var b strings.Builder
 	done, at := 0, 0 // text[:done] is in b, and text[:at] is read
@@ -48,10 +52,10 @@ func scrubNamed(text string, prose bool) string {
 		if behind < 0 {
 			return b.String() + text[done:]
 		}
-		if at = behind; !n.assigns(prose) {
+		if at = behind; !n.assigns(prose) || !prose && strings.ContainsAny(n.sign, "\r\n") {
 			continue
 		}
-		from, to := n.value(text[at:])
+		from, to := n.value(text[at:], prose)
 		if value := text[at+from : at+to]; value == "" || value == Redacted {
 			at += to
 		} else if !namesAnother(text[at+from:], to-from, prose) {
@@ -84,6 +88,7 @@ func nextName(text string, at int) (n name, start, behind int) {
 			group := func(i int) string { return part[m[2*i]:m[2*i+1]] }
 			n = name{text: strings.ToLower(group(2)), closed: group(3), sign: group(4), flag: m[2] >= 0}
 			if first := at + m[4]; first > 0 {
+				n.opened = quoteBefore(text[:first])
 				n.joined, n.dashed = isJoined(text[first-1], text[first]), text[first-1] == '-'
 			}
 			return n, at + m[0], at + m[1]
@@ -135,6 +140,7 @@ func isJoined(before, first byte) bool {
 // A name is that of a secret, in lower case, and what stands around it.
 type name struct {
 	text, closed, sign   string
+	opened               byte // the quote before the name; 0: there is none
 	flag, joined, dashed bool // it is a flag of a command; a word stands before it in the same name; a hyphen stands before it
 }
 
@@ -164,12 +170,23 @@ func (n *name) assigns(prose bool) bool {
 }
 
 // value returns where the value at the beginning of s is: s[from:to] is empty if that is no secret.
-func (n *name) value(s string) (from, to int) {
+func (n *name) value(s string, prose bool) (from, to int) {
 	slashes := len(s) - len(strings.TrimLeft(s, `\`))
-	if slashes < len(s) && isQuote(s[slashes]) {
-		from = slashes + 1
-		return from, from + quoted(s[from:], s[slashes], slashes)
+	if slashes == len(s) || !isQuote(s[slashes]) {
+		return n.unquoted(s, prose)
 	}
+	if n.closed == "" && s[slashes] == n.opened { // it ends a quotation that the name is in
+		return 0, 0
+	}
+	from = slashes + 1
+	if to = from + quoted(s[from:], s[slashes], slashes); n.isNone(s[from:to]) {
+		to = from
+	}
+	return from, to
+}
+
+// unquoted is value for one that does not begin with a quote.
+func (n *name) unquoted(s string, prose bool) (from, to int) {
 	p := patterns()
 	from = len(p.scheme.FindString(s))
 	rest, known := s[from:], 0
@@ -183,7 +200,7 @@ func (n *name) value(s string) (from, to int) {
 		end = len(rest)
 	}
 	word := strings.TrimRight(rest[known:end], closing)
-	if known == 0 && (strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && p.number.MatchString(word)) {
+	if known == 0 && (n.isNone(word) || !prose && n.isExplained(word)) {
 		return from, from
 	}
 	if known == 0 && n.isHeader() {
@@ -194,6 +211,25 @@ func (n *name) value(s string) (from, to int) {
 		word = strings.TrimRight(rest[:listed(rest, words)], closing+",; \t")
 	}
 	return from, from + known + len(word)
+}
+
+// isNone reports whether a word behind the name is none of its values: it says something of it, or is a number of tokens.
+func (n *name) isNone(word string) bool {
+	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && patterns().number.MatchString(word)
+}
+
+// isExplained reports whether a word behind a quoted name and a colon begins an explanation, in the text of an error: a value has quotes there.
+func (n *name) isExplained(word string) bool {
+	return n.closed != "" && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && !n.isHeader() && len(word) < minValue && !strings.ContainsAny(word, "0123456789")
+}
+
+// quoteBefore returns the quote that stands before the name at the end of text, or 0.
+func quoteBefore(text string) byte {
+	text = strings.TrimRight(text[max(0, len(text)-margin):], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+	if text == "" || !isQuote(text[len(text)-1]) {
+		return 0
+	}
+	return text[len(text)-1]
 }
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }

@@ -15,6 +15,8 @@ func TestNamedSecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	const r = secret.Redacted
 	for in, want := range map[string]struct{ scrub, prose string }{
+		"KEY: -----BEGIN RSA PRIVATE KEY-----\nMII" + value + "\n-----END RSA PRIVATE KEY-----\nPORT=1": {"KEY: " + r + "\nPORT=1", ""},
+		"-----BEGIN PRIVATE KEY-----\nMII" + value + " that is cut":                                     {r, ""},
 		"SECRET_KEY=" + value:                                                              {"SECRET_KEY=" + r, ""},
 		"export DB_PASS=" + value + " PORT=5432":                                           {"export DB_PASS=" + r + " PORT=5432", ""},
 		"DBPASS=" + value:                                                                  {"DBPASS=" + r, ""},
@@ -100,6 +102,8 @@ func TestHarmlessTextStays(t *testing.T) {
 	}
 	for _, in := range []string{ // of errors
 		"invalid_token: The token has expired", "Unexpected token: ;", "missing_api_key: You gave none", "the password is wrong", "token: expected a name", "ann@example.org is unknown",
+		`"token": Field required`, `parsing "token": unexpected end of JSON input`, `"invalid_api_key": You can find yours`, `expected "api_key=" in the header, got none`,
+		`header 'Authorization: ' is missing; don't send it`, `{"api_key":"required"}`, `"max_tokens": -1`, "tokens = 9001/8192", `"max_tokens": "12"`, "API_KEY=\nHOST=db",
 	} {
 		if got := secret.Scrub(in); got != in {
 			t.Errorf("Scrub(%q): %q", in, got)

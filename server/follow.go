@@ -117,7 +117,7 @@ func (v *runView) result() *event.Result {
 // without what is not text: the data of reasoning, parts of the vendor, and ends of texts. If the answer lags, the last deltas do not come. The
 // message at the end of the turn has all of it.
 type followed struct {
-	text      string // commentary included
+	text      []byte // commentary included
 	textEnd   int    // where the last end of a text was, in bytes of text
 	reasoning int    // bytes
 	refusal   int    // bytes
@@ -139,7 +139,7 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 		}
 	case *event.CommentaryDelta:
 		if !f.waits {
-			f.text += d.Text
+			f.text = append(f.text, d.Text...)
 		}
 	case *event.ReasoningDelta:
 		if !f.waits {
@@ -155,7 +155,7 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 // add notes what a delta has.
 func (f *followed) add(d *event.TextDelta) {
 	if d.Delta == nil {
-		f.text += d.Text
+		f.text = append(f.text, d.Text...)
 		return
 	}
 	switch d.Delta.Kind {
@@ -175,7 +175,7 @@ func (f *followed) add(d *event.TextDelta) {
 // its place has passed. It returns nothing if the text is another one.
 func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 	at := 0 // in the text
-	unread := f.text
+	unread := string(f.text)
 	cut := func(s string, received *int) string {
 		n := min(len(s), *received)
 		*received -= n

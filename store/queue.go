@@ -35,7 +35,7 @@ type CallRows interface {
 	PutCall(c *QueuedCall) error
 	// QueuedCalls returns at most limit calls of these definitions that are queued and whose time is not up, in order.
 	QueuedCalls(definitions []string, limit int) ([]*QueuedCall, error)
-	// DueCalls returns the calls whose lease, or time to start, has ended while they wait for it.
+	// DueCalls returns the calls whose lease, or time to start, has ended while they wait for it. It may leave some for the next time.
 	DueCalls() ([]*QueuedCall, error)
 	// ForgetCalls removes the calls that ended before that time and whose run has ended or does not exist. A transaction that does not
 	// write counts them.

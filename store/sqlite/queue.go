@@ -104,8 +104,11 @@ func (q *callRows) QueuedCalls(definitions []string, limit int) ([]*store.Queued
 	return q.selectCalls("state = 'queued' AND definition IN (SELECT value FROM json_each(?)) AND deadline > ? ORDER BY seq LIMIT ?", string(list), q.now.UnixNano(), max(limit, 0))
 }
 
+// maxDue is how many calls one transaction ends or queues again; those that are left come with the next.
+const maxDue = 1000
+
 func (q *callRows) DueCalls() ([]*store.QueuedCall, error) {
-	return q.selectCalls("ended = 0 AND (state IN ('claimed', 'started') AND lease_until <= ?1 OR state = 'queued' AND deadline <= ?1)", q.now.UnixNano())
+	return q.selectCalls("ended = 0 AND (state IN ('claimed', 'started') AND lease_until <= ?1 OR state = 'queued' AND deadline <= ?1) LIMIT ?2", q.now.UnixNano(), maxDue)
 }
 
 func (q *callRows) selectCalls(where string, args ...any) (out []*store.QueuedCall, err error) {

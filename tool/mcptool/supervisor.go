@@ -67,7 +67,7 @@ func (s *supervisor) run(ctx context.Context) {
 	defer draining.Wait()
 	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
 	for ctx.Err() == nil {
-		s.set(func(st *Status) { st.State = StateStarting })
+		s.set(func(st *Status) { st.State, st.NextTry = StateStarting, time.Time{} })
 		if s.started.Load() {
 			until = time.Now().Add(s.conf.StartTimeout)
 		}
