@@ -86,7 +86,7 @@ func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
 		code = api.Type
 	}
 	e.ProviderCode = c.cleanCode(code)
-	text := strings.ToLower(api.Message) // what is shown may lack words of it
+	text := strings.ToLower(api.Message) // e.Message may lack words of it
 	switch {
 	case e.Kind == lathe.UpstreamRateLimited: // "maximum" and "exceeds" are about the account
 	case exceedsContext(api.Code, api.Type, text):

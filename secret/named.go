@@ -71,7 +71,8 @@ func scrubNamed(text string, prose bool) string {
 // between a name and its value is read up to this size.
 const window, overlap, margin = 256, 64, 16
 
-// nextName returns the first name from text[at] on, where it begins and where its value does; -1: there is none.
+// nextName returns the first name of a secret in text[at:], with the indexes in text at which the name and its value begin. If text[at:]
+// has no such name, they are -1.
 func nextName(text string, at int) (n name, start, behind int) {
 	for {
 		part := text[at:min(len(text), at+window)]
@@ -140,7 +141,7 @@ func isJoined(before, first byte) bool {
 // A name is that of a secret, in lower case, and what stands around it.
 type name struct {
 	text, closed, sign   string
-	opened               byte // the quote before the name; 0: there is none
+	opened               byte // the quote before the name, or 0
 	flag, joined, dashed bool // it is a flag of a command; a word stands before it in the same name; a hyphen stands before it
 }
 
