@@ -26,11 +26,18 @@ var textPieces = []string{
 	"</atem:parameter>", "</tool>", "<tool name=\"x\" args>", "[TOOL_CALLS]", "<|call|>", "<|end|>", "<|im_end|>", "<think>", "</think>", "functools[", ">>>",
 }
 
-var genText = rapid.Custom(func(t *rapid.T) string {
+var genText = shared(rapid.Custom(func(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(textPieces), 0, 6).Draw(t, "pieces"), "")
-})
+}))
 
-var genNumber = rapid.SampledFrom([]string{"0", "-0", "7", "-12", "9007199254740993", "123456789012345678901234567890", "1.5", "1.0", "-0.0", "1e5", "1E+5", "2.5e-10", "1e400"})
+// shared returns g with its description written: rapid writes it at the first use of a generator that holds g, while
+// another goroutine that draws from g may read it.
+func shared(g *rapid.Generator[string]) *rapid.Generator[string] {
+	_ = g.String()
+	return g
+}
+
+var genNumber = shared(rapid.SampledFrom([]string{"0", "-0", "7", "-12", "9007199254740993", "123456789012345678901234567890", "1.5", "1.0", "-0.0", "1e5", "1E+5", "2.5e-10", "1e400"}))
 
 // quoted returns text as a JSON string, sometimes with escapes that say the same.
 func quoted(t *rapid.T, text string) string {
