@@ -17,12 +17,42 @@ func RetentionOf(r *event.RunRetention) *Retention {
 }
 
 // KeptHistory returns the messages to keep for later requests after a run that was started with r: [SessionHistory] with
-// these settings, or messages itself if r is nil.
+// these settings, or messages itself if r is nil. If a call after the last message of a user has no result, the turn goes on, and its
+// messages stay whole: a server may refuse the results of calls without the reasoning that it sent before these.
 func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Message {
 	if r == nil {
 		return messages
 	}
-	return SessionHistory(messages, RetentionOf(r))
+	open := openTurn(messages)
+	return append(SessionHistory(messages[:open], RetentionOf(r)), messages[open:]...)
+}
+
+// openTurn returns the index after the last message of a user, if a call from there on has no result; else the number of messages.
+func openTurn(messages []lathe.Message) int {
+	answered := map[string]bool{}
+	open := false
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := &messages[i]
+		if m.Role == lathe.RoleUser && !m.Synthetic {
+			if open {
+				return i + 1
+			}
+			return len(messages)
+		}
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.ToolResult:
+				answered[p.CallID] = true
+			case lathe.ToolCall:
+				open = open || !answered[p.ID]
+			default:
+			}
+		}
+	}
+	if open {
+		return 0
+	}
+	return len(messages)
 }
 
 // Retention returns the retention settings that the loop records with its runs; nil: none.

@@ -255,3 +255,34 @@ func TestSnippetsHaveNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// The turn that goes on stays whole, and what stood before it is kept as settings say.
+func TestKeptHistoryLeavesAnOpenTurn(t *testing.T) {
+	t.Parallel()
+	thought, a, b, u := lathe.Reasoning{Text: "hm"}, call("a", "echo", "{}"), call("b", "ask", "{}"), lathe.User("x")
+	note := lathe.User("Please.")
+	note.Synthetic = true
+	result := toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: strings.Repeat("x", 100)})
+	over := []lathe.Message{u, message(thought, a), result, message(thought, lathe.Text{Text: "Done."})}
+	cut := []lathe.Message{u, message(a), toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: strings.Repeat("x", 37) + "\n[63 of 100 bytes left out]"}), message(lathe.Text{Text: "Done."})}
+	open := []lathe.Message{u, message(thought, a), result, note, message(thought, a, b), result}
+	keeps := (&loop.Retention{MaxOutputBytes: 64}).RunRetention()
+	for _, tc := range []struct {
+		name     string
+		in, want []lathe.Message
+	}{
+		{"nothing", nil, []lathe.Message{}},
+		{"a turn that is over", over, cut},
+		{"an open turn", open, open},
+		{"an open turn without its user", open[1:], open[1:]},
+		{"both", append(over[:4:4], open...), append(cut[:4:4], open...)},
+		{"a call that was never answered, before a later turn", append(open[:6:6], u), loop.SessionHistory(append(open[:6:6], u), &loop.Retention{MaxOutputBytes: 64})},
+	} {
+		if diff := cmp.Diff(tc.want, loop.KeptHistory(tc.in, keeps)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", tc.name, diff)
+		}
+	}
+	if got := loop.KeptHistory(over, nil); len(got) != len(over) || &got[0] != &over[0] {
+		t.Error("without settings, the messages are not those that were given")
+	}
+}

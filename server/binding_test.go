@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
@@ -115,6 +116,41 @@ func TestBoundThinkingFindsWhatStoodBefore(t *testing.T) {
 		}
 		if last := s.bodies[len(s.bodies)-1]; strings.Count(last, `"signature":`) < 5 { // of the calls of this server at least
 			t.Errorf("the last request has thinking %d times", strings.Count(last, `"signature":`))
+		}
+	})
+}
+
+// Whatever a session keeps, a turn is whole until it is over: the model server gets the results of the client's calls behind the thinking
+// and the results that it knows. What hid in the turn is cut when the next one begins.
+func TestRetentionLeavesAnOpenTurnWhole(t *testing.T) {
+	t.Parallel()
+	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
+		for _, other := range []bool{false, true} {
+			s, kept := newBoundServer(), store.NewMemory(nil)
+			open := func() *fixture {
+				return serve(t, &setting{model: s.model(t, "keep"), store: kept, retention: &loop.Retention{}})
+			}
+			f := open()
+			history := []lathe.Message{lathe.User("What is the weather in Oslo, and what is 2 + 3?")}
+			a := c.ask(f, stream, []*lathe.ToolSpec{weatherSpec()}, history...)
+			calls := a.message.Calls()
+			if a.err != nil || len(calls) != 1 {
+				t.Fatalf("%v: %s", a.err, a.body)
+			}
+			if other {
+				f.stop()
+				f = open()
+			}
+			history = append(history, c.back(a.message), lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: calls[0].ID, Name: calls[0].Name, Content: `{"sky":"grey"}`}}})
+			a = c.ask(f, stream, []*lathe.ToolSpec{weatherSpec()}, history...)
+			last := s.bodies[len(s.bodies)-1]
+			if a.err != nil || len(s.refused) > 0 || strings.Count(last, `{"type":"thinking"`) != strings.Count(last, `"role":"assistant"`) || strings.Contains(last, `"signature":""`) {
+				t.Errorf("another process %v: %v, refused %q, the request\n%s", other, a.err, s.refused, last)
+			}
+			walk(t, c, f, stream, append(history, c.back(a.message)), "Thanks.")
+			if last = s.bodies[len(s.bodies)-1]; strings.Count(last, `{"type":"thinking"`) != 0 {
+				t.Errorf("another process %v: the thinking of a turn that is over is in\n%s", other, last)
+			}
 		}
 	})
 }

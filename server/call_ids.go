@@ -13,7 +13,6 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/seal"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // The calls that a run hands over to its client have ids of the gateway if the run may call tools of this server: one such id is
@@ -414,7 +413,7 @@ func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string,
 	for _, t := range turns {
 		if p == nil {
 			if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
-				t.turns = ht.store.put(t.ref.key(), waits, loop.KeptHistory(messages, v.state.Retention))
+				t.turns = ht.store.put(t.ref.key(), waits, messages, v.state.Retention)
 				if p := c.reserved.load(t.turns.messages); p != nil {
 					return p
 				}

@@ -42,6 +42,8 @@ type carried struct {
 	RunID string `json:"run_id,omitempty"`
 	From  int    `json:"from,omitempty"`
 	To    int    `json:"to,omitempty"`
+	// Keeps is what to keep of Messages when their turn is over; nil: all. A run has its own.
+	Keeps *event.RunRetention `json:"keeps,omitempty"`
 }
 
 // carriers writes the carriers of one answer.
@@ -106,7 +108,7 @@ func (c *carriers) before() string {
 	if last := &own[len(own)-1]; last.Role != lathe.RoleTool && !last.Synthetic {
 		return ""
 	}
-	return c.seal(own, c.state.Retention)
+	return c.seal(own, own[c.covered:], c.state.Retention)
 }
 
 // end returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
@@ -115,7 +117,7 @@ func (c *carriers) end(own []lathe.Message, client func(lathe.ToolCall) bool, re
 	if len(own) <= c.covered || !slices.ContainsFunc(own[c.covered:], func(m lathe.Message) bool { return hides(&m, client) }) {
 		return ""
 	}
-	return c.seal(own, retention)
+	return c.seal(own, loop.KeptHistory(own[c.covered:], retention), retention)
 }
 
 // hides reports whether a message has parts that the client does not send back.
@@ -135,10 +137,11 @@ func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
 	})
 }
 
-func (c *carriers) seal(own []lathe.Message, retention *event.RunRetention) string {
+// seal returns a carrier with messages, which stand for those of own that no carrier has yet.
+func (c *carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention) string {
 	from := c.covered
 	c.covered = len(own)
-	content, err := json.Marshal(&carried{Messages: loop.KeptHistory(own[from:], retention)})
+	content, err := json.Marshal(&carried{Messages: messages, Keeps: keeps})
 	if err != nil || len(content) > maxCarried {
 		if c.turns.opts.Index == nil {
 			c.turns.opts.Log.Warn("what a run did on the server is too large for a carrier, and no store keeps it: the next request does not have it",
@@ -163,6 +166,7 @@ type opener struct {
 	referred int
 	runID    string   // of the log that was read last; the carriers of a run follow one another
 	view     *runView // of that run
+	over     bool     // the turn of the message at hand is over
 }
 
 // open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
@@ -191,19 +195,21 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 		c.add(m)
 		before.add(m)
 	}
+	last := lastUser(messages)
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
+		o.over = i < last
 		if !slices.ContainsFunc(m.Parts, isCarrier) {
 			out = append(out, *m)
 			continue
 		}
-		last := i
-		for last+1 < len(messages) && messages[last+1].Role == lathe.RoleTool {
-			last++
+		end := i + 1
+		for end < len(messages) && messages[end].Role == lathe.RoleTool {
+			end++
 		}
 		var refused int
-		out, refused = o.appendOpened(ctx, out, m, messages[i+1:last+1])
-		j.lost, i = j.lost+refused, last
+		out, refused = o.appendOpened(ctx, out, m, messages[i+1:end])
+		j.lost, i = j.lost+refused, end-1
 	}
 	j.messages, j.changed, j.failed = out, true, o.failed
 }
@@ -292,7 +298,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 		return nil, false
 	}
 	if c.RunID == "" {
-		return c.Messages, len(c.Messages) > 0
+		return keptOf(c.Messages, c.Keeps, o.over), len(c.Messages) > 0
 	}
 	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
 		return nil, false
@@ -312,5 +318,5 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	if c.From < 0 || c.From >= c.To || c.To > len(added) {
 		return nil, false
 	}
-	return loop.KeptHistory(added[c.From:c.To], v.state.Retention), true
+	return keptOf(added[c.From:c.To], v.state.Retention, o.over), true
 }

@@ -328,7 +328,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 			key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
 		}
 		a.handler.turns.absent.remove(key)
-		a.handler.turns.store.putLinked(key, l, waits, loop.KeptHistory(own, a.job.loop.Retention()))
+		a.handler.turns.store.putLinked(key, l, waits, own, a.job.loop.Retention())
 		return f
 	}
 	if !a.stored {

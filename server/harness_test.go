@@ -114,7 +114,8 @@ type setting struct {
 	silence   time.Duration // for which model servers may be silent; a minute
 	nothing   bool          // no store keeps runs
 	meter     loop.Meter    // of the model calls; nil: none
-	narrow    bool          // connections hold few bytes that the client has not read
+	retention *loop.Retention
+	narrow    bool // connections hold few bytes that the client has not read
 }
 
 // build returns the tools of the setting and further ones, with their runner.
@@ -238,7 +239,7 @@ func (m *models) Model(name string) (*server.Model, error) {
 			return nil, err
 		}
 	}
-	l, err := loop.New(chat, m.runner, &loop.Options{Settings: m.set.settings, Limits: m.set.limits, Meter: m.set.meter})
+	l, err := loop.New(chat, m.runner, &loop.Options{Settings: m.set.settings, Limits: m.set.limits, Meter: m.set.meter, Retention: m.set.retention})
 	if err != nil {
 		return nil, err
 	}

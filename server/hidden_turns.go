@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -189,6 +188,6 @@ func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found
 	if v.state.Finished == nil {
 		waits = id
 	}
-	ht.store.put(sum.key(calls), waits, loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
+	ht.store.put(sum.key(calls), waits, v.state.Messages[v.state.Start:], v.state.Retention)
 	return true, nil
 }

@@ -85,7 +85,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if sp.waits() && answers > 0 && answers == len(given) {
 				return &storedTurns{runID: sp.id.run}, nil
 			}
-			own, p := sp.take(a.caller, taken)
+			own, p := sp.take(a.caller, taken, slices.ContainsFunc(given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
 			if p != nil {
 				return nil, p
 			}
@@ -128,13 +128,14 @@ func (p *problem) ofItem(param, item string) *problem {
 }
 
 // take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
-// each run: two ids may name the same ones, if no request brought what the run waited for.
-func (sp *answerSpan) take(c *caller, taken map[string]int) ([]lathe.Message, *problem) {
+// each run: two ids may name the same ones, if no request brought what the run waited for. over says that the turn of
+// the answer is over.
+func (sp *answerSpan) take(c *caller, taken map[string]int, over bool) ([]lathe.Message, *problem) {
 	sp.start = max(sp.start, taken[sp.id.run])
 	taken[sp.id.run] = sp.afterResults(sp.lastTurn())
 	own := sp.own()
 	if !sp.waits() {
-		own = loop.KeptHistory(own, sp.state.Retention)
+		own = keptOf(loop.KeptHistory(own, sp.state.Retention), sp.state.Retention, over)
 	}
 	return own, c.reserved.load(own)
 }

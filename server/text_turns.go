@@ -149,7 +149,7 @@ func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 		return
 	}
 	key := a.sum.textKey(text)
-	ht.store.put(key, "", loop.KeptHistory(own, a.job.loop.Retention()))
+	ht.store.put(key, "", own, a.job.loop.Retention())
 	ht.absent.remove(key)
 	requests, ok := ht.opts.Index.(store.RequestStore)
 	if !ok {
@@ -253,7 +253,7 @@ func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, run
 	}
 	messages, ok := behindText(added)
 	if ok {
-		ht.store.put(key, "", loop.KeptHistory(messages, v.state.Retention))
+		ht.store.put(key, "", messages, v.state.Retention)
 	}
 	return ok, nil
 }

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // A turnStore holds, in memory, the turns of runs that their clients did not see: the calls of this server, their results, and the text of the
@@ -38,8 +40,9 @@ type turnKey [sha256.Size]byte
 
 type storedTurns struct {
 	key      turnKey
-	runID    string          // of the run that waits for the results; "": it has ended
-	messages []lathe.Message // ends with the message that has the calls, and the results of this server
+	runID    string              // of the run that waits for the results; "": it has ended
+	messages []lathe.Message     // ends with the message that has the calls, and the results of this server
+	keeps    *event.RunRetention // what to keep of them when their turn is over; nil: all
 	bytes    int
 	until    time.Time
 	link     link
@@ -53,13 +56,14 @@ func newTurnStore(l *Limits, now func() time.Time) *turnStore {
 type turnOwner struct{ principal, user, model string }
 
 // put stores the messages of a run that handed calls over under the key of those, unless they are too large. It returns them.
-func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) *storedTurns {
-	return k.putLinked(key, link{}, runID, own)
+func (k *turnStore) put(key turnKey, runID string, own []lathe.Message, keeps *event.RunRetention) *storedTurns {
+	return k.putLinked(key, link{}, runID, own, keeps)
 }
 
 // putLinked is put for turns that can be found by l, too.
-func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) *storedTurns {
-	t := &storedTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l, bytes: int(sizeOf(own))}
+func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *storedTurns {
+	own = loop.KeptHistory(own, keeps)
+	t := &storedTurns{key: key, runID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(sizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
 		return t // it would push out too much of others
 	}
@@ -119,6 +123,7 @@ type spliced struct {
 	taken    int             // how many of given were kept or replaced
 	messages []lathe.Message // a part of given, if changed is false: they are not written to
 	sum      conversationSum // of the conversation as the client has it
+	lastUser int             // the index of the last message of a user in given: the turns before it are over
 	changed  bool            // messages are not those that were given
 	lost     int             // turns that the client names and that are not in messages
 	last     turnKey         // of the last turn that was put in its place
@@ -159,7 +164,7 @@ type spliceOptions struct {
 //
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
 func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *spliced {
-	j := &spliced{given: messages}
+	j := &spliced{given: messages, lastUser: lastUser(messages)}
 	c := newConversation(who)
 	if want.onlyKept && !want.texts && len(waiting) == 0 && len(want.callTurns) == 0 && k.empty() {
 		for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
@@ -231,7 +236,7 @@ func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *callTurn,
 		if t.runID != "" && atEnd {
 			j.waits = t
 		}
-		if out, ok := appendSpliced(j.messages, t.messages, answers); ok {
+		if out, ok := appendSpliced(j.messages, t.kept(j.taken < j.lastUser), answers); ok {
 			j.replace(1+len(answers), out)
 			j.last = t.key
 			return
@@ -241,6 +246,29 @@ func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *callTurn,
 		j.lost++
 	}
 	j.keep(1 + len(answers))
+}
+
+// lastUser returns the index of the last message of a user; 0 if there is none.
+func lastUser(messages []lathe.Message) int {
+	for i := len(messages) - 1; i > 0; i-- {
+		if messages[i].Role == lathe.RoleUser {
+			return i
+		}
+	}
+	return 0
+}
+
+// kept returns the messages of the turn: what is kept of them, if it is over.
+func (t *storedTurns) kept(over bool) []lathe.Message {
+	return keptOf(t.messages, t.keeps, over)
+}
+
+// keptOf returns what is kept of the messages of a turn: all, until it is over.
+func keptOf(messages []lathe.Message, keeps *event.RunRetention, over bool) []lathe.Message {
+	if keeps == nil || !over {
+		return messages
+	}
+	return loop.SessionHistory(messages, loop.RetentionOf(keeps))
 }
 
 // keep appends the next n of the messages that were given.
