@@ -58,9 +58,9 @@ type ToolSpec struct {
 	// Aliases are names under which the client knows its tool, if they differ from Name. A call by one of them, or by a spelling of it
 	// that fits no other tool of the client, is a call of the tool. They are not sent.
 	Aliases []string `json:",omitempty"`
-	// Barred is set for a tool that the tool choice of a client leaves out: its definition is sent, since prompt caches depend on the
-	// definitions, and a call to it is answered `unknown_tool`.
-	Barred bool `json:",omitempty"`
+	// Disallowed is set for a tool that the tool choice of a client leaves out: its definition is sent, since prompt caches depend on the
+	// definitions, and a call to it is answered `unknown_tool`. Recorded runs have it under its first name.
+	Disallowed bool `json:"Barred,omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
 	// UncheckedParts are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server

@@ -51,7 +51,7 @@ func TestContradictingApprovalResponseIsRefused(t *testing.T) {
 					if b := post(ask + response(approve) + `,{"type":"message","role":"user","content":"look {}"}`); b.err != nil {
 						t.Errorf("as history: %d %s", b.status, b.body)
 					}
-					if n := h.shop.wrote.Load(); (n == 1) != (decided == "approve") || n > 1 {
+					if n := h.log.wrote.Load(); (n == 1) != (decided == "approve") || n > 1 {
 						t.Errorf("written %d times", n)
 					}
 				})

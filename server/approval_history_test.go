@@ -97,7 +97,7 @@ func TestApprovalResponsesInTheHistoryAreNotTakenAgain(t *testing.T) {
 	if strings.Contains(last, "has not been called") || strings.Count(last, "Turn 1") != 1 || strings.Count(last, `"arguments":`) != 1 {
 		t.Errorf("the model got %s", last)
 	}
-	if got := h.shop.wrote.Load(); got != 1 {
+	if got := h.log.wrote.Load(); got != 1 {
 		t.Errorf("written %d times", got)
 	}
 }

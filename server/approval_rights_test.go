@@ -36,7 +36,7 @@ func TestT25_ApproverIsNotTheRequester(t *testing.T) {
 			t.Errorf("%s has %d calls to decide about, want %d", name, len(got), want)
 		}
 	}
-	if got := h.show(r.ID); got.Status != "parked" || got.Open[0].MayDecide || h.shop.wrote.Load() != 0 {
+	if got := h.show(r.ID); got.Status != "parked" || got.Open[0].MayDecide || h.log.wrote.Load() != 0 {
 		t.Errorf("%+v", got)
 	}
 	// The approver decides, and nothing else.
@@ -51,7 +51,7 @@ func TestT25_ApproverIsNotTheRequester(t *testing.T) {
 		t.Fatalf("%d %s", resp.StatusCode, got)
 	}
 	done := h.rest(r.ID)
-	if done.Status != "completed" || done.Principal != "ann" || len(done.Decisions) != 1 || done.Decisions[0].By != "lead" || h.shop.wrote.Load() != 1 {
+	if done.Status != "completed" || done.Principal != "ann" || len(done.Decisions) != 1 || done.Decisions[0].By != "lead" || h.log.wrote.Load() != 1 {
 		t.Errorf("%+v", done)
 	}
 	if log := strings.Join(h.export(r.ID), "\n"); !strings.Contains(log, `"decision":"approved","by":"lead"`) {

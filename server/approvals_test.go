@@ -36,7 +36,7 @@ type waiting struct {
 }
 
 // waits returns the calls that wait for a decision of the caller.
-func (h *house) waits(query string, header ...string) []waiting {
+func (h *runFixture) waits(query string, header ...string) []waiting {
 	h.t.Helper()
 	resp, body := h.do("GET", "/api/approvals"+query, "", header...)
 	if resp.StatusCode != http.StatusOK {
@@ -50,7 +50,7 @@ func TestWaitingCallHasEverythingAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	const args = "{\"n\":12345678901234567890,\"m\":1e400,\"to\":\"\\u202emoc\",\"raw\":\"a\u202eb\u200bc\",\"x\":{\"10\":1,\"2\":2}}"
 	kept := store.NewMemory(nil)
-	build := func() *house {
+	build := func() *runFixture {
 		return open(t, func(s *setting) {
 			s.store, s.tools = kept, append(s.tools, anyArgs{})
 			s.policy = policy.Tools{Ask: []string{"post"}, Else: policy.AllowAll()}
@@ -59,7 +59,7 @@ func TestWaitingCallHasEverythingAPersonNeeds(t *testing.T) {
 	asked := build()
 	r := asked.rest(asked.begin("post "+args, `"session":"s1"`).ID)
 	other := build()
-	for name, h := range map[string]*house{"the process that asked": asked, "another one": other} {
+	for name, h := range map[string]*runFixture{"the process that asked": asked, "another one": other} {
 		got := h.waits("")
 		if len(got) != 1 {
 			t.Fatalf("%s: %+v", name, got)
@@ -123,7 +123,7 @@ func TestSecondDecisionNamesTheFirst(t *testing.T) {
 	if status, body := h.answer(r, "approve"); status != http.StatusOK && status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, body)
 	}
-	if r = h.rest(r.ID); r.Status != "completed" || len(r.Decisions) != 2 || h.shop.wrote.Load() != 2 {
+	if r = h.rest(r.ID); r.Status != "completed" || len(r.Decisions) != 2 || h.log.wrote.Load() != 2 {
 		t.Fatalf("%+v", r)
 	}
 	refused("run_ended")
@@ -149,7 +149,7 @@ func TestResumeGoesOnWithARunThatWaits(t *testing.T) {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
 	h.watchUntil(r.ID, r.Last, func(e *told) bool { return e.Type == "RunPaused" })
-	if r = h.rest(r.ID); r.Status != "parked" || h.shop.wrote.Load() != 0 {
+	if r = h.rest(r.ID); r.Status != "parked" || h.log.wrote.Load() != 0 {
 		t.Fatalf("%+v", r)
 	}
 	if status, body := h.answer(r, "approve"); status != http.StatusOK {

@@ -18,7 +18,7 @@ import (
 
 // A boundWalk is a conversation of a client with a model that binds its thinking.
 type boundWalk struct {
-	*house
+	*runFixture
 	t       *testing.T
 	c       *wireClient
 	server  *boundServer
@@ -281,7 +281,7 @@ func TestBoundThinkingAcrossChanges(t *testing.T) {
 					t.Parallel()
 					w := &boundWalk{t: t, c: c, server: newBoundServer(), stream: stream, tools: []*lathe.ToolSpec{weatherSpec()}}
 					w.server.edit = row.edit
-					w.house = open(t, func(s *setting) {
+					w.runFixture = open(t, func(s *setting) {
 						s.model, s.store = w.server.model(t, map[bool]string{true: "keep", false: row.binding}[row.binding == ""]), store.NewMemory(nil)
 						if row.change != nil {
 							row.change(s)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -138,6 +139,7 @@ type heldModel struct {
 	lathe.Model
 	at            int // the number of the delta, from 0
 	said, proceed chan struct{}
+	breaks        error // at the end of the turn; nil: it ends as it does
 }
 
 func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
@@ -152,6 +154,38 @@ func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 				return
 			}
 		}
+		if answers && m.breaks != nil {
+			yield(lathe.Delta{}, m.breaks)
+		}
+	}
+}
+
+// A turn that breaks off has no message: its followers get the text that waited for it.
+func TestFollowersOfABrokenTurnGetItsText(t *testing.T) {
+	t.Parallel()
+	kept, s := store.NewMemory(nil), newBoundServer()
+	strict, err := provider.Responses("sim/fault-strict-signatures", &provider.Options{BaseURL: "http://models.example", Entry: "x", Transport: s, Retry: provider.Retry{Attempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := &heldModel{Model: strict, said: make(chan struct{}), proceed: make(chan struct{}), breaks: errors.New("the connection broke")}
+	owner := open(t, inCluster(kept, func(set *setting) { set.model = model }))
+	relay := &reached{begun: sync.OnceFunc(func() { close(model.proceed) })}
+	defer relay.CloseIdleConnections()
+	other := open(t, inCluster(kept, func(set *setting) {
+		set.model = strict
+		set.opts = func(o *server.Options) { o.Cluster.Client = &http.Client{Transport: relay} }
+	}))
+	const ask = `{"type":"message","role":"user","content":"write 5"}`
+	resp, body := owner.do("POST", "/v1/responses", `{"model":"sim/demo"`+showItems+`,"input":[`+ask+`]}`)
+	id := approvalIn(t, parse[struct{ Output []json.RawMessage }](t, body).Output)
+	owner.answerOnly("approve")
+	<-model.said
+	owner.advertise(t, kept, resp.Header.Get("X-Lathe-Run-Id"))
+	a := wireClients["responses"].send(t.Context(), other.fixture, true,
+		fmt.Sprintf(`{"model":"sim/demo","stream":true,"input":[%s,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, ask, id))
+	if !strings.Contains(a.body, "The tools said") || !strings.Contains(a.body, "response.failed") {
+		t.Errorf("%v: %s", a.err, a.body)
 	}
 }
 

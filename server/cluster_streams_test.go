@@ -62,7 +62,7 @@ func TestDeltasCrossTheDatabase(t *testing.T) {
 		return s
 	}
 	carrier, own := keep(line.URL), keep(direct)
-	first, second := &house{}, &house{}
+	first, second := &runFixture{}, &runFixture{}
 	dictate, again := &dictated{make(chan string)}, &dictated{make(chan string)}
 	first.join(t, carrier, func(s *setting) { s.model = dictate })
 	second.join(t, own, func(s *setting) { s.model = again })
@@ -175,7 +175,7 @@ func (l *listening) Watch(ctx context.Context, fn func(string)) error {
 func TestHintsWakeWatchers(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	first, second := &house{}, &house{}
+	first, second := &runFixture{}, &runFixture{}
 	first.join(t, kept)
 	ear := &listening{Memory: kept, heard: make(chan struct{})}
 	second.join(t, ear, func(s *setting) {

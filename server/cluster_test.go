@@ -17,8 +17,8 @@ import (
 
 const clusterKey = "the key of the cluster"
 
-// join makes the house one of several on a store, and looks for runs until the test ends.
-func (h *house) join(t *testing.T, kept store.Shared, change ...func(*setting)) {
+// join makes the runFixture one of several on a store, and looks for runs until the test ends.
+func (h *runFixture) join(t *testing.T, kept store.Shared, change ...func(*setting)) {
 	t.Helper()
 	s := h.setting(func(s *setting) {
 		s.store, s.now = kept, nil
@@ -46,7 +46,7 @@ func (h *house) join(t *testing.T, kept store.Shared, change ...func(*setting)) 
 }
 
 // advertise stores the address of the test server, as Serve does if it has one.
-func (h *house) advertise(t *testing.T, kept store.Shared, runID string) {
+func (h *runFixture) advertise(t *testing.T, kept store.Shared, runID string) {
 	t.Helper()
 	owner, err := kept.Owner(t.Context(), runID)
 	if err != nil || owner == "" {
@@ -62,7 +62,7 @@ func (h *house) advertise(t *testing.T, kept store.Shared, runID string) {
 func TestF15_AnyProcessServesAnyRun(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	first, second := &house{}, &house{}
+	first, second := &runFixture{}, &runFixture{}
 	first.join(t, kept)
 	second.join(t, kept)
 
@@ -107,12 +107,12 @@ func TestF15_AnyProcessServesAnyRun(t *testing.T) {
 	if done := second.watchUntil(asked.ID, 0, never); !strings.Contains(done[len(done)-1].Content.Answer, `{"n":1}`) {
 		t.Errorf("%s", done[len(done)-1].Line)
 	}
-	if n := first.shop.wrote.Load() + second.shop.wrote.Load(); n != 1 {
+	if n := first.log.wrote.Load() + second.log.wrote.Load(); n != 1 {
 		t.Errorf("it was written %d times", n)
 	}
 
 	slow := second.begin("hold {\"n\":1}")
-	<-second.shop.held
+	<-second.log.held
 	if resp, body := first.do("POST", "/api/runs/"+slow.ID+"/cancel", ""); resp.StatusCode != 200 && resp.StatusCode != 202 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -125,7 +125,7 @@ func TestF15_AnyProcessServesAnyRun(t *testing.T) {
 func TestDeltasWantTheClusterKey(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	h := &house{}
+	h := &runFixture{}
 	h.join(t, kept)
 	h.model.step = make(chan struct{})
 	r := h.begin("hello")
@@ -183,14 +183,14 @@ func TestClusterIsChecked(t *testing.T) {
 func TestIdempotencyKeyHoldsEverywhere(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	houses := []*house{{}, {}, {}}
-	for _, h := range houses {
+	fixtures := []*runFixture{{}, {}, {}}
+	for _, h := range fixtures {
 		h.join(t, kept)
 	}
 	ids := make([]string, 12)
 	var all sync.WaitGroup
 	for i := range ids {
-		all.Go(func() { ids[i], _, _ = houses[i%len(houses)].once("k1", "hi") })
+		all.Go(func() { ids[i], _, _ = fixtures[i%len(fixtures)].once("k1", "hi") })
 	}
 	all.Wait()
 	for _, id := range ids {
@@ -199,7 +199,7 @@ func TestIdempotencyKeyHoldsEverywhere(t *testing.T) {
 			break
 		}
 	}
-	houses[0].rest(ids[0])
+	fixtures[0].rest(ids[0])
 	rows, _, err := kept.Runs(t.Context(), nil)
 	if err != nil || len(rows) != 1 {
 		t.Errorf("%d runs, %v", len(rows), err)

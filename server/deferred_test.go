@@ -51,7 +51,7 @@ func (g *gated) AppendAs(ctx context.Context, c store.Claim, last int64, events 
 	return g.Memory.AppendAs(ctx, c, last, events...)
 }
 
-func lazyHouse(t *testing.T, full bool) (*house, *gated) {
+func openDeferred(t *testing.T, full bool) (*runFixture, *gated) {
 	t.Helper()
 	kept := &gated{Memory: store.NewMemory(nil), gate: make(chan struct{}), full: full}
 	return open(t, func(s *setting) { s.store, s.policy = kept, policy.AllowAll() }), kept
@@ -69,7 +69,7 @@ func TestChatDoesNotWaitForTheStore(t *testing.T) {
 		for _, prompt := range []string{"hi", `look {"n":1}`} {
 			t.Run(fmt.Sprint(stream, " ", prompt), func(t *testing.T) {
 				t.Parallel()
-				h, kept := lazyHouse(t, false)
+				h, kept := openDeferred(t, false)
 				resp, body := h.do("POST", "/v1/chat/completions", chatBody(prompt, "", stream))
 				if resp.StatusCode != http.StatusOK {
 					t.Fatalf("%d %s", resp.StatusCode, body)
@@ -97,10 +97,10 @@ func TestChatWaitsForTheStoreWhereItMust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, kept := lazyHouse(t, true)
+			h, kept := openDeferred(t, true)
 			resp, text := h.do("POST", "/v1/chat/completions", body)
-			if resp.StatusCode < 500 || h.shop.wrote.Load() != 0 || kept.asked.Load() == 0 {
-				t.Errorf("%d %s; %d written, %d appends", resp.StatusCode, text, h.shop.wrote.Load(), kept.asked.Load())
+			if resp.StatusCode < 500 || h.log.wrote.Load() != 0 || kept.asked.Load() == 0 {
+				t.Errorf("%d %s; %d written, %d appends", resp.StatusCode, text, h.log.wrote.Load(), kept.asked.Load())
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestHandoverWaitsForTheStoreWhereItHasResults(t *testing.T) {
 	for prompt, due := range map[string]bool{"weather {}\nlook {\"n\":1}": true, "look {\"n\":1}\n\nweather {}": true, "weather {}": false} {
 		t.Run(prompt, func(t *testing.T) {
 			t.Parallel()
-			h, kept := lazyHouse(t, true)
+			h, kept := openDeferred(t, true)
 			resp, body := h.do("POST", "/v1/chat/completions", chatBody(prompt, `,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]`, false))
 			if failed := resp.StatusCode >= 500; failed != due {
 				t.Errorf("%d %s after %d appends", resp.StatusCode, body, kept.asked.Load())

@@ -47,7 +47,7 @@ func newStepper(t testing.TB) *stepper {
 }
 
 // begin makes the stepper execute the runs of the server until the end of the test.
-func (s *stepper) begin(h *house) {
+func (s *stepper) begin(h *runFixture) {
 	s.engine, s.loops = h.engine, h.gateway.Loop
 	s.t.Cleanup(func() {
 		s.leave(lathe.ErrLeft)
@@ -140,7 +140,7 @@ func (s *stepper) execute(id, target string, r *steppedRun) {
 }
 
 // openStepped opens a server whose detached runs a stepper executes, on each kind of store.
-func openStepped(t *testing.T, change func(*setting), check func(*testing.T, *house, *stepper)) {
+func openStepped(t *testing.T, change func(*setting), check func(*testing.T, *runFixture, *stepper)) {
 	t.Helper()
 	for name, open := range map[string]func(*testing.T) store.RunIndex{
 		"shared": func(*testing.T) store.RunIndex { return store.NewMemory(nil) },
@@ -156,7 +156,7 @@ func openStepped(t *testing.T, change func(*setting), check func(*testing.T, *ho
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kept := open(t)
-			h := &house{}
+			h := &runFixture{}
 			x := newStepper(t)
 			set := h.setting(change)
 			set.store = kept
@@ -177,7 +177,7 @@ func openStepped(t *testing.T, change func(*setting), check func(*testing.T, *ho
 // A detached run of an executor is begun, watched, approved, shown, exported and removed as every other, and no supervisor executes it.
 func TestExecutorRunsAreServed(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, x *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, x *stepper) {
 		r := h.begin("look {\"n\":1}\nwrite {\"n\":2}\n\nlook {\"n\":3}")
 		if r = h.rest(r.ID); r.Status != "parked" || len(r.Open) == 0 {
 			t.Fatalf("%+v", r)
@@ -201,7 +201,7 @@ func TestExecutorRunsAreServed(t *testing.T) {
 				t.Fatalf("event %d where %d is next", e.Num, last)
 			}
 		}
-		if r = h.show(r.ID); r.Status != "completed" || r.Last != last || deltas == 0 || h.shop.wrote.Load() != 1 || !strings.Contains(r.Answer, `{"n":3}`) {
+		if r = h.show(r.ID); r.Status != "completed" || r.Last != last || deltas == 0 || h.log.wrote.Load() != 1 || !strings.Contains(r.Answer, `{"n":3}`) {
 			t.Errorf("%d events and %d deltas of %+v", last, deltas, r)
 		}
 		if lines := h.export(r.ID); int64(len(lines)) != last || !strings.Contains(lines[0], `"executor":"stepper"`) {
@@ -220,7 +220,7 @@ func TestExecutorRunsAreServed(t *testing.T) {
 // The results of client tools reach a run of an executor, each once.
 func TestExecutorRunsTakeResults(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, _ *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, _ *stepper) {
 		r := h.begin("ask {}", `"client_tools":[{"type":"function","function":{"name":"ask","parameters":{"type":"object"}}}]`)
 		if r = h.rest(r.ID); r.Status != "parked" || len(r.Open) != 1 {
 			t.Fatalf("%+v", r)
@@ -241,11 +241,11 @@ func TestExecutorRunsTakeResults(t *testing.T) {
 // A run of an executor is cancelled while it waits, and in the middle of a call.
 func TestExecutorRunsAreCancelled(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, x *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, x *stepper) {
 		waits := h.begin(`write {"n":1}`)
 		waits = h.rest(waits.ID)
 		calls := h.begin(`hold {"n":1}`)
-		<-h.shop.held
+		<-h.log.held
 		for _, id := range []string{waits.ID, calls.ID} {
 			resp, body := h.do("POST", "/api/runs/"+id+"/cancel", "")
 			if r := parse[run](t, body); resp.StatusCode != http.StatusOK || r.Status != "cancelled" {
@@ -255,7 +255,7 @@ func TestExecutorRunsAreCancelled(t *testing.T) {
 				t.Error("the executor was not asked")
 			}
 		}
-		if h.shop.wrote.Load() != 0 {
+		if h.log.wrote.Load() != 0 {
 			t.Error("a call that was not approved was made")
 		}
 	})
@@ -264,7 +264,7 @@ func TestExecutorRunsAreCancelled(t *testing.T) {
 // A run that waits is removed, and its executor is woken so that it ends what it has of the run.
 func TestExecutorRunsAreRemoved(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, x *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, x *stepper) {
 		r := h.rest(h.begin(`write {"n":1}`).ID)
 		if resp, body := h.do("DELETE", "/api/runs/"+r.ID, ""); resp.StatusCode != http.StatusNoContent {
 			t.Fatalf("%d %s", resp.StatusCode, body)
@@ -279,7 +279,7 @@ func TestExecutorRunsAreRemoved(t *testing.T) {
 // A run that was parked, `interrupted`, is resumed by a client, and not by input.
 func TestExecutorRunsAreResumed(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, x *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, x *stepper) {
 		r := h.rest(h.begin(`write {"n":1}`).ID)
 		paused := event.Event{ID: r.Last + 1, RunID: r.ID, Turn: 1, Data: &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}}
 		if _, err := h.index.Append(t.Context(), r.ID, r.Last, paused); err != nil {
@@ -301,7 +301,7 @@ func TestExecutorRunsAreResumed(t *testing.T) {
 // A completion with `detach` is a run of the executor, and its client gets the whole answer. One without is executed in this process.
 func TestExecutorAnswersCompletions(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, _ *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, _ *stepper) {
 		for name, stream := range bothWays {
 			for detach, executor := range map[string]string{`,"lathe":{"detach":true}`: "stepper", `,"lathe":{"session":"s"}`: ""} {
 				resp, body := h.do("POST", "/v1/chat/completions", `{"model":"sim/any","messages":[`+said("user", `look {"n":7}`)+`],"stream":`+map[bool]string{true: "true", false: "false"}[stream]+detach+`}`)
@@ -328,7 +328,7 @@ func TestExecutorAnswersPages(t *testing.T) {
 	for _, where := range []string{"stepper", ""} {
 		t.Run("by "+where, func(t *testing.T) {
 			kept = nil
-			h := &house{}
+			h := &runFixture{}
 			x := newStepper(t)
 			set := h.setting(change)
 			set.opts = func(o *server.Options) { o.Executor = x }
@@ -367,7 +367,7 @@ func TestExecutorReplays(t *testing.T) {
 				return m.Loop, nil
 			}
 		}
-	}, func(t *testing.T, h *house, _ *stepper) {
+	}, func(t *testing.T, h *runFixture, _ *stepper) {
 		r := h.rest(h.begin(`look {"n":1}`).ID)
 		for tools, executor := range map[string]string{"recorded": "", "live": "stepper"} {
 			resp, body := h.do("POST", "/api/runs/"+r.ID+"/replay", `{"tools":"`+tools+`"}`)
@@ -385,7 +385,7 @@ func TestExecutorReplays(t *testing.T) {
 // An Idempotency-Key holds for runs of an executor.
 func TestExecutorRunsOnce(t *testing.T) {
 	t.Parallel()
-	openStepped(t, nil, func(t *testing.T, h *house, _ *stepper) {
+	openStepped(t, nil, func(t *testing.T, h *runFixture, _ *stepper) {
 		body := `{"model":"sim/any","prompt":"look {\"n\":1}"}`
 		ids := map[string]bool{}
 		for i := range 3 {
@@ -405,7 +405,7 @@ func TestExecutorRunsOnce(t *testing.T) {
 func TestExecutorOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	h := &house{}
+	h := &runFixture{}
 	x := newStepper(t)
 	set := h.setting(nil)
 	set.store, set.opts = kept, func(o *server.Options) { o.Executor = x }

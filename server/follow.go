@@ -115,15 +115,16 @@ func (v *runView) result() *event.Result {
 
 // A followed is what an answer that follows a run has received of the current turn. If another process executes the run, deltas come
 // without what is not text: the data of reasoning, parts of the vendor, and ends of texts. If the answer lags, the last deltas do not come. The
-// message at the end of the turn has all of it.
+// message at the end of the turn has all of it; a turn that breaks off has none.
 type followed struct {
-	text      []byte // commentary included
-	textEnd   int    // where the last end of a text was, in bytes of text
-	reasoning int    // bytes
-	refusal   int    // bytes
-	data      int    // opaque data of reasoning
-	parts     int    // of the vendor
-	waits     bool   // a delta came without its content: what follows it is written with the rest of the turn
+	text      []byte        // commentary included
+	textEnd   int           // where the last end of a text was, in bytes of text
+	reasoning int           // bytes
+	refusal   int           // bytes
+	data      int           // opaque data of reasoning
+	parts     int           // of the vendor
+	waits     bool          // a delta came without its content: what follows it is written with the rest of the turn
+	held      []lathe.Delta // what followed it, if the turn breaks off
 }
 
 // note notes an event, and reports whether it is written now. With ordered the client needs all parts of the answer in their order: what
@@ -136,13 +137,21 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 	case *event.TextDelta:
 		if f.waits = f.waits || ordered && d.Delta == nil && d.Text == ""; !f.waits {
 			f.add(d)
+		} else if d.Delta != nil {
+			f.held = append(f.held, *d.Delta)
+		} else {
+			f.hold(lathe.DeltaText, d.Text)
 		}
 	case *event.CommentaryDelta:
-		if !f.waits {
+		if f.waits {
+			f.hold(lathe.DeltaCommentary, d.Text)
+		} else {
 			f.text = append(f.text, d.Text...)
 		}
 	case *event.ReasoningDelta:
-		if !f.waits {
+		if f.waits {
+			f.hold(lathe.DeltaReasoning, d.Text)
+		} else {
 			f.reasoning += len(d.Text)
 		}
 	case *event.ToolCallDelta:
@@ -150,6 +159,10 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 		return true
 	}
 	return !f.waits
+}
+
+func (f *followed) hold(kind lathe.DeltaKind, text string) {
+	f.held = append(f.held, lathe.Delta{Kind: kind, Text: text})
 }
 
 // add notes what a delta has.
@@ -225,12 +238,15 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 // does not.
 func (a *chat) appendRest(dst []byte, e *event.Event) []byte {
 	d, ends := e.Data.(*event.ModelCallFinished)
-	if !ends || d.Message == nil {
+	if !ends {
 		return dst
 	}
-	shown := *d.Message
-	shown.Parts = visible.Parts(d.Message)
-	rest := a.followed.rest(&shown)
+	rest := a.followed.held
+	if d.Message != nil {
+		shown := *d.Message
+		shown.Parts = visible.Parts(d.Message)
+		rest = a.followed.rest(&shown)
+	}
 	a.followed = followed{}
 	for i := range rest {
 		switch d := &rest[i]; {

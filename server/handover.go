@@ -61,7 +61,7 @@ func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings,
 		h.names = make(map[string]bool, len(tools))
 	}
 	for _, t := range tools {
-		h.names[t.Name] = !t.Barred
+		h.names[t.Name] = !t.Disallowed
 	}
 	return h
 }

@@ -30,11 +30,11 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 				return p
 			}
 		case relayed, same && t.Item != "": // the model's server gets it as it is
-		case same && t.Barred:
-			a.in.HostedTools = append(a.in.HostedTools, barredTool(t.JSON))
+		case same && t.Disallowed:
+			a.in.HostedTools = append(a.in.HostedTools, disallowedTool(t.JSON))
 		case same:
 			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
-		case t.Barred: // it could not be called anyway
+		case t.Disallowed: // it could not be called anyway
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
 		default:
@@ -44,10 +44,10 @@ func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
 	return nil
 }
 
-// barredTool returns a hosted tool as one that the model may not call.
-func barredTool(tool []byte) json.RawMessage {
-	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.BarredMember },
-		func(dst []byte) []byte { return append(wire.AppendKey(dst, wire.BarredMember), "true"...) })
+// disallowedTool returns a hosted tool as one that the model may not call.
+func disallowedTool(tool []byte) json.RawMessage {
+	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.DisallowedMember },
+		func(dst []byte) []byte { return append(wire.AppendKey(dst, wire.DisallowedMember), "true"...) })
 }
 
 // acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
@@ -190,7 +190,7 @@ func (a *chat) restrictTools() {
 		if slices.Contains(a.req.Allowed, name) {
 			a.in.Allow = append(a.in.Allow, name)
 		} else if spec := a.caller.ownTool(name); spec != nil {
-			a.in.ClientTools = append(a.in.ClientTools, &lathe.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Barred: true})
+			a.in.ClientTools = append(a.in.ClientTools, &lathe.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Disallowed: true})
 		}
 	}
 }

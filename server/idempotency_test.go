@@ -14,7 +14,7 @@ import (
 )
 
 // once begins a run with an Idempotency-Key and returns its id, "" where it was refused.
-func (h *house) once(key, prompt string, header ...string) (id string, resp *http.Response, body string) {
+func (h *runFixture) once(key, prompt string, header ...string) (id string, resp *http.Response, body string) {
 	h.t.Helper()
 	resp, body = h.do("POST", "/api/runs", `{"model":"sim/any","prompt":"`+prompt+`"}`, append(header, "Idempotency-Key", key)...)
 	if resp.StatusCode == http.StatusCreated {
@@ -115,7 +115,7 @@ func TestIdempotencyKeyOfARunThatIsGone(t *testing.T) {
 	if _, resp, body = h.once("k1", prompt); resp.StatusCode != http.StatusGone || !strings.Contains(body, "run_gone") {
 		t.Errorf("the key of a run that is gone: %d %s", resp.StatusCode, body)
 	}
-	if n := h.shop.wrote.Load(); n != 2 {
+	if n := h.log.wrote.Load(); n != 2 {
 		t.Errorf("%d written, want 2", n)
 	}
 	other, resp, body := h.once("k1", "hi", "Authorization", "Bearer "+text("bob"))

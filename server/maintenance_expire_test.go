@@ -33,7 +33,7 @@ func expiresAnywhere(t *testing.T, kept store.RunIndex) {
 		s.store = kept
 		s.opts = func(o *server.Options) { o.Limits.Expiry, o.Limits.Claim = time.Millisecond, time.Millisecond }
 	}
-	first, second := open(t, with), &house{}
+	first, second := open(t, with), &runFixture{}
 	r := first.rest(first.begin("write {\"n\":1}").ID)
 	left := first.rest(first.begin("write {\"n\":2}").ID)
 	var tending sync.WaitGroup
@@ -59,7 +59,7 @@ func expiresAnywhere(t *testing.T, kept store.RunIndex) {
 	if last := events[len(events)-1]; last.Type != "RunFinished" || !strings.Contains(last.Content.Answer, "approval_expired") {
 		t.Errorf("%s", last.Line)
 	}
-	if n := first.shop.wrote.Load() + second.shop.wrote.Load() + third.shop.wrote.Load(); n != 0 {
+	if n := first.log.wrote.Load() + second.log.wrote.Load() + third.log.wrote.Load(); n != 0 {
 		t.Errorf("the tool wrote %d times", n)
 	}
 }

@@ -134,7 +134,7 @@ func (c *caller) checkChoice(req *runRequest, allow []string) *problem {
 	}
 	switch req.choice.Mode {
 	case lathe.ChoiceRequired:
-		if len(own) == 0 && !slices.ContainsFunc(req.tools, func(t *lathe.ToolSpec) bool { return !t.Barred }) {
+		if len(own) == 0 && !slices.ContainsFunc(req.tools, func(t *lathe.ToolSpec) bool { return !t.Disallowed }) {
 			return badRequest("tool_choice", "A call is required, but there are no tools.")
 		}
 	case lathe.ChoiceFunction:

@@ -14,7 +14,7 @@ import (
 )
 
 // runs returns the IDs of the stored runs of a principal, sorted.
-func (h *house) runs(principal string) (ids []string) {
+func (h *runFixture) runs(principal string) (ids []string) {
 	h.t.Helper()
 	rows := h.stored(&store.RunFilter{Principal: principal})
 	for i := range rows {

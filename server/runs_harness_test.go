@@ -19,17 +19,17 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A teller is a model that does what the prompt says: the n-th paragraph is its n-th turn, and has a
+// A promptModel is a model that does what the prompt says: the n-th paragraph is its n-th turn, and has a
 // call on each line, `tool {…}`. After the last it answers with what the tools said. It needs no
 // memory, so a run can go on with another one.
-type teller struct {
+type promptModel struct {
 	step chan struct{} // when set, each turn waits for it
 	size int           // bytes of text in each turn
 }
 
-func (*teller) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+func (*promptModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
-func (m *teller) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+func (m *promptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		var prompt string
 		var results []string
@@ -49,11 +49,11 @@ func (m *teller) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lat
 			select {
 			case <-m.step:
 			case <-ctx.Done():
-				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "teller", Err: ctx.Err()})
+				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "promptModel", Err: ctx.Err()})
 				return
 			}
 		}
-		f := &lathe.Finish{Reason: lathe.FinishStop, Model: "teller", Usage: lathe.Usage{InputTokens: 2, OutputTokens: 3, TotalTokens: 5}}
+		f := &lathe.Finish{Reason: lathe.FinishStop, Model: "promptModel", Usage: lathe.Usage{InputTokens: 2, OutputTokens: 3, TotalTokens: 5}}
 		f.Message.Role = lathe.RoleAssistant
 		text := fmt.Sprintf("Turn %d. ", turn+1) + strings.Repeat("x", m.size)
 		if paragraphs := strings.Split(prompt, "\n\n"); turn < len(paragraphs) && strings.Contains(paragraphs[turn], "{") {
@@ -77,8 +77,8 @@ func (m *teller) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lat
 	}
 }
 
-// A workshop is what the tools of these tests have done.
-type workshop struct {
+// A toolLog is what the tools of these tests have done.
+type toolLog struct {
 	wrote atomic.Int64
 	held  chan struct{} // tells that hold was called
 }
@@ -87,7 +87,7 @@ type numbered struct {
 	N int `json:"n"`
 }
 
-func (w *workshop) tools() []lathe.Tool {
+func (w *toolLog) tools() []lathe.Tool {
 	return []lathe.Tool{
 		tool.Func("look", "Looks.", func(_ context.Context, in numbered) (numbered, error) { return in, nil },
 			&tool.FuncOptions{Show: []string{"*"}, Effect: lathe.ReadOnly}),
@@ -103,19 +103,19 @@ func (w *workshop) tools() []lathe.Tool {
 	}
 }
 
-// A house is a fixture whose runs can be watched, asked and answered: a person is asked about write.
-type house struct {
+// A runFixture is a fixture whose runs can be watched, asked and answered: a person is asked about write.
+type runFixture struct {
 	*fixture
-	shop      *workshop
-	model     *teller
+	log       *toolLog
+	model     *promptModel
 	clock     *handClock
 	approvals *approval.Queue
 }
 
-func (h *house) setting(change func(*setting)) *setting {
-	h.shop, h.model, h.clock = &workshop{held: make(chan struct{}, 1)}, &teller{}, newHandClock()
+func (h *runFixture) setting(change func(*setting)) *setting {
+	h.log, h.model, h.clock = &toolLog{held: make(chan struct{}, 1)}, &promptModel{}, newHandClock()
 	h.approvals = approval.NewQueue(&approval.QueueOptions{Now: h.clock.now})
-	s := &setting{tools: h.shop.tools(), model: h.model, approvals: h.approvals, now: h.clock.now, limits: lathe.Limits{MaxIterations: 100, MaxToolCalls: 300, MaxRepeatedCalls: 1000},
+	s := &setting{tools: h.log.tools(), model: h.model, approvals: h.approvals, now: h.clock.now, limits: lathe.Limits{MaxIterations: 100, MaxToolCalls: 300, MaxRepeatedCalls: 1000},
 		policy: policy.Tools{Ask: []string{"write"}, Else: policy.AllowAll()}}
 	if change != nil {
 		change(s)
@@ -123,9 +123,9 @@ func (h *house) setting(change func(*setting)) *setting {
 	return s
 }
 
-func open(t testing.TB, change func(*setting)) *house {
+func open(t testing.TB, change func(*setting)) *runFixture {
 	t.Helper()
-	h := &house{}
+	h := &runFixture{}
 	h.fixture = serve(t, h.setting(change))
 	return h
 }
@@ -181,7 +181,7 @@ func parse[T any](t testing.TB, text string) *T {
 }
 
 // begin begins a run with a prompt, and members more of the request.
-func (h *house) begin(prompt string, more ...string) *run {
+func (h *runFixture) begin(prompt string, more ...string) *run {
 	h.t.Helper()
 	raw, _ := json.Marshal(prompt) // a text
 	resp, body := h.do("POST", "/api/runs", `{"model":"sim/any","prompt":`+string(raw)+strings.Join(append([]string{""}, more...), ",")+`}`)
@@ -195,7 +195,7 @@ func (h *house) begin(prompt string, more ...string) *run {
 	return r
 }
 
-func (h *house) show(id string) *run {
+func (h *runFixture) show(id string) *run {
 	h.t.Helper()
 	resp, body := h.do("GET", "/api/runs/"+id, "")
 	if resp.StatusCode != http.StatusOK {
@@ -205,7 +205,7 @@ func (h *house) show(id string) *run {
 }
 
 // rest waits until the run waits or has ended, and shows it.
-func (h *house) rest(id string) *run {
+func (h *runFixture) rest(id string) *run {
 	h.t.Helper()
 	h.watchUntil(id, h.show(id).Last-1, func(e *told) bool { return e.Type == "RunPaused" || e.Type == "RunFinished" })
 	_, _, _ = h.crew.Wait(h.t.Context(), id)
@@ -213,7 +213,7 @@ func (h *house) rest(id string) *run {
 }
 
 // ask makes a request and wants it refused.
-func (h *house) refused(method, path, body string, status int, code string, header ...string) *trouble {
+func (h *runFixture) refused(method, path, body string, status int, code string, header ...string) *trouble {
 	h.t.Helper()
 	resp, text := h.do(method, path, body, header...)
 	if ct := resp.Header.Get("Content-Type"); resp.StatusCode >= 400 && ct != "application/problem+json" {
@@ -233,7 +233,7 @@ func (h *house) refused(method, path, body string, status int, code string, head
 }
 
 // approve answers the only call that waits for an approval.
-func (h *house) answer(r *run, verb string, more ...string) (int, string) {
+func (h *runFixture) answer(r *run, verb string, more ...string) (int, string) {
 	h.t.Helper()
 	for _, o := range r.Open {
 		if o.State == "awaiting_approval" {
@@ -335,7 +335,7 @@ func (x *tail) next() *told {
 }
 
 // watchUntil returns the events after one, up to the first that enough says yes to.
-func (h *house) watchUntil(id string, after int64, enough func(*told) bool) (all []*told) {
+func (h *runFixture) watchUntil(id string, after int64, enough func(*told) bool) (all []*told) {
 	h.t.Helper()
 	x := h.tail(id, after, "")
 	defer x.close()
@@ -352,7 +352,7 @@ func (h *house) watchUntil(id string, after int64, enough func(*told) bool) (all
 }
 
 // export returns the lines of a run's log.
-func (h *house) export(id string) []string {
+func (h *runFixture) export(id string) []string {
 	h.t.Helper()
 	resp, body := h.do("GET", "/api/runs/"+id+"/export", "")
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/jsonl" {

@@ -25,7 +25,7 @@ func TestAnExportedRunIsImportedAsItWas(t *testing.T) {
 		t.Errorf("a second import: %d %s", resp.StatusCode, body)
 	}
 	to.refused("POST", "/api/runs/import", strings.Replace(log, `"n\":1`, `"n\":2`, 1), 409, "run_exists")
-	if to.shop.wrote.Load() != 0 {
+	if to.log.wrote.Load() != 0 {
 		t.Error("a tool was called")
 	}
 }

@@ -36,8 +36,8 @@ func TestApprovalVerbs(t *testing.T) {
 				t.Fatalf("%d %s", status, body)
 			}
 			done := h.rest(r.ID)
-			if done.Status != "completed" || !strings.Contains(done.Answer, tt.answer) || h.shop.wrote.Load() != tt.wrote {
-				t.Errorf("%+v, wrote %d", done, h.shop.wrote.Load())
+			if done.Status != "completed" || !strings.Contains(done.Answer, tt.answer) || h.log.wrote.Load() != tt.wrote {
+				t.Errorf("%+v, wrote %d", done, h.log.wrote.Load())
 			}
 			if status, body := h.answer(r, verb, tt.more...); status != http.StatusConflict || !strings.Contains(body, `"run_ended"`) {
 				t.Errorf("answered twice: %d %s", status, body)
@@ -76,7 +76,7 @@ func TestT24_ApprovalsAreRefused(t *testing.T) {
 	}
 	h.refused("POST", "/api/runs/"+r.ID+"/approvals/call_9", `{"decision":"approve","digest":"x"}`, 404, "call_not_found")
 	h.refused("POST", "/api/runs/run_none/approvals/call_9", `{"decision":"approve","digest":"x"}`, 404, "run_not_found")
-	if got := h.show(r.ID); got.Status != "parked" || got.Last != r.Last || h.shop.wrote.Load() != 0 {
+	if got := h.show(r.ID); got.Status != "parked" || got.Last != r.Last || h.log.wrote.Load() != 0 {
 		t.Errorf("a refused answer changed the run: %+v", got)
 	}
 }
@@ -106,8 +106,8 @@ func TestF12_ManyApprovers(t *testing.T) {
 		}
 		all.Wait()
 		done := h.rest(r.ID)
-		if len(won) != 1 || done.Status != "completed" || h.shop.wrote.Load() != int64(strings.Count(strings.Join(won, ""), "approve")) {
-			t.Errorf("%v won, wrote %d: %+v", won, h.shop.wrote.Load(), done)
+		if len(won) != 1 || done.Status != "completed" || h.log.wrote.Load() != int64(strings.Count(strings.Join(won, ""), "approve")) {
+			t.Errorf("%v won, wrote %d: %+v", won, h.log.wrote.Load(), done)
 		}
 		if got := strings.Count(strings.Join(h.export(r.ID), "\n"), `"type":"ApprovalResolved"`); got != 1 {
 			t.Errorf("%d decisions are in the log", got)
@@ -126,10 +126,10 @@ func TestF12_ApprovalAgainstExpiry(t *testing.T) {
 	if status, body := h.answer(r, "approve"); status != http.StatusConflict || !strings.Contains(body, `"approval_expired"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	if done := h.rest(r.ID); done.Status != "completed" || !strings.Contains(done.Answer, "approval_expired") || h.shop.wrote.Load() != 0 {
+	if done := h.rest(r.ID); done.Status != "completed" || !strings.Contains(done.Answer, "approval_expired") || h.log.wrote.Load() != 0 {
 		t.Errorf("%+v", done)
 	}
-	if status, body := h.answer(early, "approve"); status != http.StatusOK || h.shop.wrote.Load() > 1 {
+	if status, body := h.answer(early, "approve"); status != http.StatusOK || h.log.wrote.Load() > 1 {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -148,7 +148,7 @@ func TestF12_ApprovalAgainstCancel(t *testing.T) {
 		})
 		both.Wait()
 		done := h.rest(r.ID)
-		switch wrote := h.shop.wrote.Load(); {
+		switch wrote := h.log.wrote.Load(); {
 		case approved == 409 && cancelled == 200 && done.Status == "cancelled" && wrote == 0:
 		case approved == 200 && cancelled == 409 && done.Status == "completed" && wrote == 1:
 		case approved == 200 && cancelled == 200 && done.Status == "cancelled" && wrote <= 1: // it was cancelled after the tool
@@ -181,8 +181,8 @@ func TestApprovalsOfOneTurn(t *testing.T) {
 	}
 	all.Wait()
 	events := h.watchUntil(r.ID, 0, never) // up to the end of the run
-	if last := events[len(events)-1]; last.Type != "RunFinished" || h.shop.wrote.Load() != 3 {
-		t.Errorf("%s, wrote %d", last.Type, h.shop.wrote.Load())
+	if last := events[len(events)-1]; last.Type != "RunFinished" || h.log.wrote.Load() != 3 {
+		t.Errorf("%s, wrote %d", last.Type, h.log.wrote.Load())
 	}
 }
 
@@ -190,7 +190,7 @@ func TestApprovalsOfOneTurn(t *testing.T) {
 func TestApprovalAfterARestart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")
-	start := func(t *testing.T) *house {
+	start := func(t *testing.T) *runFixture {
 		kept, err := sqlite.Open(path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestApprovalAfterARestart(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		h := &house{}
+		h := &runFixture{}
 		s := h.setting(func(s *setting) { s.store = kept })
 		h.fixture = serve(t, s)
 		return h
@@ -223,15 +223,15 @@ func TestApprovalAfterARestart(t *testing.T) {
 		if status, body := h.answer(again, "approve"); status != http.StatusOK {
 			t.Fatalf("%d %s", status, body)
 		}
-		if done := h.rest(r.ID); done.Status != "completed" || h.shop.wrote.Load() != 1 {
-			t.Errorf("%+v, wrote %d", done, h.shop.wrote.Load())
+		if done := h.rest(r.ID); done.Status != "completed" || h.log.wrote.Load() != 1 {
+			t.Errorf("%+v, wrote %d", done, h.log.wrote.Load())
 		}
 		h.clock.add(time.Hour)
 		if status, body := h.answer(other, "approve"); status != http.StatusConflict || !strings.Contains(body, "approval_expired") {
 			t.Errorf("%d %s", status, body)
 		}
-		if done := h.rest(other.ID); done.Status != "completed" || h.shop.wrote.Load() != 1 {
-			t.Errorf("%+v, wrote %d", done, h.shop.wrote.Load())
+		if done := h.rest(other.ID); done.Status != "completed" || h.log.wrote.Load() != 1 {
+			t.Errorf("%+v, wrote %d", done, h.log.wrote.Load())
 		}
 	})
 }
@@ -338,15 +338,15 @@ func TestF13_CancelAtEachPoint(t *testing.T) {
 			r := h.begin(tt.prompt, weather)
 			h.watchUntil(r.ID, 0, func(e *told) bool { return e.Type == tt.until })
 			if strings.HasPrefix(tt.prompt, "hold") {
-				<-h.shop.held
+				<-h.log.held
 			}
 			resp, body := h.do("POST", "/api/runs/"+r.ID+"/cancel", "")
 			got := parse[run](t, body)
 			if resp.StatusCode != http.StatusOK || got.Status != "cancelled" || got.Reason != "cancelled" || len(got.Open) != 0 {
 				t.Fatalf("%d %s", resp.StatusCode, body)
 			}
-			if events := h.watchUntil(r.ID, 0, never); events[len(events)-1].Type != "RunFinished" || h.shop.wrote.Load() != 0 {
-				t.Errorf("wrote %d", h.shop.wrote.Load())
+			if events := h.watchUntil(r.ID, 0, never); events[len(events)-1].Type != "RunFinished" || h.log.wrote.Load() != 0 {
+				t.Errorf("wrote %d", h.log.wrote.Load())
 			}
 			h.refused("POST", "/api/runs/"+r.ID+"/cancel", "", 409, "run_ended")
 			if rows, _, err := h.index.Runs(t.Context(), &store.RunFilter{RunID: r.ID}); err != nil || rows[0].Status != "cancelled" {
@@ -370,7 +370,7 @@ func TestF13_CancelAtAnyTime(t *testing.T) {
 			t.Errorf("after event %d: %d %s", k, resp.StatusCode, body)
 		}
 	}
-	if h.shop.wrote.Load() != 0 {
+	if h.log.wrote.Load() != 0 {
 		t.Error("what was not approved was done")
 	}
 }

@@ -136,7 +136,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	if !req.named {
 		req.model = record[0].Data.(*event.RunStarted).Target
 	}
-	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Barred && c.ownTool(t.Name) != nil }) // of this server
+	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }) // of this server
 	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: old.User, tools: client,
 		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1,
 		place: func(path string) string { return path }}

@@ -17,7 +17,7 @@ import (
 )
 
 // replaying lets the fixture repeat runs with recorded results.
-func (h *house) replaying(o *server.Options) {
+func (h *runFixture) replaying(o *server.Options) {
 	o.Setup.Replay = func(model string, record []event.Event) (*loop.Loop, error) {
 		set, approver, err := (&replay.Record{Events: record}).Answers(h.tools.set, lathe.Limits{})
 		if err != nil {
@@ -31,9 +31,9 @@ func (h *house) replaying(o *server.Options) {
 	}
 }
 
-func openReplay(t *testing.T, keys ...server.Key) *house {
+func openReplay(t *testing.T, keys ...server.Key) *runFixture {
 	t.Helper()
-	h := &house{}
+	h := &runFixture{}
 	h.fixture = serve(t, h.setting(func(s *setting) {
 		s.opts = func(o *server.Options) {
 			o.Setup.Keys = keys
@@ -44,7 +44,7 @@ func openReplay(t *testing.T, keys ...server.Key) *house {
 }
 
 // again repeats a run, waits for its end and returns it.
-func (h *house) again(id, body string, header ...string) *run {
+func (h *runFixture) again(id, body string, header ...string) *run {
 	h.t.Helper()
 	resp, text := h.do("POST", "/api/runs/"+id+"/replay", body, header...)
 	if resp.StatusCode != http.StatusAccepted {
@@ -70,11 +70,11 @@ func TestReplayAnswersCallsFromTheRecord(t *testing.T) {
 		t.Fatal(status, body)
 	}
 	was = h.rest(was.ID)
-	if n := h.shop.wrote.Load(); was.Status != "completed" || n != 1 {
+	if n := h.log.wrote.Load(); was.Status != "completed" || n != 1 {
 		t.Fatalf("%d writes: %+v", n, was)
 	}
 	got := h.again(was.ID, `{"model":"sim/other"}`)
-	if n := h.shop.wrote.Load(); n != 1 {
+	if n := h.log.wrote.Load(); n != 1 {
 		t.Errorf("write was called %d times", n)
 	}
 	if got.Status != "completed" || got.Answer != was.Answer || got.Replays != was.ID || was.Replays != "" {
@@ -91,14 +91,14 @@ func TestReplayAnswersCallsFromTheRecord(t *testing.T) {
 	}
 	// Called again, the tools act under the policy: a person is asked once more.
 	live := h.again(was.ID, `{"tools":"live","session":"s2"}`)
-	if live.Reason != "awaiting_approval" || live.Replays != was.ID || h.shop.wrote.Load() != 1 {
+	if live.Reason != "awaiting_approval" || live.Replays != was.ID || h.log.wrote.Load() != 1 {
 		t.Fatalf("%+v", live)
 	}
 	if status, body := h.answer(live, "approve"); status != http.StatusOK {
 		t.Fatal(status, body)
 	}
-	if live = h.rest(live.ID); live.Answer != was.Answer || h.shop.wrote.Load() != 2 {
-		t.Errorf("%d writes: %+v", h.shop.wrote.Load(), live)
+	if live = h.rest(live.ID); live.Answer != was.Answer || h.log.wrote.Load() != 2 {
+		t.Errorf("%d writes: %+v", h.log.wrote.Load(), live)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestReplayRepeatsDecisions(t *testing.T) {
 	}
 	was = h.rest(was.ID)
 	got := h.again(was.ID, "")
-	if got.Answer != was.Answer || got.Status != was.Status || h.shop.wrote.Load() != 0 {
+	if got.Answer != was.Answer || got.Status != was.Status || h.log.wrote.Load() != 0 {
 		t.Errorf("%+v, of %+v", got, was)
 	}
 }
@@ -273,7 +273,7 @@ func TestReplayChecksTheRecord(t *testing.T) {
 	if got := h.again("chosen", `{"settings":{"tool_choice":"auto"}}`); got.Answer != was.Answer {
 		t.Errorf("%+v, of %+v", got, was)
 	}
-	if h.shop.wrote.Load() != 0 {
+	if h.log.wrote.Load() != 0 {
 		t.Error("a tool was called")
 	}
 }

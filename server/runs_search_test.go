@@ -26,7 +26,7 @@ type listing struct {
 	Truncated bool   `json:"truncated"`
 }
 
-func (h *house) list(query string) *listing {
+func (h *runFixture) list(query string) *listing {
 	h.t.Helper()
 	resp, body := h.do("GET", "/api/runs?"+query, "")
 	if resp.StatusCode != http.StatusOK {
@@ -57,7 +57,7 @@ func TestRunsAreFoundByWhatTheyDid(t *testing.T) {
 	for query, want := range map[string]string{
 		"": plain + " " + parked + " " + look, "tool=look": look, "tool=write": parked, "tool=loo": "", "tool=unknown": "",
 		"status=parked": parked, "reason=awaiting_approval": parked, "reason=answered": plain + " " + look,
-		"model=teller": "", "model=sim/any": plain + " " + parked + " " + look, "error_code=timeout": "",
+		"model=promptModel": "", "model=sim/any": plain + " " + parked + " " + look, "error_code=timeout": "",
 		"text=71077345": look, "text=" + url.QueryEscape("grüSSe an"): "", "text=" + url.QueryEscape("GRÜßE AN"): plain, "text=tool_call_id": "",
 		"text=the+tools+said": plain + " " + look, "text=the+tools+said&tool=look": look, "status=completed&reason=awaiting_approval": "",
 		"since=1h": plain, "since=90m": plain, "since=150m": plain + " " + parked, "until=2h": look, "since=2h&until=1h": parked, "since=1d&tool=look": look,

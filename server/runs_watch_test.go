@@ -50,7 +50,7 @@ func TestF15_WatcherIsCutAtEveryEvent(t *testing.T) {
 	var got []*told
 	after, ended := int64(0), false
 	for !ended {
-		at := []*house{h, other}[after%2]
+		at := []*runFixture{h, other}[after%2]
 		part := at.watchUntil(r.ID, after, func(e *told) bool { return e.Num > 0 })
 		last := part[len(part)-1]
 		got = append(got, last)
@@ -198,8 +198,8 @@ func TestWatcherOutlastsAPause(t *testing.T) {
 	if got := lines(t, 0, all); !slices.Equal(got, h.export(r.ID)) || all[len(all)-1].Type != "RunFinished" {
 		t.Errorf("the watcher has %d events", len(got))
 	}
-	if h.shop.wrote.Load() != 1 {
-		t.Errorf("the tool wrote %d times", h.shop.wrote.Load())
+	if h.log.wrote.Load() != 1 {
+		t.Errorf("the tool wrote %d times", h.log.wrote.Load())
 	}
 }
 

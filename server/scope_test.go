@@ -8,7 +8,7 @@ import (
 )
 
 // approve approves the call that a run waits for, and further calls within the scope.
-func (h *house) approve(r *run, scope string) {
+func (h *runFixture) approve(r *run, scope string) {
 	h.t.Helper()
 	if status, body := h.answer(r, "approve", `"scope":"`+scope+`"`); status != 200 && status != 202 {
 		h.t.Fatalf("%d %s", status, body)
@@ -20,7 +20,7 @@ func (h *house) approve(r *run, scope string) {
 func TestScopesHoldInEveryProcess(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	first, second, third := &house{}, &house{}, &house{}
+	first, second, third := &runFixture{}, &runFixture{}, &runFixture{}
 	first.join(t, kept)
 	first.model.step = make(chan struct{})
 	r := first.begin("write {\"n\":1}\n\nwrite {\"n\":2}", `"session":"s1"`)
@@ -35,8 +35,8 @@ func TestScopesHoldInEveryProcess(t *testing.T) {
 
 	second.join(t, kept)
 	second.watchUntil(r.ID, 0, func(e *told) bool { return e.Type == "RunFinished" || e.Type == "RunPaused" && e.Num > 9 })
-	if done := second.show(r.ID); done.Status != "completed" || first.shop.wrote.Load() != 1 || second.shop.wrote.Load() != 1 {
-		t.Errorf("%+v, written %d and %d times", done, first.shop.wrote.Load(), second.shop.wrote.Load())
+	if done := second.show(r.ID); done.Status != "completed" || first.log.wrote.Load() != 1 || second.log.wrote.Load() != 1 {
+		t.Errorf("%+v, written %d and %d times", done, first.log.wrote.Load(), second.log.wrote.Load())
 	}
 	other := second.rest(second.begin("write {\"n\":3}", `"session":"s1"`).ID)
 	if other.Status != "parked" {

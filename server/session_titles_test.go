@@ -9,7 +9,7 @@ import (
 )
 
 // listed returns the titles of the caller's sessions, by id.
-func (h *house) listed(query string) map[string]string {
+func (h *runFixture) listed(query string) map[string]string {
 	h.t.Helper()
 	_, body := h.do("GET", "/api/sessions"+query, "")
 	page := parse[struct {

@@ -38,7 +38,7 @@ type statsAnswer struct {
 	Reasons                []statRow
 }
 
-func (h *house) stats(query string, header ...string) *statsAnswer {
+func (h *runFixture) stats(query string, header ...string) *statsAnswer {
 	h.t.Helper()
 	resp, body := h.do("GET", "/api/stats?"+query, "", header...)
 	if resp.StatusCode != http.StatusOK {
@@ -48,7 +48,7 @@ func (h *house) stats(query string, header ...string) *statsAnswer {
 }
 
 // record stores a run with one model call, at a time.
-func (h *house) record(id, owner string, at time.Time, ms int64, tools ...*event.ToolCallExecuted) {
+func (h *runFixture) record(id, owner string, at time.Time, ms int64, tools ...*event.ToolCallExecuted) {
 	h.t.Helper()
 	cost := 0.5
 	data := []event.Data{&event.RunStarted{Model: "m", Principal: owner}, &event.ModelCallStarted{Attempt: 1},

@@ -39,7 +39,7 @@ func (s *switches) Switch(_ context.Context, tool string, off *server.DisabledTo
 	return nil
 }
 
-func openSwitched(t *testing.T, keys ...server.Key) (*house, *switches) {
+func openSwitched(t *testing.T, keys ...server.Key) (*runFixture, *switches) {
 	t.Helper()
 	s := &switches{of: map[string]*server.DisabledTool{}}
 	h := open(t, func(set *setting) {
@@ -66,7 +66,7 @@ type toolView struct {
 	} `json:"last_calls"`
 }
 
-func (h *house) tool(name string) *toolView {
+func (h *runFixture) tool(name string) *toolView {
 	h.t.Helper()
 	_, body := h.do("GET", "/api/tools?stats=true", "")
 	list := parse[struct{ Data []*toolView }](h.t, body).Data
@@ -105,8 +105,8 @@ func TestDisabledToolIsWithheldAndDenied(t *testing.T) {
 	}
 	h.model.step <- struct{}{}
 	h.model.step <- struct{}{}
-	if got := h.rest(begun.ID); !strings.Contains(got.Answer, "policy_denied") || h.shop.wrote.Load() != 0 {
-		t.Errorf("%d writes: %+v", h.shop.wrote.Load(), got)
+	if got := h.rest(begun.ID); !strings.Contains(got.Answer, "policy_denied") || h.log.wrote.Load() != 0 {
+		t.Errorf("%d writes: %+v", h.log.wrote.Load(), got)
 	}
 	close(h.model.step)
 	later := h.rest(h.begin(writeOne).ID)
@@ -129,8 +129,8 @@ func TestDisabledToolIsWithheldAndDenied(t *testing.T) {
 	if resp, body := h.do("POST", path+"enable", ""); resp.StatusCode != http.StatusOK || !strings.Contains(body, `"disabled":null`) {
 		t.Fatal(resp.StatusCode, body)
 	}
-	if got := h.rest(h.begin(writeOne).ID); got.Status != "completed" || h.shop.wrote.Load() != 1 {
-		t.Errorf("%d writes: %+v", h.shop.wrote.Load(), got)
+	if got := h.rest(h.begin(writeOne).ID); got.Status != "completed" || h.log.wrote.Load() != 1 {
+		t.Errorf("%d writes: %+v", h.log.wrote.Load(), got)
 	}
 }
 

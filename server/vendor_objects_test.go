@@ -322,14 +322,14 @@ func TestObjectsOfEveryRunMayBeNamed(t *testing.T) {
 	t.Parallel()
 	const naming = `{"model":"sim/demo","stream":true,"max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"text","text":"x"}]}]}`
 	c := wireClients["messages"]
-	for way, begin := range map[string]func(h *house, g *gate){
-		"a run": func(h *house, _ *gate) { h.rest(h.begin("x").ID) },
-		"a chat page": func(h *house, _ *gate) {
+	for way, begin := range map[string]func(h *runFixture, g *gate){
+		"a run": func(h *runFixture, _ *gate) { h.rest(h.begin("x").ID) },
+		"a chat page": func(h *runFixture, _ *gate) {
 			if resp, body := h.do("POST", "/api/chat", `{"id":"c1","model":"sim/demo","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"x"}]}]}`); resp.StatusCode != 200 {
 				h.t.Errorf("%d %s", resp.StatusCode, body)
 			}
 		},
-		"a client that leaves": func(h *house, g *gate) {
+		"a client that leaves": func(h *runFixture, g *gate) {
 			ctx, leave := context.WithCancel(h.t.Context())
 			a := make(chan *wireAnswer, 1)
 			go func() {
@@ -350,7 +350,7 @@ func TestObjectsOfEveryRunMayBeNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &house{fixture: serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools, o.Setup.Keys = nil, []server.Key{key("none")} }})}
+			h := &runFixture{fixture: serve(t, &setting{model: model, opts: func(o *server.Options) { o.Setup.Tools, o.Setup.Keys = nil, []server.Key{key("none")} }})}
 			if way != "a client that leaves" {
 				g.release <- struct{}{}
 			}

@@ -29,7 +29,7 @@ type reply struct {
 }
 
 // complete asks for a completion of the messages, streamed or not.
-func (h *house) complete(stream bool, messages string, header ...string) reply {
+func (h *runFixture) complete(stream bool, messages string, header ...string) reply {
 	h.t.Helper()
 	body := `{"model":"sim/any","messages":[` + messages + `],"stream":` + map[bool]string{true: "true", false: "false"}[stream] + `}`
 	resp, text := h.do("POST", "/v1/chat/completions", body, header...)
@@ -72,7 +72,7 @@ func (h *house) complete(stream bool, messages string, header ...string) reply {
 }
 
 // comments returns a channel that has a value once a stream that the client reads has had another comment.
-func (h *house) comments() <-chan struct{} {
+func (h *runFixture) comments() <-chan struct{} {
 	had := make(chan struct{}, 1)
 	h.client.Transport = &commentedTransport{h.client.Transport, had}
 	return had
@@ -113,7 +113,7 @@ func said(role, text string) string {
 }
 
 // answerOnly approves or denies the only call that waits, of a run that no process executes.
-func (h *house) answerOnly(verb string) {
+func (h *runFixture) answerOnly(verb string) {
 	h.t.Helper()
 	if status, body := h.decideOnly(verb); status != http.StatusOK {
 		h.t.Fatalf("%d %s", status, body)
@@ -122,7 +122,7 @@ func (h *house) answerOnly(verb string) {
 
 // decideOnly approves or denies the only call that waits. The status is 202 if the run is still executed, and reads the
 // decision when it is suspended.
-func (h *house) decideOnly(verb string) (status int, body string) {
+func (h *runFixture) decideOnly(verb string) (status int, body string) {
 	h.t.Helper()
 	waits := h.waits("")
 	if len(waits) != 1 {
@@ -161,14 +161,14 @@ func TestCompletionThatWaitsSaysSo(t *testing.T) {
 			turn := ask + "," + said("assistant", got.text)
 			// While the call waits for approval, its result for the model says so.
 			next := h.complete(stream, turn+","+said("user", "did you?"))
-			if next.reason != "answered" || !strings.Contains(next.text, "awaiting_approval") || strings.Contains(next.text, "has not been called") || h.shop.wrote.Load() != 0 {
+			if next.reason != "answered" || !strings.Contains(next.text, "awaiting_approval") || strings.Contains(next.text, "has not been called") || h.log.wrote.Load() != 0 {
 				t.Errorf("while it waits: %+v", next)
 			}
 			h.answerOnly("approve")
 			h.rest(got.runID)
 			after := h.complete(stream, turn+","+said("user", "did you?"))
-			if after.reason != "answered" || after.text != `The tools said: {"n":1}` || h.shop.wrote.Load() != 1 {
-				t.Errorf("after the approval: %+v, wrote %d", after, h.shop.wrote.Load())
+			if after.reason != "answered" || after.text != `The tools said: {"n":1}` || h.log.wrote.Load() != 1 {
+				t.Errorf("after the approval: %+v, wrote %d", after, h.log.wrote.Load())
 			}
 			roles := ""
 			for _, m := range h.export(after.runID)[:1] {
@@ -182,7 +182,7 @@ func TestCompletionThatWaitsSaysSo(t *testing.T) {
 				t.Errorf("the model sees %s", roles)
 			}
 			// The answer that no client has got is given once; then the same request is a new one.
-			if got := h.complete(stream, ask); got.reason != "answered" || !strings.Contains(got.text, `The tools said: {"n":1}`) || h.shop.wrote.Load() != 1 {
+			if got := h.complete(stream, ask); got.reason != "answered" || !strings.Contains(got.text, `The tools said: {"n":1}`) || h.log.wrote.Load() != 1 {
 				t.Errorf("the same request after the approval: %+v", got)
 			}
 			if got := h.complete(stream, ask); got.reason != "awaiting_approval" {
@@ -249,9 +249,9 @@ func TestHoldGoesOnInTheSameAnswer(t *testing.T) {
 				}
 				got := <-done
 				wrote := map[string]int64{"approve": 2}[verb]
-				if got.reason != "answered" || got.error != "" || strings.Contains(got.text, "has not been called") || h.shop.wrote.Load() != wrote ||
+				if got.reason != "answered" || got.error != "" || strings.Contains(got.text, "has not been called") || h.log.wrote.Load() != wrote ||
 					!strings.HasPrefix(got.text, "Turn 1. \n\nTurn 2. \n\nThe tools said: ") {
-					t.Errorf("%+v, wrote %d", got, h.shop.wrote.Load())
+					t.Errorf("%+v, wrote %d", got, h.log.wrote.Load())
 				}
 				if stream && got.quiet == 0 {
 					t.Error("nothing kept the stream alive")
@@ -275,7 +275,7 @@ func TestHoldEnds(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			h.answerOnly("approve")
-			if done := h.rest(got.runID); done.Status != "completed" || h.shop.wrote.Load() != 1 {
+			if done := h.rest(got.runID); done.Status != "completed" || h.log.wrote.Load() != 1 {
 				t.Errorf("%+v", done)
 			}
 		})
@@ -296,13 +296,13 @@ func TestHoldOutlivesItsClient(t *testing.T) {
 	id := h.waits("")[0].RunID
 	h.decideOnly("approve")
 	h.watchUntil(id, 0, func(e *told) bool { return e.Type == "RunFinished" })
-	if done := h.rest(id); done.Status != "completed" || h.shop.wrote.Load() != 1 {
+	if done := h.rest(id); done.Status != "completed" || h.log.wrote.Load() != 1 {
 		t.Errorf("%+v", done)
 	}
 }
 
 // begins asks for a streamed completion, and returns when its head is there.
-func (h *house) begins(messages string) (leave func(), resp *http.Response) {
+func (h *runFixture) begins(messages string) (leave func(), resp *http.Response) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/v1/chat/completions", strings.NewReader(`{"model":"sim/any","stream":true,"messages":[`+messages+`]}`))
 	if err != nil {
@@ -322,7 +322,7 @@ func (h *house) begins(messages string) (leave func(), resp *http.Response) {
 func TestEqualRequestAfterARestart(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	build := func() *house { return open(t, func(s *setting) { s.store = kept }) }
+	build := func() *runFixture { return open(t, func(s *setting) { s.store = kept }) }
 	first := build()
 	ask := said("user", "write {\"n\":1}")
 	got := first.complete(false, ask)
@@ -334,13 +334,13 @@ func TestEqualRequestAfterARestart(t *testing.T) {
 	second.answerOnly("approve")
 	second.watchUntil(got.runID, 0, func(e *told) bool { return e.Type == "RunFinished" })
 	second.rest(got.runID)
-	if done := second.complete(true, ask); done.runID != got.runID || done.reason != "answered" || second.shop.wrote.Load() != 1 {
+	if done := second.complete(true, ask); done.runID != got.runID || done.reason != "answered" || second.log.wrote.Load() != 1 {
 		t.Errorf("%+v", done)
 	}
 }
 
 // tend has the gateway look after the runs of its store until stop is called, and returns once it has begun to.
-func (h *house) tend() (stop func()) {
+func (h *runFixture) tend() (stop func()) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var tending sync.WaitGroup
@@ -355,21 +355,21 @@ func (h *house) tend() (stop func()) {
 }
 
 // pending returns the gauge of open approvals.
-func (h *house) pending() string {
+func (h *runFixture) pending() string {
 	h.t.Helper()
 	_, body := h.do("GET", "/metrics", "")
 	return h.openApprovals(body)
 }
 
 // gauge is pending without a request to the server.
-func (h *house) gauge() string {
+func (h *runFixture) gauge() string {
 	h.t.Helper()
 	rec := httptest.NewRecorder()
 	h.metrics.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	return h.openApprovals(rec.Body.String())
 }
 
-func (h *house) openApprovals(metrics string) string {
+func (h *runFixture) openApprovals(metrics string) string {
 	h.t.Helper()
 	for line := range strings.Lines(metrics) {
 		if n, ok := strings.CutPrefix(line, "lathe_approvals_pending "); ok {
@@ -390,7 +390,7 @@ func TestApprovalsPendingIsThatOfTheStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kept := kept()
-			build := func() *house {
+			build := func() *runFixture {
 				return open(t, func(s *setting) {
 					s.store = kept
 					s.opts = func(o *server.Options) { o.Limits.Expiry = 5 * time.Millisecond }
@@ -436,7 +436,7 @@ func TestApprovalsPendingAfterARestart(t *testing.T) {
 			return kept
 		},
 	} {
-		build := func(t *testing.T) *house {
+		build := func(t *testing.T) *runFixture {
 			t.Helper()
 			return open(t, func(s *setting) {
 				s.store = start(t)

@@ -459,8 +459,8 @@ func TestEveryWireSaysThatARunWaits(t *testing.T) {
 		}
 		h.answerOnly("approve")
 		b := c.ask(h.fixture, stream, nil, ask, c.back(a.message), lathe.User("look {}"))
-		if b.err != nil || h.shop.wrote.Load() != 1 {
-			t.Fatalf("%v, written %d times: %s", b.err, h.shop.wrote.Load(), b.body)
+		if b.err != nil || h.log.wrote.Load() != 1 {
+			t.Fatalf("%v, written %d times: %s", b.err, h.log.wrote.Load(), b.body)
 		}
 	})
 }
@@ -497,7 +497,7 @@ func TestApprovalResponseResumesTheRun(t *testing.T) {
 						t.Errorf("%v: %s", b.err, b.body)
 					}
 				}
-				if got := h.shop.wrote.Load(); (got == 1) != approve || got > 1 {
+				if got := h.log.wrote.Load(); (got == 1) != approve || got > 1 {
 					t.Errorf("written %d times", got)
 				}
 				if b := post(ask + "," + strings.Replace(response, "mcpr_", "mcpr_x", 1)); b.status != 400 || b.code() != "approval_not_found" {
@@ -544,8 +544,8 @@ func TestApprovalResponseWithAResult(t *testing.T) {
 				case "approval first":
 					history += approved + result
 				case "approval before":
-					if b := post(history + approved); b.err != nil || h.shop.wrote.Load() != 1 || strings.Contains(b.body, "The tools said") {
-						t.Fatalf("%v, written %d times: %s", b.err, h.shop.wrote.Load(), b.body)
+					if b := post(history + approved); b.err != nil || h.log.wrote.Load() != 1 || strings.Contains(b.body, "The tools said") {
+						t.Fatalf("%v, written %d times: %s", b.err, h.log.wrote.Load(), b.body)
 					}
 					history += approved + result
 				}
@@ -558,7 +558,7 @@ func TestApprovalResponseWithAResult(t *testing.T) {
 						t.Errorf("the call of the server is not shown: %s", b.body)
 					}
 				}
-				if got := h.shop.wrote.Load(); got != 1 {
+				if got := h.log.wrote.Load(); got != 1 {
 					t.Errorf("written %d times", got)
 				}
 			})

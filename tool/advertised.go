@@ -53,7 +53,7 @@ func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
 	s.names = append(s.names, '[')
 	listed := 0
 	for _, spec := range s.specs {
-		if spec.Barred || listed == maxNames {
+		if spec.Disallowed || listed == maxNames {
 			continue
 		}
 		if listed++; listed > 1 {

@@ -13,7 +13,7 @@ type RunOptions struct {
 	Settings *lathe.Settings // nil: the runner's
 	Limits   *lathe.Limits   // nil: the runner's
 	// ClientTools are the tools that the caller declares and executes itself. Execute returns calls to them in
-	// Outcome.Pending. If the set has a tool of the same name, a call means the tool of the set; but if the client's is barred and Allow
+	// Outcome.Pending. If the set has a tool of the same name, a call means the tool of the set; but if the client's is disallowed and Allow
 	// leaves that of the set out, its definition is sent where that of the set would be, and a call is one to an unknown tool.
 	ClientTools []*lathe.ToolSpec
 	// Allow, when not nil, names the only tools of the set that the run may use. The others are unknown to it.
@@ -141,7 +141,7 @@ func (w *Work) checkClient(opts *RunOptions) error {
 			return errors.New("a client tool is nil")
 		case !validName(spec.Name):
 			return fmt.Errorf("the tool name %.80q is not 1 to 64 of the characters a-z, A-Z, 0-9, _ and -", spec.Name)
-		case w.tools.has(spec.Name) != nil && (!spec.Barred || w.tools.may(spec.Name)):
+		case w.tools.has(spec.Name) != nil && (!spec.Disallowed || w.tools.may(spec.Name)):
 			return fmt.Errorf("the tool name %s is taken: one tool is from %s, the other from the request", spec.Name, origin(w.tools.has(spec.Name).spec))
 		case seen[spec.Name]:
 			return fmt.Errorf("the tool %s is declared twice", spec.Name)

@@ -43,7 +43,7 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
-	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Barred && v.has(name) != nil }) // they are deferred as others are
+	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.has(name) != nil }) // they are deferred as others are
 	base, space := v.base(full, settings, limits)
 	loaded := v.loadedBefore(full, base, space, opts)
 	if len(base)+len(loaded) == len(specs) {

@@ -31,7 +31,7 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 			}
 			return e, false, e.spec.Name
 		}
-		if spec := v.client[name]; spec != nil && !spec.Barred {
+		if spec := v.client[name]; spec != nil && !spec.Disallowed {
 			return nil, true, spec.Name
 		}
 		if strings.IndexByte(name, '.') < 0 {

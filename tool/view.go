@@ -49,7 +49,7 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	if len(opts.ClientTools) > 0 {
 		v.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
 		for _, spec := range opts.ClientTools {
-			if spec != nil && (v.has(spec.Name) == nil || spec.Barred && !v.may(spec.Name)) {
+			if spec != nil && (v.has(spec.Name) == nil || spec.Disallowed && !v.may(spec.Name)) {
 				v.client[spec.Name] = spec
 			}
 		}
@@ -147,7 +147,7 @@ func (v *view) judged() []*lathe.ToolSpec {
 			specs = append(specs, e.spec)
 		case may:
 			v.withheld = append(v.withheld, held)
-		case held.Reason != "": // a barred tool is not shown either
+		case held.Reason != "": // a disallowed tool is not shown either
 			delete(v.client, e.spec.Name)
 		}
 	}

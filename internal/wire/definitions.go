@@ -103,8 +103,10 @@ func (d *Definitions) Append(dst []byte, shared *Shared, tools []*lathe.ToolSpec
 	return dst, dropped
 }
 
-// keeps reports whether the definition of a tool is kept: it is one of the server's own. Barred ones are copies for one request.
-func keeps(t *lathe.ToolSpec) bool { return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Barred }
+// keeps reports whether the definition of a tool is kept: it is one of the server's own. Disallowed ones are copies for one request.
+func keeps(t *lathe.ToolSpec) bool {
+	return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Disallowed
+}
 
 // appendEach is Append without a list: it looks for the text of each tool.
 func (d *Definitions) appendEach(dst []byte, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {
@@ -195,14 +197,14 @@ func (e *encoded) with(tools []*lathe.ToolSpec, added *encoded) *encoded {
 	return next
 }
 
-// Allowed returns the names of the tools that the model may call, if some are barred; else nil.
+// Allowed returns the names of the tools that the model may call, if some are disallowed; else nil.
 func Allowed(tools []*lathe.ToolSpec) (may []string) {
-	if !slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Barred }) {
+	if !slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Disallowed }) {
 		return nil
 	}
 	may = []string{}
 	for _, t := range tools {
-		if !t.Barred {
+		if !t.Disallowed {
 			may = append(may, t.Name)
 		}
 	}

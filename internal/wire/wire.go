@@ -76,7 +76,7 @@ type ClientRequest struct {
 	// has it.
 	Compact bool
 	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
-	// list that is not nil allows none. Of the tools that the client declares, the others are barred: see [lathe.ToolSpec].Barred.
+	// list that is not nil allows none. Of the tools that the client declares, the others are disallowed: see [lathe.ToolSpec].Disallowed.
 	Allowed []string
 	// Removed are tools in Request that blocks of the conversation have removed. A server of the same wire knows that from the blocks;
 	// for other models the caller removes them from Request. Only Messages has such blocks.
@@ -91,15 +91,15 @@ type HostedTool struct {
 	JSON json.RawMessage
 	// Forced is set if the tool choice names the tool, or requires a call and there is no other tool.
 	Forced bool
-	// Barred is set if the tool choice leaves the tool out. Its definition stays where it is, since prompt caches depend on it.
-	Barred bool
+	// Disallowed is set if the tool choice leaves the tool out. Its definition stays where it is, since prompt caches depend on it.
+	Disallowed bool
 	// Item is the place of a definition in an item of the input, where a server of the same wire gets it, such as "input[3].tools[0]"; "": it
 	// is one of the request's tools.
 	Item string
 }
 
-// BarredMember is the member of a hosted tool in [lathe.Request] that the model may not call in this answer. Codecs do not send it.
-const BarredMember = "lathe_barred"
+// DisallowedMember is the member of a hosted tool in [lathe.Request] that the model may not call in this answer. Codecs do not send it.
+const DisallowedMember = "lathe_barred"
 
 // A ToolName is the client's name of a tool.
 type ToolName struct {

@@ -503,7 +503,7 @@ func TestAllowedFunctionsAreTheTools(t *testing.T) {
 		req := mustParse(t, strings.Replace(body, "MODE", mode, 1))
 		got := req.ToolChoice.Mode
 		for _, tool := range req.Tools {
-			if !tool.Barred {
+			if !tool.Disallowed {
 				got += " " + tool.Name
 			}
 		}

@@ -187,7 +187,7 @@ func (r *reader) choose() *wire.APIError {
 		allowed[r.innerName(name)] = true
 	}
 	for _, t := range r.Tools {
-		t.Barred = !allowed[t.Name]
+		t.Disallowed = !allowed[t.Name]
 		delete(allowed, t.Name)
 	}
 	for i, name := range r.allowed {

@@ -64,7 +64,7 @@ func (r *reader) setMode(mode, at string) *wire.APIError {
 	case lathe.ChoiceAuto, lathe.ChoiceNone:
 	case lathe.ChoiceRequired:
 		for i := range r.Hosted {
-			r.Hosted[i].Forced = !r.Hosted[i].Barred && (len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0)
+			r.Hosted[i].Forced = !r.Hosted[i].Disallowed && (len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0)
 		}
 	default:
 		return wire.BadRequest(at, "Must be auto, none, required or an object that names a tool.")
@@ -137,12 +137,12 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 	}
 	hosted := 0 // that are allowed
 	for i := range r.Hosted {
-		if r.Hosted[i].Barred = !allowed[i]; allowed[i] {
+		if r.Hosted[i].Disallowed = !allowed[i]; allowed[i] {
 			hosted++
 		}
 	}
 	for _, t := range r.tools {
-		t.Barred = !names[t.Name]
+		t.Disallowed = !names[t.Name]
 	}
 	mode := get(v, "mode")
 	if mode == nil {

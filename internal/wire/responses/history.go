@@ -237,21 +237,21 @@ func appendDefinitions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
 		if len(tools)+i > 0 { // the definitions may be shared: then they are not in dst
 			dst = append(dst, ',')
 		}
-		if barred(t) {
-			t = rawjson.Without(t, wire.BarredMember)
+		if disallowed(t) {
+			t = rawjson.Without(t, wire.DisallowedMember)
 		}
 		dst = append(dst, t...)
 	}
 	return append(dst, ']')
 }
 
-// barred reports whether the model may not call a hosted tool.
-func barred(hosted []byte) bool { return get(hosted, wire.BarredMember) != nil }
+// disallowed reports whether the model may not call a hosted tool.
+func disallowed(hosted []byte) bool { return get(hosted, wire.DisallowedMember) != nil }
 
-// allowedNames returns the names of the tools that the model may call, if some are barred, also hosted ones; else nil.
+// allowedNames returns the names of the tools that the model may call, if some are disallowed, also hosted ones; else nil.
 func allowedNames(req *lathe.Request) []string {
 	names := wire.Allowed(req.Tools)
-	if names != nil || !slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return barred(t) }) {
+	if names != nil || !slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return disallowed(t) }) {
 		return names
 	}
 	names = []string{}
@@ -290,7 +290,7 @@ func (e *encoder) allowed(dst []byte, mode string, names []string) []byte {
 		dst = e.chosen(appendComma(dst), name)
 	}
 	for _, t := range e.req.HostedTools {
-		if barred(t) {
+		if disallowed(t) {
 			continue
 		}
 		dst = wire.AppendText(append(appendComma(dst), '{'), "type", text(t, "type"))

@@ -231,10 +231,10 @@ func TestToolChoice(t *testing.T) {
 		return parseRequest(t, []byte(`{"model":"m","input":"x",`+tools+`,"tool_choice":`+choice+`}`))
 	}
 	r := parse(`{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"b"},{"type":"web_search"},{"type":"function","name":"ours"}]}`)
-	if len(r.Tools) != 2 || !r.Tools[0].Barred || r.Tools[1].Barred || len(r.Hosted) != 2 || r.Hosted[0].Barred || !r.Hosted[1].Barred || r.ToolChoice.Mode != "auto" || cmp.Diff([]string{"b", "ours"}, r.Allowed) != "" {
+	if len(r.Tools) != 2 || !r.Tools[0].Disallowed || r.Tools[1].Disallowed || len(r.Hosted) != 2 || r.Hosted[0].Disallowed || !r.Hosted[1].Disallowed || r.ToolChoice.Mode != "auto" || cmp.Diff([]string{"b", "ours"}, r.Allowed) != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := parse(`{"type":"allowed_tools","mode":"required","tools":[]}`); len(wire.Allowed(r.Tools)) > 0 || !r.Hosted[0].Barred || !r.Hosted[1].Barred || r.Hosted[0].Forced || r.Allowed == nil {
+	if r := parse(`{"type":"allowed_tools","mode":"required","tools":[]}`); len(wire.Allowed(r.Tools)) > 0 || !r.Hosted[0].Disallowed || !r.Hosted[1].Disallowed || r.Hosted[0].Forced || r.Allowed == nil {
 		t.Errorf("%+v", r)
 	}
 	if r := parse(`{"type":"web_search"}`); r.Foreign == nil || !r.Hosted[0].Forced || r.Hosted[1].Forced {
