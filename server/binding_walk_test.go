@@ -27,6 +27,7 @@ type boundWalk struct {
 	tools   []*lathe.ToolSpec
 	more    string // further members of each request
 	listed  int    // places of reasoning that were listed in all answers
+	called  func() // is called once, between calls of the client and their results; nil: nothing
 }
 
 // say asks a question and answers the calls of the client until there are none. It returns the last answer.
@@ -39,6 +40,10 @@ func (w *boundWalk) say(question string) *wireAnswer {
 		calls := a.message.Calls()
 		if len(calls) == 0 {
 			return a
+		}
+		if w.called != nil {
+			w.called()
+			w.called = nil
 		}
 		for _, call := range calls {
 			w.history = append(w.history, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: `{"sky":"grey"}`}}})
@@ -254,6 +259,16 @@ func TestBoundThinkingAcrossChanges(t *testing.T) {
 			w.say("What is 2 + 2?")
 			w.say("Thanks.")
 		}},
+		"a reload of the same tools, between a call of the client and its result": {walk: func(w *boundWalk) {
+			w.called = func() { w.reload(nil) }
+			w.say("What is the weather in Oslo, and what is 2 + 3?")
+			w.say("Thanks.")
+		}},
+		"a reload of other tools, between a call of the client and its result": {walk: func(w *boundWalk) {
+			w.called = func() { w.reload([]lathe.Tool{failing}) }
+			w.say("What is the weather in Oslo, and what is 2 + 3?")
+			w.say("Thanks.")
+		}, lacks: -1},
 		"a reload of other tools": {walk: func(w *boundWalk) {
 			w.say("What is 7 + 35?")
 			w.reload([]lathe.Tool{failing})

@@ -96,7 +96,7 @@ type waitingNote struct {
 // Emit implements [event.Sink].
 func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	if d, ok := e.Data.(*event.RunPaused); ok && d.Reason == lathe.ReasonAwaitingApproval {
-		n.turns.store.put(n.sum.key(), e.RunID, nil)
+		n.turns.store.put(n.sum.key(), e.RunID, nil, nil)
 	}
 }
 

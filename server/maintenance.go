@@ -104,7 +104,7 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	var sum requestSum
 	if label, err := hex.DecodeString(v.state.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
 		copy(sum[:], label)
-		mt.turns.store.put(sum.key(), id, nil)
+		mt.turns.store.put(sum.key(), id, nil, nil)
 	}
 	return s
 }

@@ -21,8 +21,8 @@ const (
 	slowLookup     = 5 * time.Millisecond
 	maxLookups     = 100
 	maxFastLookups = 10
-	// beginGrace is how long a recorded run may take to appear in the store.
-	beginGrace = 2 * time.Second
+	// beginGrace is how long a recorded run may take to appear in the store, which writes the record first. A busy database takes seconds.
+	beginGrace = 30 * time.Second
 	// goneGrace is how long a run of which nothing is kept may have taken.
 	goneGrace = time.Hour
 	// deliverGrace is how long after its end another process may take to record the delivery of an answer.

@@ -2,13 +2,17 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
@@ -147,6 +151,58 @@ func TestRetriesAtOnceSendOneMail(t *testing.T) {
 			}
 			nodes[0].wantMails(1)
 		})
+	}
+}
+
+// A lateRun is a store whose log of a run appears a while after the record of its request.
+type lateRun struct {
+	store.Shared
+	store.RequestStore
+	age   time.Duration // since the record
+	hides atomic.Int64  // how often a read of the log does not find it
+}
+
+func (s *lateRun) FindRequest(ctx context.Context, d store.RequestDigest) (store.RequestRecord, error) {
+	r, err := s.RequestStore.FindRequest(ctx, d)
+	r.Age = s.age
+	return r, err
+}
+
+func (s *lateRun) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
+	if s.hides.Add(-1) >= 0 {
+		return func(yield func(event.Event, error) bool) {
+			yield(event.Event{}, &lathe.Error{Code: lathe.CodeNotFound, Op: "late run: read", Err: errors.New("there is no such run")})
+		}
+	}
+	return s.Shared.Read(ctx, runID, after)
+}
+
+// A repetition waits for a run that another process has recorded and whose log is not there yet, as long as a busy database may take for it.
+// It is refused if the run was removed.
+func TestRepetitionWaitsForTheLogOfItsRun(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		age   time.Duration
+		hides int64
+		code  string
+	}{{10 * time.Second, 3, ""}, {2 * time.Minute, 1 << 30, "retry_run_gone"}} {
+		m, o := &mailer{}, &postOffice{}
+		kept := store.NewMemory(nil)
+		late := &lateRun{Shared: kept, RequestStore: kept, age: tc.age}
+		first, second := serveRetries(t, m, o, kept, nil), serveRetries(t, m, o, late, nil)
+		m.fail.Store(1)
+		if x := first.post(t.Context(), mailBody(false, ""), nil); x.status == 200 {
+			t.Fatalf("the first request did not fail: %+v", x)
+		}
+		first.idle()
+		late.hides.Store(tc.hides)
+		x := second.post(t.Context(), mailBody(false, ""), nil)
+		if tc.code == "" {
+			second.wantAnswer(x, mailed)
+		} else if x.code != tc.code {
+			t.Errorf("a record of %v: %d %q", tc.age, x.status, x.code)
+		}
+		second.wantMails(1)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
 
