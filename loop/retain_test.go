@@ -264,7 +264,7 @@ func TestKeptHistoryLeavesAnOpenTurn(t *testing.T) {
 	note.Synthetic = true
 	result := toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: strings.Repeat("x", 100)})
 	over := []lathe.Message{u, message(thought, a), result, message(thought, lathe.Text{Text: "Done."})}
-	cut := []lathe.Message{u, message(a), toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: strings.Repeat("x", 37) + "\n[63 of 100 bytes left out]"}), message(lathe.Text{Text: "Done."})}
+	cut := []lathe.Message{u, message(a), toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: strings.Repeat("x", 36) + "\n[64 of 100 bytes left out]"}), message(lathe.Text{Text: "Done."})}
 	open := []lathe.Message{u, message(thought, a), result, note, message(thought, a, b), result}
 	keeps := (&loop.Retention{MaxOutputBytes: 64}).RunRetention()
 	for _, tc := range []struct {

@@ -92,6 +92,14 @@ func hasAnswer(stream string) bool {
 	return strings.Contains(stream, `"text_delta"`) && !strings.Contains(stream, `"tool_use"`)
 }
 
+// highEffort has the members that ask for thinking.
+var highEffort = map[lathe.Wire]string{
+	lathe.WireOpenAIChat: `,"reasoning_effort":"high"`,
+	lathe.WireResponses:  `,"reasoning":{"effort":"high"}`,
+	lathe.WireMessages:   `,"thinking":{"type":"adaptive"}`,
+	lathe.WireGemini:     `,"generationConfig":{"thinkingConfig":{"thinkingLevel":"high"}}`,
+}
+
 const answerFormat = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"],"additionalProperties":false}`
 
 // What comes between the turns of a conversation with a model that binds its thinking. The model server refuses no request; thinking comes back
@@ -236,12 +244,7 @@ func TestBoundThinkingAcrossChanges(t *testing.T) {
 		// The tools change.
 		// The definitions that a search finds change the tools within the turn, whose thinking the server then drops.
 		"a search, with drop_block": {binding: "drop_block", change: func(s *setting) { s.tools, s.search = shelves, tool.Search{Mode: tool.SearchOn} }, walk: func(w *boundWalk) {
-			w.more = map[lathe.Wire]string{
-				lathe.WireOpenAIChat: `,"reasoning_effort":"high"`,
-				lathe.WireResponses:  `,"reasoning":{"effort":"high"}`,
-				lathe.WireMessages:   `,"thinking":{"type":"adaptive"}`,
-				lathe.WireGemini:     `,"generationConfig":{"thinkingConfig":{"thinkingLevel":"high"}}`,
-			}[w.c.codec.Wire()]
+			w.more = highEffort[w.c.codec.Wire()]
 			w.say("What is 7 + 35?")
 			w.say("Use the tool search {\"names\":[\"shelf_07\"]}")
 			w.say("What is 2 + 2?")
@@ -264,7 +267,8 @@ func TestBoundThinkingAcrossChanges(t *testing.T) {
 			w.say("What is the weather in Oslo, and what is 2 + 3?")
 			w.say("Thanks.")
 		}},
-		"a reload of other tools, between a call of the client and its result": {walk: func(w *boundWalk) {
+		"a reload of other tools, between a call of the client and its result": {binding: "drop_block", walk: func(w *boundWalk) {
+			w.more = highEffort[w.c.codec.Wire()]
 			w.called = func() { w.reload([]lathe.Tool{failing}) }
 			w.say("What is the weather in Oslo, and what is 2 + 3?")
 			w.say("Thanks.")

@@ -150,12 +150,13 @@ func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 				close(m.said)
 				<-m.proceed
 			}
+			if answers && m.breaks != nil && d.Kind == lathe.DeltaFinish {
+				yield(lathe.Delta{}, m.breaks)
+				return
+			}
 			if n++; !yield(d, err) {
 				return
 			}
-		}
-		if answers && m.breaks != nil {
-			yield(lathe.Delta{}, m.breaks)
 		}
 	}
 }
@@ -184,7 +185,7 @@ func TestFollowersOfABrokenTurnGetItsText(t *testing.T) {
 	owner.advertise(t, kept, resp.Header.Get("X-Lathe-Run-Id"))
 	a := wireClients["responses"].send(t.Context(), other.fixture, true,
 		fmt.Sprintf(`{"model":"sim/demo","stream":true,"input":[%s,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, ask, id))
-	if !strings.Contains(a.body, "The tools said") || !strings.Contains(a.body, "response.failed") {
+	if !strings.HasPrefix(a.message.Text(), "The tools said") || !strings.Contains(a.body, "response.failed") {
 		t.Errorf("%v: %s", a.err, a.body)
 	}
 }
