@@ -32,8 +32,8 @@ lint: ## the linters of .golangci.yml
 	./test --lint
 
 gen: ## write the generated documents and golden files again
-	go test ./config -run '^TestReferenceIsWritten$$' -update
-	go test ./config ./preset ./internal/destination ./server/console ./internal/wire/openai ./internal/wire/uistream -update
+	go test ./internal/config -run '^TestReferenceIsWritten$$' -update
+	go test ./internal/config ./preset ./internal/destination ./internal/gateway/console ./internal/wire/openai ./internal/wire/uistream -update
 	go test ./event -run '^TestSchemasAreWritten$$' -update
 	go test ./lab/doctor -run '^TestDocument$$' -update
 	go test ./server -run '^TestMixedTurnOnEachWire$$' -update
@@ -90,7 +90,7 @@ releasetest: ## a release for one platform, built twice, run from its image, and
 	cd internal/release && LATHE_RELEASE_FULL=1 go test -count=1 -v -timeout 60m ./...
 
 e2e: ## screens of the console in Chromium, with every view; needs npm and Chromium
-	cd server/console/web && npm ci --ignore-scripts && npm run check && npm run e2e
+	cd internal/gateway/console/web && npm ci --ignore-scripts && npm run check && npm run e2e
 
 screenshots: ## the pictures of docs/images; needs npm and Chromium
-	cd server/console/web && npm ci --ignore-scripts && node screenshots.mjs
+	cd internal/gateway/console/web && npm ci --ignore-scripts && node screenshots.mjs

@@ -5,7 +5,7 @@
 // The other packages, in the order in which a request passes them:
 //
 //   - app makes the parts of a configuration (package config); cmd/lathe is flags and a terminal over it.
-//   - server serves OpenAI's API with tools on the server; server/mcp serves the tools to MCP clients.
+//   - server serves OpenAI's API with tools on the server; with /mcp for MCP clients.
 //   - engine stamps the events of a run, stores them (package store) and publishes them (packages event and observe).
 //   - loop takes model and tools in turns until there is an answer.
 //   - provider reaches model servers over HTTP; sim is the simulated model. Package dialect reads and writes calls that models

@@ -46,9 +46,9 @@ var wirePlaces = []wirePlace{
 	}},
 	{"provider/wires.go", "a constructor, and its rows in vendors and answers", mentions(3)},
 	{"provider/wire_test.go", "a row in the table of wires: its address, its key and its forms", mentions(1)},
-	{"config/kind.go", "its word in wires", func(_ string, w *wireNames) bool { return w.word != "" }},
-	{"config/kind.go", "its word, with others for it, in the vocabulary that begins with openai", hasWord(`newVocabulary\("(openai=[^"]* )?%s=`)},
-	{"config/config.go", "what the word means, at Wire of Model", hasWord("(?s)// The protocol of the server:.*`%s`.*Wire +lathe.Wire")},
+	{"internal/config/kind.go", "its word in wires", func(_ string, w *wireNames) bool { return w.word != "" }},
+	{"internal/config/kind.go", "its word, with others for it, in the vocabulary that begins with openai", hasWord(`newVocabulary\("(openai=[^"]* )?%s=`)},
+	{"internal/config/config.go", "what the word means, at Wire of Model", hasWord("(?s)// The protocol of the server:.*`%s`.*Wire +lathe.Wire")},
 	{"docs/config.md", "make gen", hasWord("(?m)^\\| `models.NAME.wire` .*`%[1]s`.*`%[1]s`")},
 	{"preset/patch.go", "its word in the list of wire", hasWord(`\{"openai", [^}]*"%s"|"%[1]s", "responses"`)},
 	{"cmd/lathe/sim.go", "its word in wireWords", mentions(1)},
@@ -85,7 +85,7 @@ func TestEveryWireIsHandled(t *testing.T) {
 		}
 		if !complete {
 			t.Errorf("lathe.%s is not handled everywhere:\n%s"+
-				"  decide    config/load.go, docs/presets.md      which address has this wire by default (wireAt), and which profile?\n"+
+				"  decide    internal/config/load.go, docs/presets.md      which address has this wire by default (wireAt), and which profile?\n"+
 				"  decide    server/protocol.go, bench/wires.go   do clients speak it to the gateway, and is it measured?\n"+
 				"  decide    lab/doctor, lab/eval, internal/conformance   which probes, faults and official clients are for it?",
 				w.constant, list.String())
@@ -95,7 +95,7 @@ func TestEveryWireIsHandled(t *testing.T) {
 
 func wireNamesOf(t *testing.T, read func(string) string) (out []*wireNames) {
 	t.Helper()
-	kinds := read("config/kind.go")
+	kinds := read("internal/config/kind.go")
 	files, err := filepath.Glob("internal/wire/*/*.go")
 	if err != nil {
 		t.Fatal(err)

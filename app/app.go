@@ -1,274 +1,127 @@
+// Package app makes the gateway that `lathe serve` runs out of a configuration file: models, tools, policy, approvals, store, telemetry, HTTP API
+// and MCP. A program serves lathe.yaml with Go tools of its own:
+//
+//	cfg, err := app.LoadConfig("lathe.yaml", nil)
+//	a, err := app.New(cfg, &app.Options{Tools: []lathe.Tool{weather}})
+//	srv := a.HTTPServer(a.Handler())
+//	…
+//	a.Shutdown(ctx, srv)
+//	err = a.Close()
+//
+// The package prints nothing, reads no flags and keeps no global state. A program without a configuration file uses packages server, engine,
+// loop and tool.
 package app
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
-	"os"
-	"sync"
-	"sync/atomic"
-	"time"
+	"slices"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/approval"
-	"github.com/lathe-run/lathe/audit"
-	"github.com/lathe-run/lathe/budget"
-	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/webhook"
-	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/server"
-	"github.com/lathe-run/lathe/server/mcp"
+	parts "github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/store"
 )
+
+// A Config is a configuration that was read and checked. docs/config.md lists its keys.
+type Config struct{ c *config.Config }
+
+// LoadOptions are the options of [LoadConfig]. The zero value is usable.
+type LoadOptions struct {
+	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, as os.Environ returns it. nil: that of
+	// the process; an empty slice: none.
+	Environ []string
+	// Settings are set over file and environment, by key, such as "tools.builtin": "calculator".
+	Settings map[string]string
+}
+
+// LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a server or starting a
+// process. An empty path is an empty file. The error lists every problem with its place.
+func LoadConfig(path string, opts *LoadOptions) (*Config, error) {
+	if opts == nil {
+		opts = &LoadOptions{}
+	}
+	load := &parts.LoadOptions{Environ: opts.Environ}
+	for _, key := range slices.Sorted(maps.Keys(opts.Settings)) {
+		load.Overrides = append(load.Overrides, config.Override{From: key, Key: key, Value: opts.Settings[key]})
+	}
+	c, err := parts.LoadConfig(path, load)
+	if err != nil {
+		return nil, err
+	}
+	return &Config{c}, nil
+}
+
+// A Store keeps runs: a file, a database that several processes use, or memory. Those of store/sqlite and store/postgres are such stores.
+type Store interface {
+	store.Retainer
+	store.Compactor
+	store.SignalStore
+	Close() error
+}
 
 // Options are the options of [New]. The zero value is usable.
 type Options struct {
 	Log   *slog.Logger // nil: discards
 	Tools []lathe.Tool // besides those of the configuration; a reload keeps them
 	Sinks []event.Sink // that get the events of all runs, besides metrics and log
-
 	// Store keeps the runs in place of serve.store. The caller closes it after [App.Close]. nil: serve.store is opened.
 	Store Store
 	// NoStore keeps no runs, whatever serve.store is.
 	NoStore bool
-
 	// Version and Revision are reported by metrics, traces and the MCP server.
 	Version, Revision string
-	// SeparateMetrics leaves /metrics out of [App.Handler], as serve.metrics_addr does: [App.MetricsHandler] serves it.
-	SeparateMetrics bool
 	// Reload reads the configuration again and calls [App.Reload]. It is called for POST /api/reload, by several goroutines at
 	// once, and the client, which has an admin key, reads the text of its error. nil: that path answers 404.
 	Reload func(ctx context.Context) error
 	// Environ is the environment of MCP servers that are programs (PATH, HOME, LANG) and of the OTEL_ variables, as os.Environ
 	// returns it; nil: that of the process.
 	Environ []string
-	// Aliases are the names under which clients find model entries, by entry; without one it is the name of the entry.
-	Aliases map[string]string
-	// Script and Replay are files that the model sim/script plays, see [SimOptions].
-	Script, Replay string
-
-	// Executor, if set, makes the executor of detached runs; nil: this process executes them. It needs a store that outlives the
-	// process.
-	Executor func(*ExecutorParts) (Executor, error)
-
-	// TemporalTool, if set, makes the tools of tools.temporal, which run in steps of the Executor. nil: a configuration with such tools
-	// is refused.
-	TemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
-
-	now func() time.Time // of budgets; nil: time.Now
 }
 
 // An App serves the models and tools of a configuration. Its methods may be called from several goroutines at once.
-type App struct {
-	opts Options
-	log  *slog.Logger
+type App struct{ app *parts.App }
 
-	store      Store              // nil: runs are not kept
-	ownStore   bool               // New has opened the store
-	audit      *audit.Log         // nil: no audit log
-	approvals  *approval.Queue    // of runs that are kept
-	switches   *toolSwitches      // tools that operators have disabled
-	pools      *workerPools       // of workers
-	identities identities         // verifies the tokens of callers
-	meter      *budget.Meter      // of model calls; nil: the store has no ledger
-	traces     *observe.Traces    // nil: no collector
-	webhook    *webhook.Notifier  // nil: none is configured
-	metrics    *observe.Metrics   //
-	sinks      []event.Sink       // of every event
-	engine     *engine.Engine     // nil until start
-	supervisor *engine.Supervisor // runs that continue without their request
-	executor   Executor           // of detached runs; nil: the supervisor
-	server     *server.Server     // nil until start
-	mcp        *mcp.Server        // nil until start
-	started    time.Time          //
-	recovered  int                // runs of an earlier process that were resumed
-	stopTasks  context.CancelFunc
-	tasks      sync.WaitGroup
-
-	keep        atomic.Pointer[config.Keep]     // of the configuration in force
-	certificate atomic.Pointer[tls.Certificate] // likewise; nil: no TLS
-
-	mu      sync.Mutex // guards what follows, and is held by a reload
-	current *revision
-	retired []chan struct{} // one for each revision that was replaced; closed when the revision is
-	closed  bool
-}
-
-// New makes an application of the configuration and starts what it needs: MCP servers, WebAssembly modules, the store, and
-// the maintenance of runs. It resumes the runs that an earlier process left in the store. Nothing listens yet: serve
-// [App.Handler]. Without an error Close must be called.
-func New(cfg *config.Config, opts *Options) (_ *App, err error) {
-	a := &App{started: time.Now(), log: slog.New(slog.DiscardHandler), approvals: approval.NewQueue(nil), stopTasks: func() {}}
-	if opts != nil {
-		a.opts = *opts
+// New starts what the configuration needs: MCP servers, WebAssembly modules, the store, and the maintenance of runs. It resumes the runs that
+// an earlier process left in the store. Nothing listens yet: serve [App.Handler]. Without an error Close must be called.
+func New(cfg *Config, opts *Options) (*App, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true, Conventions: conventions(lookup(a.environ()))})
-	if a.opts.Log != nil {
-		a.log = slog.New(observe.CountLostLines(a.opts.Log.Handler(), a.metrics.AddLostLines))
-	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		if cerr := a.Close(); cerr != nil {
-			err = errors.Join(err, cerr)
-		}
-	}()
-	a.warn(cfg)
-	cert, err := loadCertificate(cfg)
+	a, err := parts.New(cfg.c, &parts.Options{Log: opts.Log, Tools: opts.Tools, Sinks: opts.Sinks, Store: opts.Store, NoStore: opts.NoStore, Version: opts.Version,
+		Revision: opts.Revision, Reload: opts.Reload, Environ: opts.Environ})
 	if err != nil {
 		return nil, err
 	}
-	a.certificate.Store(cert)
-	if err := a.openStore(cfg); err != nil {
-		return nil, err
-	}
-	if err := a.openMeter(cfg); err != nil {
-		return nil, err
-	}
-	if a.audit, err = OpenAudit(cfg, a.log); err != nil {
-		return nil, err
-	}
-	if err := a.openSwitches(context.Background()); err != nil {
-		return nil, failed(Cause(err))
-	}
-	if a.pools, err = newWorkerPools(cfg, a.store, a.log); err != nil {
-		return nil, err
-	}
-	if a.traces, err = OpenTraces(cfg, &TracesOptions{Environ: a.opts.Environ, Version: a.opts.Version, Log: a.log, Lost: a.metrics.AddLostSpans}); err != nil {
-		return nil, err
-	}
-	if a.current, err = a.newRevision(cfg); err != nil {
-		return nil, err
-	}
-	if err := a.newServer(cfg); err != nil {
-		return nil, err
-	}
-	a.start(cfg)
-	if a.executor != nil {
-		if err := a.executor.Begin(); err != nil {
-			return nil, failed(err)
-		}
-	}
-	return a, nil
-}
-
-// environ returns the environment of Options.
-func (a *App) environ() []string {
-	if a.opts.Environ != nil {
-		return a.opts.Environ
-	}
-	return os.Environ()
-}
-
-// warn logs what is valid in the configuration and probably not intended.
-func (a *App) warn(cfg *config.Config) {
-	for _, w := range cfg.Warnings() {
-		a.log.Warn("the configuration may not say what is meant", "place", w.File, "key", w.Key, "problem", w.Message)
-	}
-}
-
-func (a *App) openStore(cfg *config.Config) (err error) {
-	switch name := cfg.Serve.Store.Reveal(); {
-	case a.opts.NoStore:
-		return nil
-	case a.opts.Store != nil:
-		a.store = a.opts.Store
-	case name == "none":
-		return nil
-	case name == "", name == "memory":
-		a.store, a.ownStore = NewMemoryStore(), true
-	default:
-		if a.store, err = OpenStore(name, nil); err != nil {
-			a.store = nil
-			return err
-		}
-		a.ownStore = true
-	}
-	for _, path := range Tightened(a.store) {
-		a.log.Warn("others than its owner could open a file of the store: they cannot any more", "file", path)
-	}
-	return nil
-}
-
-// shared reports whether other processes may execute runs of the store.
-func (a *App) shared() bool {
-	_, ok := a.store.(store.Shared)
-	return ok
-}
-
-// start resumes the runs of an earlier process and starts the maintenance, which stopTasks ends.
-func (a *App) start(cfg *config.Config) {
-	a.keep.Store(&cfg.Keep)
-	ctx, stop := context.WithCancel(context.Background())
-	a.stopTasks = stop
-	if !a.shared() { // the maintenance of a shared store finds them
-		var err error
-		if a.recovered, err = a.server.Recover(ctx); err != nil {
-			a.log.Error("some runs of an earlier process cannot be resumed", "error", err)
-		}
-	}
-	a.tasks.Go(func() { a.server.Maintain(ctx) })
-	a.tasks.Go(func() { a.identities.prepare(ctx, a.log) })
-	a.tasks.Go(func() { RefreshTools(ctx, a.mcp) })
-	if a.webhook != nil {
-		a.tasks.Go(func() { a.webhook.Run(ctx) })
-	}
-	if a.shared() {
-		a.tasks.Go(func() { a.switches.follow(ctx) })
-	}
-	if a.meter != nil {
-		a.tasks.Go(func() { a.meter.Run(ctx, sweepEvery) })
-	}
-	if a.store != nil {
-		a.tasks.Go(func() { retain(ctx, a.store, a.keep.Load, a.log) })
-		c := &compactor{store: a.store, retryWindow: cfg.Serve.RetryWindow, log: a.log} // which only a restart changes
-		a.tasks.Go(func() { c.run(ctx, a.metrics.AddCompacted) })
-	}
+	return &App{a}, nil
 }
 
 // Handler returns the handler of the HTTP API, the page, MCP and workers. A configuration without keys lets every request
-// with a local Host header pass: listen on a loopback address then, which [server.CheckAddr] checks.
-func (a *App) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.traces != nil {
-			r = r.WithContext(observe.RemoteTrace(r.Context(), r.Header))
-		}
-		a.server.ServeHTTP(w, r)
-	})
-}
+// with a local Host header pass: listen on a loopback address then.
+func (a *App) Handler() http.Handler { return a.app.Handler() }
 
 // ConsoleHandler returns the handler of serve.console.listen: the page, and the API that it calls.
-func (a *App) ConsoleHandler() http.Handler { return a.server.Console() }
-
-// SignInLink returns the fragment of the console's address that signs a browser in as the key of that name, once, until
-// expires.
-func (a *App) SignInLink(key string) (fragment string, expires time.Time, err error) {
-	return a.server.SignInLink(key)
-}
+func (a *App) ConsoleHandler() http.Handler { return a.app.ConsoleHandler() }
 
 // MetricsHandler returns the handler of /metrics, /livez and /readyz, for a listener of its own. It asks for no key.
-func (a *App) MetricsHandler() http.Handler { return a.server.Metrics() }
+func (a *App) MetricsHandler() http.Handler { return a.app.MetricsHandler() }
 
 // HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers and the time
 // to send them, and on idle connections. It has no limit on the time of a response, which would cut streams.
-func (a *App) HTTPServer(h http.Handler) *http.Server {
-	srv := a.server.HTTPServer()
-	srv.Handler = h
-	return srv
+func (a *App) HTTPServer(h http.Handler) *http.Server { return a.app.HTTPServer(h) }
+
+// Reload replaces models, tools and policy by those of cfg. Requests that have begun end with those they began with. An error says what
+// needs a restart or is not possible; the former configuration then stays.
+func (a *App) Reload(cfg *Config) error { return a.app.Reload(cfg.c) }
+
+// Shutdown lets requests and runs finish, shuts the servers down and returns the number of runs that are left in the store for the next
+// process. What has not finished within serve.drain_timeout, or when ctx is done, is interrupted. Close must be called after it.
+func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) {
+	return a.app.Shutdown(ctx, servers...)
 }
 
-// Recovered returns the number of runs of an earlier process that New has resumed.
-func (a *App) Recovered() int { return a.recovered }
-
-// Node returns the name of this process among those that share the store; "" for a store that is not shared.
-func (a *App) Node() string {
-	if !a.shared() {
-		return ""
-	}
-	return a.engine.Node()
-}
+// Close stops everything that New has started. It interrupts requests and runs that have not ended. Further calls do nothing.
+func (a *App) Close() error { return a.app.Close() }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -29,7 +28,7 @@ func weather() lathe.Tool {
 // A program serves the models of lathe.yaml with a Go tool of its own and an http.Server of its own, and lets requests
 // finish before it ends.
 func Example() {
-	cfg, err := app.LoadConfig("testdata/lathe.yaml", nil)
+	cfg, err := app.LoadConfig("../internal/app/testdata/lathe.yaml", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -82,28 +81,4 @@ func ask(base string) string {
 		log.Fatal(res.Status, err)
 	}
 	return out.Choices[0].Message.Content
-}
-
-// A program runs one prompt with a model of lathe.yaml and a Go tool of its own, without a server.
-func ExampleOpenSession() {
-	ctx := context.Background()
-	cfg, err := app.LoadConfig("testdata/lathe.yaml", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	entry, err := cfg.Model("demo")
-	if err != nil {
-		log.Fatal(err)
-	}
-	s, err := app.OpenSession(ctx, cfg, entry, &app.SessionOptions{Tools: []lathe.Tool{weather()}, Allow: []string{"weather"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = s.Close(ctx) }()
-	res, err := s.Run(ctx, &loop.Input{Messages: []lathe.Message{lathe.User("What is the weather in Oslo?")}, Allow: []string{"weather"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(res.Answer)
-	// Output: weather says: 21 °C and dry in Oslo.
 }

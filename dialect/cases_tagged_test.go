@@ -8,7 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // written are the dialects whose arguments the parser writes.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 var update = flag.Bool("update", false, "write the want files of testdata again")

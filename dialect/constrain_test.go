@@ -13,8 +13,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
 	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // constrained are the dialects that have a grammar: all but auto, which is none of its own.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 func TestLookup(t *testing.T) {

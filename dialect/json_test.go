@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // jsonNames are the dialects whose calls are JSON.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // looseSchemaOf returns a schema that args are valid for and that leaves types open: no type, a type or null, a type

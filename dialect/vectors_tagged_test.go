@@ -9,8 +9,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // taggedFormats are the names that the sets have for our dialects.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/dialect/dialecttest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/dialecttest"
 )
 
 // harmonyDiffers lists the vectors whose expectation we do not share, and what we do instead.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/store"
 )
 

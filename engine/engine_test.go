@@ -17,9 +17,9 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 )
 

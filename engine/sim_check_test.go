@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
 // One seed is one history: whatever happens in it, happens again.

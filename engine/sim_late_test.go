@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
 // F3: whatever step takes longer than a process may rely on its claim, longer than the claim holds, or

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
 // F2: a process that is killed at any of the eleven points leaves exactly what the log of that moment

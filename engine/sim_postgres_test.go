@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // A database is a schema of a PostgreSQL server in which simulations run: what it keeps, locks and commits is

@@ -12,8 +12,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/store"
 )
 

@@ -180,9 +180,9 @@ func TestEveryFieldIsHandled(t *testing.T) {
 
 // readers are the places that use some fields only: whether they need a new one is a decision.
 const readers = `  decide    loop/state.go, lab/replay/model.go   what of it does a resumed or a replayed run need?
-  decide    loop/compact.go, audit/line.go       content: what of it stays after the run, and does its hash go into the audit log?
+  decide    loop/compact.go, internal/audit/line.go       content: what of it stays after the run, and does its hash go into the audit log?
   decide    observe/slog.go, store/summary.go    is it for the log line of the event, or for the lists of runs and calls?
-  decide    internal/wire/uistream/machine.go, server/console/web/src/run, cmd/lathe/terminal.go   do people see it?`
+  decide    internal/wire/uistream/machine.go, internal/gateway/console/web/src/run, cmd/lathe/terminal.go   do people see it?`
 
 func places(t *testing.T) []place {
 	t.Helper()
@@ -209,7 +209,7 @@ func places(t *testing.T) []place {
 		{"server/openapi.json", "make gen", func(f *field) bool {
 			return f.part == "" || strings.Contains(sectionOf(schemas, f, `"data": {"$ref": "#/components/schemas/%s"}`, "      %q: {\n"), fmt.Sprintf("%q: ", f.member))
 		}},
-		{"server/console/web/events.d.ts", "make gen", func(f *field) bool {
+		{"internal/gateway/console/web/events.d.ts", "make gen", func(f *field) bool {
 			return f.part == "" || regexp.MustCompile(`\b`+f.member+`\??: `).MatchString(sectionOf(types, f, "  %s: {", "interface %s {\n"))
 		}},
 		{"observe/traces.go", "an attribute of a span, or a reason in notInSpans of event/places_test.go", func(f *field) bool {

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the schemas of events in server/o
 
 const (
 	openAPI = "../server/openapi.json"
-	console = "../server/console/web/events.d.ts"
+	console = "../internal/gateway/console/web/events.d.ts"
 )
 
 // The schemas of events in the API's description and the types of the console are made of the Go types. Not parallel: other

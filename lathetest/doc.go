@@ -2,8 +2,6 @@
 //
 //   - [Model] answers model calls from a script of [Step] values, and records what it was sent.
 //   - [Run] runs a loop once with a model and tools, and returns its [Record]: the result and all events.
-//   - [TestModel], [TestModelError] and [TestTool] check an implementation of [lathe.Model] or [lathe.Tool] against the
-//     contract in its documentation.
-//
-// An implementation of store.Store is checked by package store/storetest, a dialect by package dialect/dialecttest.
+//   - [TestModel], [TestModelError], [TestTool] and [TestStore] check an implementation of [lathe.Model], [lathe.Tool] or store.Store against
+//     the contract in its documentation.
 package lathetest

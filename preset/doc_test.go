@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/price"
+	"github.com/lathe-run/lathe/internal/price"
 	"github.com/lathe-run/lathe/transform"
 )
 

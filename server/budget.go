@@ -13,7 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/price"
+	"github.com/lathe-run/lathe/internal/price"
 	"github.com/lathe-run/lathe/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	"github.com/lathe-run/lathe/secret"
-	"github.com/lathe-run/lathe/server/internal/middleware"
 )
 
 // Every process reads the stored events of a run from the store, whichever process owns the run. Deltas are not stored:

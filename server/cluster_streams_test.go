@@ -13,10 +13,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // A dictated model says each word when it comes, and is done when there are no more.

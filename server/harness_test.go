@@ -22,6 +22,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
@@ -30,7 +31,6 @@ import (
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	"github.com/lathe-run/lathe/secret"
-	"github.com/lathe-run/lathe/server/internal/middleware"
 	"github.com/lathe-run/lathe/store"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 // If no approver answers, the run resumes when the request has expired: in the process that asked, and in a later one.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	"github.com/lathe-run/lathe/internal/httpname"
-	"github.com/lathe-run/lathe/server/internal/middleware"
 )
 
 // Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
-	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/gateway/console"
 	"github.com/lathe-run/lathe/internal/wire/workers"
-	"github.com/lathe-run/lathe/server/console"
 )
 
 // A route is one row of the table of what the server serves. Its zero fields are the strictest rules: a key, the host and

@@ -11,8 +11,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	"github.com/lathe-run/lathe/internal/text"
-	"github.com/lathe-run/lathe/server/internal/middleware"
 )
 
 // WebSocket mode of /v1/responses: each text message `response.create` of a client is a request, and the events of its response

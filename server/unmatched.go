@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/gateway/console"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/server/console"
 )
 
 // unmatched answers requests that no other route takes: preflights, methods that a path does not have, and paths that are

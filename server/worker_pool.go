@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/secret"
-	"github.com/lathe-run/lathe/server/internal/middleware"
 )
 
 // A WorkerPool is the set of workers that authenticate with the same token, and their rights.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestMemoryQueue(t *testing.T) {

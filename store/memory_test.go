@@ -12,8 +12,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestMemory(t *testing.T) {

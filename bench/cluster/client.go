@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
 // answerTimeout is the time within which a request must be answered, repetitions included. One that is not has failed.

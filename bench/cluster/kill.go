@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 // Two nodes, of which one is killed: the command makes all its checks, and they hold.

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe/bench/internal/proc"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 // connections is how many the database server accepts: 13 for each of 16 nodes, and those of this command.

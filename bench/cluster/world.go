@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
 // A world is what is outside of the nodes: the model server and the tools. It records the model calls and the executions of

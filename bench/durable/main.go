@@ -27,9 +27,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/audit"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.M(m).Run()) }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // A counted is one contender of the comparison of queues: do inserts one job and returns when the job has ended; it reports when the

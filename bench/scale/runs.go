@@ -10,9 +10,9 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // fewestRuns is the smallest number of stored runs that is measured.

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/bench/internal/proc"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // The runs of a store are copies of one run for each status. Run i starts two seconds after run i-1, and every second run is of one

@@ -16,10 +16,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/bench/internal/proc"
 	"github.com/lathe-run/lathe/bench/internal/proxy"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // serve makes this process one of those of a curve.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 )
 
 // startUp measures the start of an application whose tools are the operations of an OpenAPI document, or those of an MCP server, and a

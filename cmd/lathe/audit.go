@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/audit"
 )
 
 func auditCommand() *cobra.Command {

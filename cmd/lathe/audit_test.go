@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/internal/audit"
 )
 
 // The line of a call is on the disk before the tool is called: a process that is killed in the middle of the call leaves

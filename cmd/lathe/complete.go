@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"

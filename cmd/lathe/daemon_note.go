@@ -8,7 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/spf13/cobra"
 )

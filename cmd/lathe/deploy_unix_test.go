@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // A shippedDeployment is how a file of deploy/ starts the daemon.

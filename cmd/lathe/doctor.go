@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/secret"

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/sim"

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/internal/text"

@@ -15,7 +15,7 @@ import (
 	_ "time/tzdata" // zones by name on machines that have none
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/stdlog"
 )
 

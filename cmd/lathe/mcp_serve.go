@@ -15,16 +15,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/audit"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/audit"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/stdlog"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/secret"
-	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/tool"
 )
 

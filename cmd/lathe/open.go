@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 )
 
 func openCommand() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/policy"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/startgc"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/spf13/cobra"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/spf13/cobra"
 )
 

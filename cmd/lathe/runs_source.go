@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/store"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 )
 
 // The probe of the image does not read the configuration: it finds out by itself that the daemon serves HTTPS.

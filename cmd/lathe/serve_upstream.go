@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // overrides returns the models entry and the default model that --base-url and --model make. A reload has them, too.

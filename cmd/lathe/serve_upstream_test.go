@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // The model of --base-url is served under the name that it has on its server, and is the default.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/internal/price"
 	"github.com/lathe-run/lathe/internal/report"
-	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/spf13/cobra"
 )

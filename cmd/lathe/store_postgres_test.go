@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 // TestPostgresBackupOfTheDocument executes the commands of docs/operating.md that back up a store in PostgreSQL and restore it

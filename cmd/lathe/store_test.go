@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 )
 
 // A name of a store may hold a password, and is shown without.

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/store"
 )
 

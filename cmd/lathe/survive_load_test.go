@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )

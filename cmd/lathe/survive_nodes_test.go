@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // F3: two `lathe serve` on one database. Either is killed, or stopped for longer than its lease and then

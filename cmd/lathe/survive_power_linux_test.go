@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/testdata"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 // A disk is a file system in a file: the file holds what has reached the device.

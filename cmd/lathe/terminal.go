@@ -16,9 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/markdown"
 	"github.com/lathe-run/lathe/internal/progress"
 	"github.com/lathe-run/lathe/internal/text"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"

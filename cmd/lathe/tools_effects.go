@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/tool/mcptool"

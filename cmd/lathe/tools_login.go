@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )

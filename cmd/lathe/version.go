@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"

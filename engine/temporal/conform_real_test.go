@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )

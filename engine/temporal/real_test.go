@@ -24,10 +24,10 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // serverEnv names the Temporal server that `make temporal` builds.

@@ -22,11 +22,11 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
 )

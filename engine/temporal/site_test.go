@@ -27,12 +27,12 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/enginetest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 )
 

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
-	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -24,7 +23,7 @@ func main() {
 	weather := tool.Func("weather", "Returns the weather of a city.", func(_ context.Context, in place) (string, error) {
 		return "21 °C in " + in.City, nil
 	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}})
-	cfg := config.Default() // or app.LoadConfig("lathe.yaml", nil)
+	cfg := must(app.LoadConfig("", nil)) // or of a file, "lathe.yaml"
 	a := must(app.New(cfg, &app.Options{Tools: []lathe.Tool{weather}}))
 	srv := a.HTTPServer(a.Handler())
 	listener := must(net.Listen("tcp", "127.0.0.1:0")) // or ":8700", with keys in the configuration

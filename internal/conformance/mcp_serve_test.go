@@ -111,7 +111,7 @@ func TestMCPServerConformance(t *testing.T) {
 			t.Parallel()
 			suite(t) // or skip
 			bin := filepath.Join(t.TempDir(), "everything")
-			buildInto(t, bin, "./server/mcp/testdata/everything")
+			buildInto(t, bin, "./internal/gateway/mcp/testdata/everything")
 			url := address(t, exec.Command(bin))
 			var verdict string
 			var err error

@@ -16,8 +16,8 @@ import (
 	"syscall"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // StoreVariable is the environment variable that names the store where no flag does.

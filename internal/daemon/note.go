@@ -5,7 +5,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/app"
 )
 
 // A daemon that has the file of a store open keeps other processes from writing it. It leaves its address in a file

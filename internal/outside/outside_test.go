@@ -16,7 +16,6 @@ import (
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/storetest"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
@@ -48,7 +47,7 @@ func TestCounterCounts(t *testing.T) {
 }
 
 func TestMapStoreIsAStore(t *testing.T) {
-	storetest.Test(t, func() store.Store { return &MapStore{} })
+	lathetest.TestStore(t, func() store.Store { return &MapStore{} })
 }
 
 func weatherServer(t *testing.T) string {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/server"
@@ -17,8 +16,10 @@ import (
 
 // App returns what `lathe serve` would serve under the default configuration, with further tools. The caller closes it.
 func App(tools ...lathe.Tool) (*app.App, error) {
-	cfg := config.Default()
-	cfg.Tools.Builtin = []string{"calculator"}
+	cfg, err := app.LoadConfig("", &app.LoadOptions{Environ: []string{}, Settings: map[string]string{"tools.builtin": "calculator"}})
+	if err != nil {
+		return nil, err
+	}
 	return app.New(cfg, &app.Options{Tools: tools, NoStore: true})
 }
 

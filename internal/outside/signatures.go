@@ -5,14 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/http"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
-	"github.com/lathe-run/lathe/audit"
-	"github.com/lathe-run/lathe/budget"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/guest"
 	"github.com/lathe-run/lathe/lab/bfcl"
@@ -25,11 +21,8 @@ import (
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/policy/rules"
 	"github.com/lathe-run/lathe/preset"
-	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/remote/worker"
-	"github.com/lathe-run/lathe/server/console"
-	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
@@ -44,11 +37,8 @@ import (
 
 // The constructors of the packages that the other files do not use, with their types written out.
 var (
-	_ func(*config.Config, *app.Options) (*app.App, error)                                          = app.New
+	_ func(*app.Config, *app.Options) (*app.App, error)                                             = app.New
 	_ func(*approval.QueueOptions) *approval.Queue                                                  = approval.NewQueue
-	_ func(string, *audit.Options) (*audit.Log, error)                                              = audit.Open
-	_ func(store.Ledger, *budget.Options) *budget.Meter                                             = budget.New
-	_ func(string, *config.LoadOptions) (*config.Config, error)                                     = config.Load
 	_ func(string) (*dialect.Dialect, bool)                                                         = dialect.Lookup
 	_ func(lathe.Model, *guest.HostOptions) (*guest.LoopHost, error)                                = guest.NewHost
 	_ func(fs.FS) *bfcl.Scorer                                                                      = bfcl.NewScorer
@@ -62,11 +52,8 @@ var (
 	_ func(...lathe.Policy) lathe.Policy                                                            = policy.All
 	_ func([]rules.Rule, *rules.Options) (*rules.Policy, error)                                     = rules.New
 	_ func(string, string) (*preset.Patch, error)                                                   = preset.For
-	_ func(string) (price.Money, error)                                                             = price.Parse
 	_ func(remote.Queue, *remotetool.Options) *remotetool.Catalogue                                 = remotetool.New
 	_ func(*tool.Runner, *worker.Options) (*worker.Worker, error)                                   = worker.New
-	_ func() http.Handler                                                                           = console.Handler
-	_ func(*tool.Runner, *mcp.Options) *mcp.Server                                                  = mcp.New
 	_ func(context.Context, string, *postgres.Options) (*postgres.Store, error)                     = postgres.Open
 	_ func(string, *sqlite.Options) (*sqlite.Store, error)                                          = sqlite.Open
 	_ func(string, string, agenttool.Start, *agenttool.Options) (*agenttool.Tool, error)            = agenttool.New

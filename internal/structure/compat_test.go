@@ -116,7 +116,7 @@ func lastWordOf(line string) string {
 }
 
 // unpromised are the packages that other modules can import today and that become internal. docs/compatibility.md names them.
-var unpromised = []string{"audit", "budget", "price", "remote", "server/console", "server/mcp"}
+var unpromised = []string{"remote"}
 
 // isPromised reports whether the names of a public package are kept in the list.
 func isPromised(dir string) bool {

@@ -54,7 +54,7 @@ func isKit(dir string) bool {
 
 // isTable reports whether a struct has a field for each setting or each member of an event, so that their number is theirs.
 func isTable(dir, name string) bool {
-	return dir == "config" || dir == "event" || strings.HasSuffix(name, "Options") || strings.HasSuffix(name, "Limits") || strings.HasSuffix(name, "Settings")
+	return dir == "internal/config" || dir == "event" || strings.HasSuffix(name, "Options") || strings.HasSuffix(name, "Limits") || strings.HasSuffix(name, "Settings")
 }
 
 // tokens counts the tokens of a file without comments, and without the semicolons that line ends stand for.

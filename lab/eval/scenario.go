@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 

@@ -14,16 +14,16 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/remotetest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remotetool/remotetest"
 )
 
 // BenchmarkCall is one call of a tool that does nothing, from the gateway's runner to a worker over loopback

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // Two gateways have one database and nothing else in common. The calls of runs on either reach workers on

@@ -13,15 +13,15 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/remotetest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remotetool/remotetest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // lease ends in no test.

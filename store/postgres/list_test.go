@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 // The model calls of a principal come in the same order and with the same filters, whether it has few runs or many.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/testdata"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
 // A server that was only down has lost nothing. An asynchronous standby that takes over without the last moments

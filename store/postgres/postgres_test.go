@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(pgtest.M(m)) }

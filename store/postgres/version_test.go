@@ -16,8 +16,8 @@ import (
 
 	"github.com/lathe-run/lathe/internal/migrate/migratetest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/store/postgres"
-	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 // testdata/versions holds a database of each version of the schema, as a program of that version wrote it. They do

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lathe-run/lathe/store/storetest"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 )
 
 // The model calls of a principal come in the same order and with the same filters, whether it has few runs or many.

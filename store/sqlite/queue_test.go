@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store/sqlite"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestQueue(t *testing.T) {

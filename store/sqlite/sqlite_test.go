@@ -19,9 +19,9 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
-	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testkit/remotetest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remotetool/remotetest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -17,9 +17,9 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine/temporal"
+	"github.com/lathe-run/lathe/internal/app"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // The variables of the environment that hold what proves the identity of this program to Temporal, as the programs of Temporal name

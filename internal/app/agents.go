@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/budget"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/agenttool"
+)
+
+// agents runs the agents of tools.run. Their tools are part of the set before the engine and the loops that run them
+// exist; open sets these.
+type agents struct {
+	engine func() *engine.Engine // which may not exist before the first call
+	loop   func(model string) (*loop.Loop, error)
+
+	mu    sync.Mutex
+	loops map[string]*loop.Loop // by model entry
+}
+
+// errNoAgents is the error of an agent's call where no engine and no model are.
+var errNoAgents = errors.New("agents run within lathe run and lathe serve")
+
+// open sets the engine and the loops that run the agents. It makes the loops of all models, so that an invalid one is an
+// error now and not at a call.
+func (a *agents) open(cfg *config.Config, e func() *engine.Engine, newLoop func(model string) (*loop.Loop, error)) error {
+	a.engine, a.loop, a.loops = e, newLoop, map[string]*loop.Loop{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
+		if _, err := a.loopOf(cfg.Tools.Run[name].Model); err != nil {
+			return at("tools.run."+name, err)
+		}
+	}
+	return nil
+}
+
+func (a *agents) loopOf(model string) (*loop.Loop, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.loops[model]; l != nil {
+		return l, nil
+	}
+	l, err := a.loop(model)
+	if err == nil {
+		a.loops[model] = l
+	}
+	return l, err
+}
+
+// tools returns the agents of the configuration as tools. If a is nil, calls of them fail.
+func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
+	var out []lathe.Tool
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
+		c := cfg.Tools.Run[name]
+		start := func(ctx context.Context, in *loop.Input) (*event.Result, error) {
+			if a == nil || a.engine == nil {
+				return nil, errNoAgents
+			}
+			l, err := a.loopOf(c.Model)
+			if err != nil {
+				return nil, err
+			}
+			e := a.engine()
+			in.Run.RunID = e.NewRunID() // the event of the call names it
+			return e.Run(ctx, l, in, nil)
+		}
+		t, err := agenttool.New(name, c.Description, start, &agenttool.Options{Instructions: c.Instructions, Tools: c.Tools, Limits: c.Limits,
+			Effect: c.Effect, Timeout: c.Timeout, Target: c.Model})
+		if err != nil {
+			return nil, invalidConfig(fmt.Errorf("tools.run.%s: %w", name, Cause(err)))
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// checkAgents reports tools of agents that the configuration does not have. Names of MCP servers, modules and workers are
+// known only when these have started.
+func checkAgents(cfg *config.Config, known []string) (problems []config.Problem) {
+	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
+		return nil
+	}
+	known = slices.Concat(known, slices.Collect(maps.Keys(cfg.Tools.Run)))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
+		for _, t := range cfg.Tools.Run[name].Tools {
+			if _, _, of := cfg.Tools.MCPTool(t); of || t == agenttool.AllTools || slices.Contains(known, t) {
+				continue
+			}
+			problems = append(problems, config.Problem{Key: "tools.run." + name + ".tools",
+				Message: fmt.Sprintf("no tool %q: %s", t, text.Suggest(t, known, "`lathe tools list` names them"))})
+		}
+	}
+	return problems
+}
+
+// newLoops returns a function that makes the loop of a model entry over the runner. meter is as of newLoop.
+func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, meter *budget.Meter) func(model string) (*loop.Loop, error) {
+	return func(model string) (*loop.Loop, error) {
+		entry, err := cfg.Model(model)
+		if err != nil {
+			return nil, invalidConfig(Cause(err))
+		}
+		chat, err := NewModel(cfg, entry, opts)
+		if err != nil {
+			return nil, err
+		}
+		return newLoop(cfg, entry, chat, runner, meter)
+	}
+}

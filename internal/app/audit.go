@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/audit"
+	"github.com/lathe-run/lathe/internal/config"
+)
+
+// OpenAudit opens the log that audit.path names; nil if it is empty. The log line notes the head of the log.
+func OpenAudit(cfg *config.Config, log *slog.Logger) (*audit.Log, error) {
+	if cfg.Audit.Path == "" {
+		return nil, nil
+	}
+	opts := &audit.Options{Content: cfg.Telemetry.Content, MaxBytes: int64(cfg.Audit.MaxBytes)}
+	if cfg.Telemetry.ArgsPreviewHash == "keyed" {
+		opts.HashKey = []byte(cfg.Telemetry.ArgsPreviewKey.Reveal())
+	}
+	file := AuditPath(cfg)
+	l, err := audit.Open(file, opts)
+	if err != nil {
+		return nil, failed(fmt.Errorf("the audit log %s: %w", file, Cause(err)))
+	}
+	log.Info("the audit log is open", "head", l.Head().String())
+	return l, nil
+}
+
+// AuditPath returns the file that audit.path names.
+func AuditPath(cfg *config.Config) string { return stateFile(cfg, cfg.Audit.Path) }
+
+// audited returns an emit that writes the events of a call outside of the engine to the audit log and then calls emit.
+func audited(ctx context.Context, trail *audit.Log, run *lathe.RunInfo, emit func(event.Data)) func(event.Data) {
+	n := int64(0)
+	return func(d event.Data) {
+		n++
+		// An event that cannot be written stops the call before its tool runs, by the runner's journal.
+		_ = trail.Event(ctx, run, event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, Turn: 1, Data: d})
+		emit(d)
+	}
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
+)
+
+// A Catalog holds the resources and prompts that MCP clients are offered besides tools, and the folders that they are read
+// from. Close must be called.
+type Catalog struct {
+	mcp.Catalog
+	roots []*os.Root
+}
+
+// Close closes the folders.
+func (c *Catalog) Close() {
+	for _, r := range c.roots {
+		_ = r.Close() // it was only read
+	}
+}
+
+// Names returns the names by which policy.tools refers to the resources and prompts.
+func (c *Catalog) Names() (out []string) {
+	for i := range c.Resources {
+		out = append(out, "resource__"+c.Resources[i].Name)
+	}
+	for i := range c.Prompts {
+		out = append(out, "prompt__"+c.Prompts[i].Name)
+	}
+	return out
+}
+
+// buildCatalog returns the resources and prompts that are valid, and the problems of the others.
+func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
+	c := &Catalog{}
+	var bad []config.Problem
+	trial := mcp.New(nil, nil)
+	defer trial.Close()
+	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Resources)) {
+		from := cfg.MCP.Resources[name]
+		r := mcp.Resource{Name: name, URI: cmp.Or(from.URI, defaultURI(name, from)), Title: from.Title, Description: from.Description,
+			MediaType: from.MediaType, Labels: from.Labels, Values: from.Values, Text: from.Text, MaxBytes: from.MaxBytes}
+		if from.Folder != "" {
+			folder := from.Folder
+			if !filepath.IsAbs(folder) {
+				folder = filepath.Join(cfg.Dir(), folder)
+			}
+			root, err := os.OpenRoot(folder)
+			if err != nil {
+				bad = append(bad, config.Problem{Key: "mcp.resources." + name + ".folder", Message: err.Error()})
+				continue
+			}
+			c.roots = append(c.roots, root)
+			r.Files = root.FS()
+			if len(from.Files) > 0 {
+				r.Match = from.Files
+			}
+		}
+		c.Resources = append(c.Resources, r)
+		if err := trial.Offer(&c.Catalog); err != nil {
+			bad = append(bad, config.Problem{Key: "mcp.resources." + name, Message: offerCause(err)})
+			c.Resources = c.Resources[:len(c.Resources)-1]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Prompts)) {
+		from := cfg.MCP.Prompts[name]
+		p := mcp.Prompt{Name: name, Title: from.Title, Description: from.Description, Labels: from.Labels}
+		for _, argument := range slices.Sorted(maps.Keys(from.Arguments)) {
+			p.Arguments = append(p.Arguments, mcp.Argument{Name: argument, Description: from.Arguments[argument],
+				Required: slices.Contains(from.Required, argument), Values: from.Values[argument]})
+		}
+		for _, uri := range from.Resources {
+			p.Messages = append(p.Messages, mcp.PromptMessage{Resource: uri})
+		}
+		p.Messages = append(p.Messages, mcp.PromptMessage{Text: from.Text})
+		c.Prompts = append(c.Prompts, p)
+		if err := trial.Offer(&c.Catalog); err != nil {
+			bad = append(bad, config.Problem{Key: "mcp.prompts." + name, Message: offerCause(err)})
+			c.Prompts = c.Prompts[:len(c.Prompts)-1]
+		}
+	}
+	return c, bad
+}
+
+func defaultURI(name string, r *config.MCPResource) string {
+	if r.Folder != "" {
+		return "lathe:///" + name + "/"
+	}
+	return "lathe:///" + name
+}
+
+// offerCause is what is wrong, without the name that the key says already.
+func offerCause(err error) string {
+	if e := (*lathe.Error)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok && len(many.Unwrap()) > 0 {
+		err = many.Unwrap()[0]
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return err.Error()
+}
+
+// OpenCatalog returns the resources and prompts of the configuration. Close must be called.
+func OpenCatalog(cfg *config.Config) (*Catalog, error) {
+	c, bad := buildCatalog(cfg)
+	if len(bad) > 0 {
+		c.Close()
+		return nil, invalidConfig(config.Problems(bad))
+	}
+	return c, nil
+}

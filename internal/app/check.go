@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// Check returns the error that [New] would return for the configuration and that loading it does not find, without
+// connecting to a server or starting a process: tools, WebAssembly modules, scripts, models, keys, worker pools, the
+// store's name and the address to listen on.
+func Check(ctx context.Context, cfg *config.Config) error {
+	set, err := NewToolSet(cfg)
+	if err != nil {
+		return err
+	}
+	if err := checkModules(ctx, cfg, set); err != nil {
+		return err
+	}
+	simOpts, err := SimOptions(cfg, "", "")
+	if err != nil {
+		return err
+	}
+	if simOpts.Scripts == nil {
+		simOpts.Scripts = map[string]*sim.Script{}
+	}
+	simOpts.Scripts[""] = &sim.Script{} // the model sim/script plays a script that is not part of the configuration
+	runner, err := NewRunner(cfg, set, nil)
+	if err != nil {
+		return err
+	}
+	if err := checkDefinitions(cfg, runner); err != nil {
+		return err
+	}
+	models := newServedModels(cfg, runner, &ModelOptions{Sim: simOpts}, nil, nil)
+	if err := models.makeConfigured(); err != nil {
+		return err
+	}
+	if _, err := newSetup(cfg, &identities{}, models, servedTools{set: set, runner: runner}); err != nil {
+		return err
+	}
+	if _, err := loadCertificate(cfg); err != nil {
+		return err
+	}
+	if _, err := newWebhook(cfg, nil); err != nil {
+		return err
+	}
+	if err := checkStore(cfg.Serve.Store.Reveal()); err != nil {
+		return err
+	}
+	if err := CheckAddr(cfg, cfg.Serve.Addr); err != nil {
+		return invalidConfig(fmt.Errorf("serve.addr: %w", Cause(err)))
+	}
+	return nil
+}
+
+// CheckAddr returns an error if a server with the configuration must not listen on the address: unless it requires a key
+// ([config.Config.RequiresKey]), only loopback addresses are allowed.
+func CheckAddr(cfg *config.Config, addr string) error {
+	keys := 0
+	if cfg.RequiresKey() {
+		keys = 1
+	}
+	return server.CheckAddr(addr, keys)
+}

@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+const (
+	// handOverWindow is the time in which a client may return the results of calls that were handed over to it.
+	handOverWindow = time.Hour
+	// compactGrace is added to the time for retries: one that began in time may still read the run, and a run may be
+	// stored a moment after it ended.
+	compactGrace = time.Minute
+
+	compactPage  = 200                   // runs that one query returns
+	compactPause = 10 * time.Millisecond // after each compacted run, so that appends are not held up
+)
+
+// Retention returns the settings of tool_calling.retention; nil if none of its keys is set, and then content stays.
+func Retention(cfg *config.Config) *loop.Retention {
+	set := false
+	for _, key := range []string{"mode", "store_raw_tool_output", "max_output_bytes"} {
+		set = set || cfg.Origin("tool_calling.retention."+key) != "default"
+	}
+	if !set {
+		return nil
+	}
+	return retentionSettings(cfg)
+}
+
+// retentionSettings returns the settings, defaults included.
+func retentionSettings(cfg *config.Config) *loop.Retention {
+	r := cfg.ToolCalling.Retention
+	return &loop.Retention{Mode: loop.RetentionMode(r.Mode), StoreRaw: r.StoreRawToolOutput, MaxOutputBytes: r.MaxOutputBytes}
+}
+
+// keptWhole returns how long after its end the content of a run is kept whole: as long as a retry of its client may
+// continue it, or the client may return results.
+func keptWhole(r *store.RunSummary, retryWindow time.Duration) time.Duration {
+	if r.Reason == lathe.ReasonClientToolCalls {
+		return max(handOverWindow, retryWindow)
+	}
+	return retryWindow
+}
+
+// Compacted counts the content that compaction has removed.
+type Compacted struct {
+	Runs, Events int
+	Bytes        int64
+}
+
+// CompactOptions are the options of [Compact]. The zero value compacts all runs that have ended.
+type CompactOptions struct {
+	Runs   []string  // ids; nil: all runs
+	Before time.Time // only runs that ended before; zero: now. It does not apply to Runs
+	DryRun bool      // count only
+}
+
+// Compact removes the content of ended runs that tool_calling.retention, or its defaults, do not keep. A run of
+// opts.Runs that has not ended is a conflict.
+func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOptions) (total Compacted, err error) {
+	if opts == nil {
+		opts = &CompactOptions{}
+	}
+	keep := retentionSettings(cfg)
+	if opts.Runs != nil {
+		for _, id := range opts.Runs {
+			err := compactRun(ctx, s, id, keep, opts.DryRun, &total)
+			if errors.Is(err, lathe.ErrConflict) {
+				err = &lathe.Error{Code: lathe.CodeConflict, Op: Op, Err: fmt.Errorf("the run %s has not ended", id)}
+			}
+			if err != nil {
+				return total, err
+			}
+		}
+		return total, nil
+	}
+	end := opts.Before
+	if end.IsZero() {
+		end = time.Now()
+	}
+	for after := (*store.RunSummary)(nil); ; {
+		rows, err := s.Ended(ctx, after, end, compactPage)
+		if err != nil {
+			return total, err
+		}
+		for i := range rows {
+			if err := compactRun(ctx, s, rows[i].RunID, keep, opts.DryRun, &total); err != nil && !errors.Is(err, lathe.ErrNotFound) {
+				return total, err
+			}
+		}
+		if len(rows) < compactPage {
+			return total, nil
+		}
+		after = &rows[len(rows)-1]
+	}
+}
+
+// compactRun removes the content of one run that its retention settings do not keep. With dryRun it only counts.
+func compactRun(ctx context.Context, s store.Compactor, runID string, keep *loop.Retention, dryRun bool, total *Compacted) error {
+	changed, removed := 0, int64(0)
+	count := func(e event.Event) event.Event {
+		was := e.Removed
+		e = keep.CompactEvent(e)
+		if e.Removed > was {
+			changed, removed = changed+1, removed+int64(e.Removed-was)
+		}
+		return e
+	}
+	if dryRun {
+		for e, err := range s.Read(ctx, runID, 0) {
+			if err != nil {
+				return err
+			}
+			count(e)
+		}
+	} else if err := s.Compact(ctx, runID, count); err != nil {
+		return err
+	}
+	total.Runs++
+	total.Events += changed
+	total.Bytes += removed
+	return nil
+}
+
+// A compactor removes content of ended runs of one store, in the order of their ends. It looks at each run once.
+//
+// The processes that share a store each run one, and none is elected: a process that finds a run compacted skips it by its
+// summary, and two that compact one run at the same time write the same bytes, so the only cost is that read, and a run
+// that both have counted. Without work the price is one indexed query of at most compactPage rows a minute and process.
+type compactor struct {
+	store       store.Compactor
+	retryWindow time.Duration
+	last        *store.RunSummary // up to which all runs that have ended were looked at
+	log         *slog.Logger
+}
+
+// once compacts the runs whose content need not be kept whole any longer at now.
+func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, err error) {
+	window := c.retryWindow + compactGrace
+	from, passed := c.last, true // passed: every run so far was old enough
+	for {
+		rows, err := c.store.Ended(ctx, from, now.Add(-window), compactPage)
+		if err != nil {
+			return total, err
+		}
+		for i := range rows {
+			r := &rows[i]
+			young := r.Updated.After(now.Add(-keptWhole(r, window)))
+			passed = passed && !(young && r.Retention == "due")
+			if passed {
+				c.last = r
+			}
+			if r.Retention != "due" || young {
+				continue
+			}
+			keep, err := c.settings(ctx, r.RunID)
+			if err == nil {
+				err = compactRun(ctx, c.store, r.RunID, keep, false, &total)
+			}
+			if err != nil && !errors.Is(err, lathe.ErrNotFound) { // it may have been deleted meanwhile
+				return total, err
+			}
+			select {
+			case <-time.After(compactPause):
+			case <-ctx.Done():
+				return total, ctx.Err()
+			}
+		}
+		if len(rows) < compactPage {
+			return total, nil
+		}
+		from = &rows[len(rows)-1]
+	}
+}
+
+// settings returns the retention settings with which a run was started.
+func (c *compactor) settings(ctx context.Context, runID string) (*loop.Retention, error) {
+	for e, err := range c.store.Read(ctx, runID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if d, ok := e.Data.(*event.RunStarted); ok && d.Retention != nil {
+			return loop.RetentionOf(d.Retention), nil
+		}
+		break
+	}
+	return nil, errors.New("the run was started without retention settings")
+}
+
+// compactEvery is how often the daemon looks for runs to compact.
+const compactEvery = time.Minute
+
+// run compacts until ctx is done. count is called with what each pass has removed.
+func (c *compactor) run(ctx context.Context, count func(runs int, bytes int64)) {
+	tick := time.NewTicker(compactEvery)
+	defer tick.Stop()
+	for {
+		total, err := c.once(ctx, time.Now())
+		if total.Runs > 0 {
+			count(total.Runs, total.Bytes)
+			c.log.Info("content of ended runs was removed, as tool_calling.retention says", "runs", total.Runs, "events", total.Events, "bytes", total.Bytes)
+		}
+		if err != nil && ctx.Err() == nil {
+			c.log.Error("content of ended runs could not be removed", "code", lathe.CodeOf(err))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/server"
+)
+
+// The limits on what one request reads of the folder of evaluation results.
+const (
+	maxEvalEntries = 2_000     // names in a folder
+	maxEvalFile    = 16 << 20  // bytes of a file
+	maxEvalBytes   = 128 << 20 // of all files
+)
+
+// evalFolder shows the results of `lathe eval` in a folder. A result is a subfolder with a summary.json; the name of the subfolder
+// is its id. It reads regular files inside the folder only, whatever ids and symbolic links there are: [os.Root] refuses the others.
+type evalFolder struct{ dir string }
+
+var _ server.Evals = evalFolder{}
+
+// evalsOf returns the results that serve.evals names; nil: it is empty.
+func evalsOf(cfg *config.Config) server.Evals {
+	if cfg.Serve.Evals == "" {
+		return nil
+	}
+	return evalFolder{besideConfig(cfg, cfg.Serve.Evals)}
+}
+
+const opEvals = "app: read evaluation results"
+
+func evalNotFound(err error) error {
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: opEvals, Err: err}
+}
+
+// An evalReader reads files of the folder within the limits.
+type evalReader struct {
+	root *os.Root
+	left int64
+}
+
+var errEvalLimit = errors.New("the file is too large")
+
+func (f evalFolder) open() (*evalReader, error) {
+	root, err := os.OpenRoot(f.dir)
+	if errors.Is(err, fs.ErrNotExist) { // no evaluation has written a result yet
+		return nil, evalNotFound(err)
+	}
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: opEvals, Err: err}
+	}
+	return &evalReader{root, maxEvalBytes}, nil
+}
+
+func (r *evalReader) close() { _ = r.root.Close() }
+
+// names returns the names of a folder, sorted, and whether there are more than the limit.
+func (r *evalReader) names(dir string) (names []string, more bool, err error) {
+	d, err := r.root.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer d.Close()
+	names, err = d.Readdirnames(maxEvalEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	if more = len(names) > maxEvalEntries; more {
+		names = names[:maxEvalEntries]
+	}
+	slices.Sort(names)
+	return names, more, nil
+}
+
+// file reads a regular file.
+func (r *evalReader) file(name string) ([]byte, error) {
+	info, err := r.root.Lstat(name) // before it is opened: opening a pipe waits
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	if info.Size() > min(r.left, maxEvalFile) {
+		return nil, errEvalLimit
+	}
+	f, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxEvalFile))
+	r.left -= int64(len(b))
+	return b, err
+}
+
+// evalName reports whether a part of a path can be the name of a result or of a run.
+func evalName(s string) bool {
+	return s != "" && len(s) <= 255 && s[0] != '.' && !strings.ContainsAny(s, `/\`+"\x00")
+}
+
+// An evalSummary is what a listing shows of summary.json.
+type evalSummary struct {
+	Suite    string                        `json:"suite"`
+	Status   string                        `json:"status"`
+	Measured []struct{ Started time.Time } `json:"measured"`
+	Models   []server.EvalModel            `json:"models"`
+}
+
+// row reads the summary of a result.
+func (r *evalReader) row(id string) (row server.EvalRow, raw []byte, err error) {
+	row.ID = id
+	if raw, err = r.file(path.Join(id, "summary.json")); err != nil {
+		return row, nil, err
+	}
+	var s evalSummary
+	if json.Unmarshal(raw, &s) != nil { // which the row says
+		row.Problem = "summary.json is not the summary of an evaluation"
+		return row, nil, nil //nolint:nilerr // the problem is in the row
+	}
+	row.Suite, row.Status, row.Models = s.Suite, s.Status, s.Models
+	for _, m := range s.Measured {
+		if row.Started.IsZero() || m.Started.Before(row.Started) {
+			row.Started = m.Started
+		}
+	}
+	return row, raw, nil
+}
+
+// List implements [server.Evals].
+func (f evalFolder) List(ctx context.Context) (rows []server.EvalRow, truncated bool, err error) {
+	r, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return []server.EvalRow{}, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.close()
+	names, truncated, err := r.names(".")
+	if err != nil {
+		return nil, false, err
+	}
+	for _, id := range names {
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if !evalName(id) {
+			continue
+		}
+		row, _, err := r.row(id)
+		switch {
+		case errors.Is(err, errEvalLimit) && r.left < maxEvalFile:
+			truncated = true
+			continue
+		case errors.Is(err, errEvalLimit):
+			row.Problem = "summary.json is larger than 16 MiB"
+		case err != nil: // it is not the folder of a result
+			continue
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b server.EvalRow) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	})
+	return rows, truncated, nil
+}
+
+// Show implements [server.Evals].
+func (f evalFolder) Show(ctx context.Context, id string) (*server.EvalResult, error) {
+	if !evalName(id) {
+		return nil, evalNotFound(fs.ErrNotExist)
+	}
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	row, raw, err := r.row(id)
+	if err != nil {
+		return nil, evalNotFound(err)
+	}
+	out := &server.EvalResult{EvalRow: row, Summary: json.RawMessage(raw)}
+	if raw == nil {
+		out.Summary = json.RawMessage("null")
+		return out, nil
+	}
+	names, more, err := r.names(id)
+	if err != nil {
+		return nil, err
+	}
+	out.Truncated = more
+	for _, name := range names {
+		stem, ok := strings.CutSuffix(name, ".json")
+		if !ok || !strings.Contains(stem, "__trial_") || !evalName(stem) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		b, err := r.file(path.Join(id, name))
+		run := server.EvalRun{}
+		switch {
+		case errors.Is(err, errEvalLimit):
+			out.Truncated = true
+			continue
+		case err != nil:
+			continue
+		case json.Unmarshal(b, &run) != nil || run.Model == "" || run.Scenario == "":
+			continue // not the file of a run
+		}
+		run.Name = stem
+		out.Runs = append(out.Runs, run)
+	}
+	return out, nil
+}
+
+// Run implements [server.Evals].
+func (f evalFolder) Run(_ context.Context, id, name string) (json.RawMessage, error) {
+	if !evalName(id) || !evalName(name) || !strings.Contains(name, "__trial_") {
+		return nil, evalNotFound(fs.ErrNotExist)
+	}
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	b, err := r.file(path.Join(id, name+".json"))
+	if err != nil || !json.Valid(b) {
+		return nil, evalNotFound(errors.Join(err, fs.ErrNotExist))
+	}
+	return b, nil
+}

@@ -1,0 +1,398 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/regular"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/httptool"
+)
+
+// httpTools returns the tools that are HTTP requests, those of tools.http and those of OpenAPI documents, the problems
+// of the entries that have any, and warnings about documents.
+func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems, warnings []config.Problem) {
+	b := newHTTPTools(cfg)
+	b.documents = docs
+	if problems = b.checkEgress(); len(problems) > 0 {
+		return nil, problems, nil
+	}
+	b.addAll()
+	b.checkNames(cfg)
+	return b.tools, b.problems, b.warnings()
+}
+
+// HTTPTools are the tools of tools.http and tools.openapi, the servers that they reach and the logins that they need.
+// Close must be called.
+type HTTPTools struct {
+	cfg      *config.Config
+	egress   *config.Egress
+	clients  map[string]*egress.Client // by scheme and host
+	tools    []lathe.Tool
+	keys     []string // of the configuration, one for each tool
+	problems []config.Problem
+	notes    map[string]*DocumentNotes // by name of the document
+	documents
+	httpLogins
+}
+
+// DocumentNotes are what an operator should know of an OpenAPI document, one line for each operation, sorted.
+type DocumentNotes struct {
+	LeftOut  []string // operations that a pattern or a tag selects and that cannot be tools
+	Warnings []string // tools whose schemas hardly any call matches
+}
+
+// Notes returns those of the documents by their names in the configuration. A document without any is left out.
+func (b *HTTPTools) Notes() map[string]*DocumentNotes { return b.notes }
+
+// notesOf returns the notes of a document.
+func (b *HTTPTools) notesOf(document string) *DocumentNotes {
+	if b.notes[document] == nil {
+		b.notes[document] = &DocumentNotes{}
+	}
+	return b.notes[document]
+}
+
+// warnings returns one line for each kind of notes of a document.
+func (b *HTTPTools) warnings() (out []config.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(b.notes)) {
+		notes, key, selected := b.notes[name], "tools.openapi."+name, ".operations"
+		if len(b.cfg.Tools.OpenAPI[name].Operations) == 0 {
+			selected = ".tags"
+		}
+		if n := len(notes.LeftOut); n > 0 {
+			out = append(out, config.Problem{Key: key + selected, Message: text.Plural(n, "operation") + " left out, of which no tool can be made: `lathe tools doctor` says why"})
+		}
+		if n := len(notes.Warnings); n > 0 {
+			out = append(out, config.Problem{Key: key + ".file", Message: text.Plural(n, "tool") + " with a oneOf that accepts no call: " + notes.Warnings[0]})
+		}
+	}
+	return out
+}
+
+func newHTTPTools(cfg *config.Config) *HTTPTools {
+	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{}, httpLogins: newHTTPLogins()}
+}
+
+// OpenHTTPTools returns the HTTP tools of a configuration. Those that are not valid are left out.
+func OpenHTTPTools(cfg *config.Config) *HTTPTools {
+	b := newHTTPTools(cfg)
+	b.addAll()
+	return b
+}
+
+// addAll adds the tools of the configuration.
+func (b *HTTPTools) addAll() {
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.HTTP)) {
+		b.addHTTP(name, b.cfg.Tools.HTTP[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.OpenAPI)) {
+		b.addDocument(name, b.cfg.Tools.OpenAPI[name])
+	}
+}
+
+// An Origin is a server that HTTP tools reach.
+type Origin struct {
+	URL    string         // scheme and host
+	Key    string         // of the configuration, of the first tool that reaches it
+	Tools  int            // that reach it
+	Client *egress.Client // reaches it and the hosts that it may redirect to
+	Logins []*Login       // that its tools need
+}
+
+// Origins returns the servers in the order of their URLs.
+func (b *HTTPTools) Origins() []Origin {
+	out := make([]Origin, 0, len(b.clients))
+	for _, address := range slices.Sorted(maps.Keys(b.clients)) {
+		o := Origin{URL: address, Client: b.clients[address]}
+		_, host, _ := strings.Cut(address, "://")
+		sources := map[string]bool{}
+		for i, t := range b.tools {
+			if t.Spec().Backend != host {
+				continue
+			}
+			if o.Tools++; o.Key == "" {
+				o.Key = b.keys[i]
+			}
+			if source := b.byTool[t.Spec().Name]; source != "" {
+				sources[source] = true
+			}
+		}
+		for _, source := range slices.Sorted(maps.Keys(sources)) {
+			o.Logins = append(o.Logins, b.login(source))
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// Close closes the connections that are kept for later requests.
+func (b *HTTPTools) Close() {
+	for _, c := range b.clients {
+		c.Close()
+	}
+	b.httpLogins.close()
+}
+
+func (b *HTTPTools) note(key string, err error) {
+	b.problems = append(b.problems, config.Problem{Key: key, Message: err.Error()})
+}
+
+// checkEgress looks at the rules that all tools share, one by one.
+func (b *HTTPTools) checkEgress() (problems []config.Problem) {
+	check := func(key string, list []string, rules func(string) *egress.Rules) {
+		for _, s := range list {
+			if _, err := egress.New(rules(s), nil); err != nil {
+				problems = append(problems, config.Problem{Key: key, Message: strings.TrimPrefix(err.Error(), "egress: ")})
+			}
+		}
+	}
+	check("tools.egress.private", b.egress.Private, func(s string) *egress.Rules { return &egress.Rules{Private: []string{s}} })
+	check("tools.egress.redirect_hosts", b.egress.RedirectHosts, func(s string) *egress.Rules { return &egress.Rules{Hosts: []string{s}} })
+	return problems
+}
+
+// bracesEscaped escapes the placeholders of an address, which net/url does not accept in a host.
+var bracesEscaped = strings.NewReplacer("{", "%7B", "}", "%7D")
+
+// client returns the one that may reach the server of an address, and those that it may redirect to.
+func (b *HTTPTools) client(address string) (*egress.Client, error) {
+	u, err := url.Parse(bracesEscaped.Replace(address))
+	if err != nil || u.Host == "" {
+		return nil, errors.New("an address begins with https:// or http:// and a host")
+	}
+	if c := b.clients[u.Scheme+"://"+u.Host]; c != nil {
+		return c, nil
+	}
+	rules := &egress.Rules{Hosts: append([]string{u.Hostname()}, b.egress.RedirectHosts...), Schemes: []string{"https"}, Ports: []int{443}, Private: b.egress.Private}
+	if u.Scheme == "http" {
+		rules.Schemes = append(rules.Schemes, "http")
+		rules.Ports = append(rules.Ports, 80)
+	}
+	if p, err := strconv.Atoi(u.Port()); err == nil {
+		rules.Ports = append(rules.Ports, p)
+	}
+	redirects := b.egress.MaxRedirects
+	if redirects == 0 {
+		redirects = -1
+	}
+	c, err := egress.New(rules, &egress.Options{Timeout: -1, MaxBodyBytes: int64(b.egress.MaxResponseBytes), MaxRedirects: redirects})
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
+	}
+	switch err := c.Check(u.Scheme + "://" + u.Host); egress.CodeOf(err) {
+	case "":
+	case egress.CodeAddress:
+		return nil, fmt.Errorf("the address of %s is not public: name it in tools.egress.private if it may be reached", u.Hostname())
+	default:
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
+	}
+	b.clients[u.Scheme+"://"+u.Host] = c
+	return c, nil
+}
+
+// bodies are the media types of the words of tools.http.NAME.body.
+var bodies = map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "multipart": "multipart/form-data", "text": "text/plain"}
+
+func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
+	key := "tools.http." + name
+	def := &httptool.Definition{Name: name, Description: c.Description, Method: c.Method, URL: c.URL.Reveal(), Body: bodies[c.Body], Effect: c.Effect,
+		Allowlist: c.Call.Allowlist, Credentials: credentials(&c.Call), Origin: "http:" + name, OAuth: c.Call.OAuth.IsSet()}
+	for _, arg := range slices.Sorted(maps.Keys(c.Parameters)) {
+		p := c.Parameters[arg]
+		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
+			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text"}
+		one.Schema = p.Schema // {} is any value
+		def.Parameters = append(def.Parameters, one)
+	}
+	if c.URL.IsZero() {
+		b.note(key+".url", errors.New("is missing: the address of the request"))
+		return
+	}
+	if b.addLogin("http", name, def.URL, &c.Call, nil) {
+		b.add(key, key+".url", def, &c.Call)
+	}
+}
+
+// add makes a tool; address is the key that holds the address.
+func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config.HTTPCall) {
+	client, err := b.client(def.URL)
+	if err != nil {
+		b.note(address, err)
+		return
+	}
+	if u, err := url.Parse(def.URL[:strings.IndexByte(def.URL+"{", '{')]); err == nil {
+		def.Backend = u.Host
+	}
+	opts := &httptool.Options{MaxAttempts: c.MaxAttempts}
+	if source, _, _ := strings.Cut(def.Origin, "#"); def.OAuth {
+		_, name, _ := strings.Cut(source, ":")
+		tokens := b.logins[source]
+		client, opts.Tokens, opts.LoginCommand = client.With(tokens.Transport), tokens.Secrets, LoginCommand(name)
+		b.byTool[def.Name] = source
+	}
+	def.Timeout, def.CacheTTL, def.Concurrency, def.Rate = c.Timeout, c.CacheTTL, c.Concurrency, c.Rate
+	t, err := httptool.New(def, client, opts)
+	if field := (*httptool.FieldError)(nil); errors.As(err, &field) {
+		b.note(key+"."+field.Field, field.Err)
+	} else if err != nil {
+		b.note(key, Cause(err))
+	} else if _, err := tool.NewSet(t); err != nil {
+		b.note(key, Cause(err))
+	} else {
+		b.tools, b.keys = append(b.tools, t), append(b.keys, key)
+	}
+}
+
+func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
+	key := "tools.openapi." + name
+	if c.File == "" {
+		b.note(key+".file", errors.New("is missing: the OpenAPI document"))
+		return
+	}
+	if len(c.Call.Allowlist) == 0 && len(c.Allowlists) == 0 {
+		b.note(key+".allowlist", errors.New(`is missing: name the fields of the answers that the model may see (["*"] for all)`))
+		return
+	}
+	doc, err := ReadDocument(c.Path)
+	if err != nil {
+		b.note(key+".file", err)
+		return
+	}
+	if sum := DocumentSum(doc); c.SHA256 != "" && c.SHA256 != sum {
+		b.note(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
+		return
+	}
+	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
+		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet(),
+		OnLeftOut: func(e *httptool.OperationError) {
+			b.notesOf(name).LeftOut = append(b.notesOf(name).LeftOut, e.Error())
+		}}
+	read, err := b.documents.read(doc)
+	var defs []*httptool.Definition
+	if err == nil {
+		defs, err = read.Import(opts)
+	}
+	if err != nil && c.Server.IsZero() {
+		b.note(key+".server", err)
+		return
+	}
+	if err != nil {
+		b.noteImport(key, err)
+		return
+	}
+	var scopes []string
+	for _, def := range defs {
+		scopes = append(scopes, def.Scopes...)
+	}
+	if !b.addLogin("openapi", name, c.Server.Reveal(), &c.Call, scopes) {
+		return
+	}
+	for _, def := range defs {
+		for _, what := range def.Warnings() {
+			b.notesOf(name).Warnings = append(b.notesOf(name).Warnings, def.Name+": "+what)
+		}
+		before := len(b.problems)
+		b.add(key, key+".server", def, &c.Call)
+		for i := range b.problems[before:] {
+			p := &b.problems[before+i]
+			p.Message = def.Name + ": " + p.Message
+		}
+	}
+}
+
+// DocumentSum returns the SHA-256 of an OpenAPI document, as tools.openapi.NAME.sha256 has it.
+func DocumentSum(doc []byte) string {
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:])
+}
+
+// noteImport notes each of the errors of a document where it can be mended.
+func (b *HTTPTools) noteImport(key string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			b.noteImport(key, one)
+		}
+		return
+	}
+	part := ".file"
+	if op := (*httptool.OperationError)(nil); errors.As(err, &op) {
+		part = ".operations"
+	}
+	b.note(key+part, err)
+}
+
+// ReadDocument reads an OpenAPI document of at most [httptool.MaxDocumentBytes].
+func ReadDocument(path string) ([]byte, error) {
+	b, err := regular.Read(path, httptool.MaxDocumentBytes)
+	if err == nil && len(b) > httptool.MaxDocumentBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", path, httptool.MaxDocumentBytes)
+	}
+	return b, err
+}
+
+// checkNames refuses names that two tools have.
+func (b *HTTPTools) checkNames(cfg *config.Config) {
+	if len(b.tools) == 0 {
+		return
+	}
+	all, byName, err := builtinTools()
+	if err != nil {
+		b.note("tools.builtin", err)
+		return
+	}
+	names := cfg.Tools.Builtin
+	if slices.Equal(names, []string{"all"}) {
+		names = all
+	}
+	taken := map[string]string{}
+	for _, n := range names {
+		if t := byName[n]; t != nil {
+			taken[n] = t.Spec().Origin
+		}
+	}
+	for i, t := range b.tools {
+		sp := t.Spec()
+		if server, _, ok := cfg.Tools.MCPTool(sp.Name); ok {
+			b.note(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
+			continue
+		}
+		if first, ok := taken[sp.Name]; ok {
+			b.note(b.keys[i], fmt.Errorf("the name %s is taken: one tool is from %s, the other from %s", sp.Name, first, sp.Origin))
+			continue
+		}
+		taken[sp.Name] = sp.Origin
+	}
+}
+
+// credentials are what a tool sends besides what a model says.
+func credentials(c *config.HTTPCall) httptool.Credentials {
+	out := httptool.Credentials{Headers: secretsOf(c.Headers), Query: secretsOf(c.Query), Cookies: secretsOf(c.Cookies)}
+	if !c.Bearer.IsZero() {
+		out.Headers["Authorization"] = httptool.Bearer(c.Bearer.Secret())
+	}
+	if !c.Basic.IsZero() {
+		out.Headers["Authorization"] = httptool.Basic(c.Basic.Secret())
+	}
+	return out
+}
+
+func secretsOf(refs map[string]config.Ref) map[string]secret.Secret {
+	out := make(map[string]secret.Secret, len(refs))
+	for name, r := range refs {
+		out[name] = r.Secret()
+	}
+	return out
+}

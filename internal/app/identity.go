@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/oidc"
+	"github.com/lathe-run/lathe/server"
+)
+
+// An identityProvider identifies callers by the tokens of an issuer, as serve.oidc says.
+type identityProvider struct {
+	tokens *oidc.Provider
+	conf   config.OIDC
+
+	settings [sha256.Size]byte // hash of conf
+}
+
+var _ server.IdentityProvider = (*identityProvider)(nil)
+
+// Issuer implements [server.IdentityProvider].
+func (p *identityProvider) Issuer() string { return p.tokens.Issuer() }
+
+// Settings implements [server.IdentityProvider].
+func (p *identityProvider) Settings() [sha256.Size]byte { return p.settings }
+
+// Identify implements [server.IdentityProvider].
+func (p *identityProvider) Identify(ctx context.Context, token string) (*server.Identity, error) {
+	t, err := p.tokens.Verify(ctx, token)
+	return p.identity(t, err)
+}
+
+// identity returns the holder of a token that was verified, or failed to be.
+func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity, error) {
+	if oidc.KindOf(err) == oidc.Unavailable {
+		return nil, fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := &server.Identity{Issuer: t.Issuer, Subject: t.Subject, Key: p.profile(t), Expires: t.Expires.Add(p.conf.ClockSkew)}
+	if id.Key == "" {
+		return nil, server.ErrNoProfile
+	}
+	for label, claim := range p.conf.Labels {
+		if text, ok := t.Text(claim); ok {
+			if id.Labels == nil {
+				id.Labels = map[string]string{}
+			}
+			id.Labels[label] = text
+		}
+	}
+	if err := server.CheckIdentityLabels(id.Labels); err != nil {
+		return nil, fmt.Errorf("its claims make no labels: %w", err)
+	}
+	return id, nil
+}
+
+// A signInProvider is an identityProvider that signs users in, too.
+type signInProvider struct {
+	*identityProvider
+	client oidc.Client
+}
+
+var _ server.SignInProvider = (*signInProvider)(nil)
+
+// SignInURL implements [server.SignInProvider].
+func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (string, error) {
+	address, err := p.tokens.AuthorizeURL(ctx, &p.client, loginOf(s))
+	if oidc.KindOf(err) == oidc.Unavailable {
+		err = fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
+	}
+	return address, err
+}
+
+// FinishSignIn implements [server.SignInProvider].
+func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, code string) (*server.Identity, error) {
+	t, err := p.tokens.Exchange(ctx, &p.client, loginOf(s), code)
+	id, err := p.identity(t, err)
+	if err != nil {
+		return nil, err
+	}
+	id.Expires = time.Time{} // the token is not used again: the session has its own lifetime
+	return id, nil
+}
+
+func loginOf(s *server.SignIn) *oidc.Login {
+	return &oidc.Login{State: s.State, Nonce: s.Nonce, Verifier: s.Verifier, Redirect: s.Redirect}
+}
+
+// profile returns the name of the key whose rights the holder of the token has; "" if there is none.
+func (p *identityProvider) profile(t *oidc.Token) string {
+	if p.conf.ProfileClaim != "" {
+		values := t.Texts(p.conf.ProfileClaim)
+		for _, entry := range p.conf.Profiles {
+			if value, key := config.ProfileOf(entry); slices.Contains(values, value) {
+				return key
+			}
+		}
+	}
+	return p.conf.DefaultProfile
+}
+
+// identities makes the provider of a configuration. The issuer's keys outlive a reload that leaves the issuer as it is.
+type identities struct {
+	mu     sync.Mutex
+	tokens *oidc.Provider
+	made   string // the settings that tokens was made with
+}
+
+func (i *identities) of(cfg *config.Config) (server.IdentityProvider, error) {
+	o := cfg.Serve.OIDC
+	for label := range o.Labels {
+		if err := server.CheckIdentityLabels(map[string]string{label: ""}); err != nil {
+			return nil, fmt.Errorf("serve.oidc.labels: %w", err)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	made := fmt.Sprintf("%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ClockSkew})
+	if i.tokens == nil || i.made != made {
+		p, err := oidc.New(&oidc.Options{Issuer: o.Issuer.Reveal(), Audience: o.Audience, KeysURL: o.JWKSURL.Reveal(), Algorithms: o.Algorithms, Skew: o.ClockSkew})
+		if err != nil {
+			return nil, fmt.Errorf("serve.oidc: %w", err)
+		}
+		i.tokens, i.made = p, made
+	}
+	p := &identityProvider{i.tokens, o, settingsOf(&o)}
+	if o.ClientID == "" {
+		return p, nil
+	}
+	return &signInProvider{p, oidc.Client{ID: o.ClientID, Secret: o.ClientSecret.Reveal(), Scopes: o.Scopes}}, nil
+}
+
+// settingsOf returns a hash of the settings that decide which tokens are accepted and which rights and labels they give.
+func settingsOf(o *config.OIDC) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
+		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID})) // maps are printed in the order of their keys
+}
+
+// prepare fetches the issuer's keys, so that the first caller need not wait for them, and logs why they cannot be had.
+func (i *identities) prepare(ctx context.Context, log *slog.Logger) {
+	i.mu.Lock()
+	tokens := i.tokens
+	i.mu.Unlock()
+	if tokens == nil {
+		return
+	}
+	if err := tokens.Refresh(ctx); err != nil {
+		log.Warn("the keys of the issuer cannot be fetched: callers with its tokens get 503 until they can", "issuer", tokens.Issuer(), "error", err)
+	}
+}
+
+// close closes the connections to the issuer.
+func (i *identities) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.tokens != nil {
+		i.tokens.Close()
+	}
+}
+
+// hashOf returns the configured hash of a key; zero if it has none.
+func hashOf(k *config.APIKey) (hash [sha256.Size]byte) {
+	_, _ = hex.Decode(hash[:], []byte(k.SHA256)) // the configuration has checked it
+	return hash
+}

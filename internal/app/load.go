@@ -1,0 +1,54 @@
+package app
+
+import (
+	"os"
+	"slices"
+
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// LoadOptions are the options of [LoadConfig]. The zero value is usable.
+type LoadOptions struct {
+	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, as os.Environ returns it. nil: that of
+	// the process; an empty slice: none.
+	Environ []string
+	// Overrides are set over file and environment, in order.
+	Overrides []config.Override
+}
+
+// LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a
+// server or starting a process. An empty path is an empty file. [config.ProblemsOf] lists the problems of the error.
+func LoadConfig(path string, opts *LoadOptions) (*config.Config, error) {
+	if opts == nil {
+		opts = &LoadOptions{}
+	}
+	environ := opts.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	return config.Load(path, &config.LoadOptions{Environ: environ, Overrides: opts.Overrides, Tools: builtin.Names(),
+		Dialects: append([]string{provider.NativeDialect}, dialect.Names()...), Expand: expandModel, Check: checkParts})
+}
+
+// checkParts returns the problems of policies and tools. Paths of the configuration start at [config.Config.Dir].
+func checkParts(cfg *config.Config, _ string) []config.Problem {
+	return append(checkPolicy(cfg), checkTools(cfg)...)
+}
+
+// checkTools returns the problems of the tools that a configuration describes.
+func checkTools(cfg *config.Config) []config.Problem {
+	tools, problems, warnings := httpTools(cfg, checkedDocuments(cfg))
+	cfg.Warn(warnings...)
+	activities, lacking := temporalTools(cfg, nil)
+	tools = append(tools, activities...)
+	offered, bad := buildCatalog(cfg)
+	offered.Close()
+	known := slices.Clone(builtin.Names())
+	for _, t := range tools {
+		known = append(known, t.Spec().Name)
+	}
+	return slices.Concat(problems, lacking, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.Names()))
+}

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/gateway/mcp"
+	"github.com/lathe-run/lathe/server"
+)
+
+// mcpCallers returns the callers that may use the tools over MCP: those of the HTTP API. The server has checked the Host
+// and Origin headers, the key and the limits of a request before it passes it on.
+func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
+	out := &mcp.HTTPOptions{Admitted: true, Charge: server.Charge}
+	if cfg.RequiresKey() {
+		out.Identify = func(r *http.Request) (mcp.Caller, bool) {
+			k, ok := server.CallerOf(r.Context())
+			limits := k.Narrowed(cfg.Limits())
+			return mcp.Caller{Principal: k.Name, Profile: k.Profile, Labels: k.Labels, Allow: k.Tools, Limits: &limits}, ok && k.Name != ""
+		}
+	}
+	return out
+}
+
+// serveMCP serves the tools in force to MCP clients. The server has admitted the request.
+func (a *App) serveMCP(w http.ResponseWriter, r *http.Request) { a.mcp.Handler().ServeHTTP(w, r) }
+
+// offerTools puts the tools of the revision in force for MCP clients. The channel is closed when no call uses those of
+// the former revision any more; it is nil for the first one. No approver can be asked over MCP: a call that needs an
+// approval is denied.
+func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
+	callers := mcpCallers(r.cfg)
+	first := a.mcp == nil
+	if first {
+		opts := &mcp.Options{Title: "Lathe", Version: a.opts.Version, Log: a.log, Sinks: a.sinks, HTTP: *callers}
+		if a.audit != nil {
+			opts.Sinks = append(slices.Clone(opts.Sinks), a.audit)
+		}
+		a.mcp = mcp.New(r.unattended, opts)
+	} else {
+		a.mcp.Admit(callers) // before the rest: a caller that may do less now must not get the new tools
+	}
+	if err := a.mcp.Offer(&r.catalog.Catalog); err != nil {
+		a.log.Error("the resources and prompts are not served", "error", err) // they were valid when they were loaded
+	}
+	if !first {
+		unused = a.mcp.Use(r.unattended) // after the catalog: once no call uses the former runner, the former files may be closed
+	}
+	return unused
+}
+
+// observers observe the requests to MCP servers.
+func (a *App) observers() []event.MCPObserver {
+	if a.traces == nil {
+		return []event.MCPObserver{a.metrics}
+	}
+	return []event.MCPObserver{a.metrics, a.traces}
+}
+
+// refreshEvery is the time between two checks whether the tools of MCP servers, modules and workers have changed.
+const refreshEvery = time.Second
+
+// RefreshTools notifies the clients of s of tools that were added or removed, until ctx is done.
+func RefreshTools(ctx context.Context, s *mcp.Server) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.Refresh()
+		case <-ctx.Done():
+			return
+		}
+	}
+}

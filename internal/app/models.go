@@ -1,0 +1,209 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// ModelOptions are the options of [NewModel] and [NewProvider]. The zero value is usable.
+type ModelOptions struct {
+	// Sim configures simulated models, as [SimOptions] returns it; nil: no scripts.
+	Sim *sim.Options
+	Log *slog.Logger // nil: discards
+}
+
+// NewModel returns the model of a configuration entry, with the transforms and the dialect that the entry names.
+func NewModel(cfg *config.Config, entry *config.Model, opts *ModelOptions) (lathe.Model, error) {
+	model, err := NewProvider(entry, opts)
+	if err != nil {
+		return nil, err
+	}
+	return Decorate(cfg, entry, model)
+}
+
+// accepts returns the rules that an entry sets for its destination.
+func accepts(m *config.Model) map[string]string {
+	if m.ThinkingBinding == "" {
+		return m.Accepts
+	}
+	rules := map[string]string{"thinking_binding": m.ThinkingBinding}
+	maps.Copy(rules, m.Accepts)
+	return rules
+}
+
+// NewProvider returns the model of a configuration entry without its transforms and its dialect. A simulated model is
+// reached over the same wire as every other, by a transport within this process.
+func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
+	if options == nil {
+		options = &ModelOptions{}
+	}
+	name := m.Model
+	if name == "" {
+		name = m.Name
+	}
+	opts := &provider.Options{
+		Name:                m.Label,
+		BaseURL:             m.BaseURL.Reveal(),
+		Key:                 m.Key.Secret(),
+		Headers:             map[string]secret.Secret{},
+		ClientTimeout:       m.ClientTimeout,
+		OpenTimeout:         m.OpenTimeout,
+		ReadTimeout:         m.ReadTimeout,
+		LoadingTimeout:      m.LoadingTimeout,
+		Retry:               provider.Retry{Attempts: m.MaxAttempts},
+		Server:              cmp.Or(m.Destination, m.Profile),
+		Accepts:             accepts(m),
+		ReasoningField:      m.ReasoningField,
+		NoUsage:             !m.IncludeUsage,
+		MaxCompletionTokens: m.MaxCompletionTokens,
+		TopK:                slices.Contains(passed(m), "top_k"),
+		MaxTokens:           m.MaxTokens,
+		Entry:               m.Name,
+		Strict:              strictTools(m),
+		DropContent:         m.UnsupportedContent == "drop",
+		ContentMarker:       m.UnsupportedMarker,
+		NoTools:             !m.SupportsTools,
+		NoParallel:          !m.SupportsParallel,
+		MaxLineBytes:        m.MaxLineBytes,
+		MaxEventBytes:       m.MaxEventBytes,
+		MaxResponseBytes:    int64(m.MaxResponseBytes),
+		MaxAnswerBytes:      m.MaxAnswerBytes,
+		MaxAnswerCalls:      m.MaxAnswerCalls,
+		MaxContinuations:    m.MaxContinuations,
+		Log:                 options.Log,
+	}
+	if m.Name == config.CommandLineModel {
+		opts.Entry = name
+	}
+	if opts.ReasoningField == "" && writesHarmony(m.Dialect, name) {
+		opts.ReasoningField = "reasoning_content" // analysis belongs to a turn until it is answered
+	}
+	for k, v := range m.Headers {
+		opts.Headers[k] = v.Secret()
+	}
+	if m.Provider == "sim" {
+		server := sim.New(options.Sim)
+		if err := checkSimulated(server, name); err != nil {
+			return nil, err
+		}
+		if _, written, isText := strings.Cut(name, "+"); isText && written != provider.NativeDialect {
+			if _, err := LookupDialect(written); err != nil {
+				return nil, invalidRequest("no simulated model %q: %w", name, err)
+			}
+		}
+		opts.BaseURL = "http://sim.invalid" // each wire has its own path below it
+		opts.Transport = server.Transport()
+	}
+	if opts.Name == "" && (m.Provider == sim.Provider || isSimulated(name)) {
+		opts.Name = sim.Provider // wherever it runs, it is simulated
+	}
+	model, err := provider.New(m.Wire, name, opts)
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+	}
+	return model, nil
+}
+
+// strictTools returns how strict is set on the tools of an entry's requests. Local model servers accept whole
+// schemas; vendors' servers refuse some keywords. On other servers it is set only if the configuration sets it.
+func strictTools(m *config.Model) provider.StrictTools {
+	if m.Dialect != "" && m.Dialect != provider.NativeDialect {
+		return provider.StrictOff // the request has no tools
+	}
+	switch m.Profile {
+	case "vllm", "sglang":
+		if m.Constrain == "strict" || m.Constrain == "auto" {
+			return provider.StrictWhole
+		}
+	case "openai", "openai_responses", "anthropic":
+		if m.Constrain == "auto" {
+			return provider.StrictSubset
+		}
+	}
+	if m.Constrain == "strict" {
+		return provider.StrictSubset
+	}
+	return provider.StrictOff
+}
+
+// constraintServer returns the server for whose requests the dialect of an entry has a grammar; "": requests have none.
+func constraintServer(m *config.Model) string {
+	written := m.Dialect != "" && m.Dialect != provider.NativeDialect
+	switch m.Constrain {
+	case "", "off", "strict":
+		return ""
+	case "auto":
+		if written && !m.RecoverLeakedCalls && slices.Contains(dialect.ConstraintServers(), m.Profile) {
+			return m.Profile
+		}
+		return ""
+	}
+	return m.Constrain
+}
+
+// passed returns the members of a client's request that go to the model server although Lathe does not read them. Without a
+// profile the server of chat completions is not known, so all that is known of such servers passes.
+func passed(m *config.Model) []string {
+	if m.Profile == "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		return m.Pass
+	}
+	return slices.Concat(preset.Members(m.Profile), m.Pass)
+}
+
+func writesHarmony(dialectName, model string) bool {
+	if dialectName == "auto" {
+		dialectName, _ = dialect.ForModel(model)
+	}
+	return dialectName == "harmony"
+}
+
+// Decorate wraps model in the transforms and the dialect of its configuration entry.
+func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
+	model, err := withTransforms(cfg, m, model)
+	if err != nil {
+		return nil, err
+	}
+	if m.Constrain == "strict" && m.Dialect != "" && m.Dialect != provider.NativeDialect {
+		return nil, invalidConfig(fmt.Errorf("model %s: constrain: strict is set on tools, but with a dialect requests have none: set it to %s", m.Name,
+			strings.Join(dialect.ConstraintServers(), ", ")))
+	}
+	if server := constraintServer(m); server != "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		return nil, invalidConfig(fmt.Errorf("model %s: constrain: %s is sent with chat completions only; its wire is %s", m.Name, server, m.Wire))
+	}
+	model, err = provider.WithDialect(model, m.Dialect, &provider.DialectOptions{
+		MaxPayloadBytes:       cfg.Limits().MaxPayloadBytes,
+		AllowDeprecatedSyntax: cfg.ToolCalling.AllowDeprecatedSyntax,
+		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
+		RecoverLeakedCalls:    m.RecoverLeakedCalls,
+		ThinkingStartsOpen:    m.Thinking == "starts_open",
+		BareCalls:             m.BareCalls,
+		Constrain:             constraintServer(m),
+		ConstrainAfter:        m.ConstrainAfter,
+	})
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+	}
+	return model, nil
+}
+
+// LookupDialect returns the dialect of that name. The error suggests names that are like it.
+func LookupDialect(name string) (*dialect.Dialect, error) {
+	d, ok := dialect.Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("no dialect %q: %s", name, text.Suggest(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
+	}
+	return d, nil
+}

@@ -1,0 +1,66 @@
+package app
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/policy/rules"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// NewPolicy returns the policy of the configuration: its rules, decisions by tool and by effect, and its guards.
+func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
+	list, _ := policyRules(cfg)
+	p := &cfg.Policy
+	decided, err := rules.New(list, &rules.Options{Else: policy.Effects{ReadOnly: p.ReadOnly, Idempotent: p.Idempotent, Writes: p.Writes}})
+	if err != nil {
+		return nil, at("policy.rules", invalidConfig(err))
+	}
+	labels := policy.Labels(p.Labels)
+	return policy.All(decided,
+		policy.Trifecta{Decision: p.Trifecta, Labels: labels},
+		policy.Taint{Decision: p.Taint, Labels: labels},
+		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost}), nil
+}
+
+// policyRules returns the rules of the configuration, decisions by tool name included, and the key
+// of each.
+func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Rules)) {
+		r := cfg.Policy.Rules[name]
+		effect := ""
+		if r.Effect != lathe.EffectUndeclared {
+			effect = r.Effect.String()
+		}
+		list = append(list, rules.Rule{Name: name, Decision: r.Decision, Tool: r.Tool, Effect: effect, When: r.When,
+			Principal: r.Principal, Labels: r.Labels, Reason: r.Reason})
+		keys = append(keys, "policy.rules."+name)
+	}
+	named := map[lathe.Decision]rules.Rule{
+		lathe.Allow: {Name: policy.RuleAllowed},
+		lathe.Ask:   {Name: policy.RuleAsked},
+		lathe.Deny:  {Name: policy.RuleDenied, Reason: "this tool is not allowed"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+		r := named[cfg.Policy.Tools[name]]
+		r.Decision, r.Tool = cfg.Policy.Tools[name], name
+		list = append(list, r)
+		keys = append(keys, "policy.tools."+name)
+	}
+	return list, keys
+}
+
+// newSecrets returns the secrets of the configuration, which models never see and tools only if secrets.grants names them.
+func newSecrets(cfg *config.Config) *tool.Secrets {
+	return &tool.Secrets{Known: cfg.KnownSecrets(), Patterns: cfg.Secrets.Patterns, Granted: func(name, secret string) bool {
+		for pattern, names := range cfg.Secrets.Grants {
+			if slices.Contains(names, secret) && policy.Match(pattern, name) {
+				return true
+			}
+		}
+		return false
+	}}
+}

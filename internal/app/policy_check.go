@@ -1,0 +1,118 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/policy/rules"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// checkPolicy says what is wrong with the rules and labels of a configuration.
+func checkPolicy(cfg *config.Config) []config.Problem {
+	out := append(checkLabels(cfg), checkGrants(cfg)...)
+	list, keys := policyRules(cfg)
+	_, err := rules.New(list, nil)
+	var found rules.Problems
+	if !errors.As(err, &found) {
+		return out
+	}
+	for _, p := range found {
+		key := "policy.rules"
+		if p.Rule < len(keys) {
+			key = keys[p.Rule] + "." + p.Field
+		}
+		where := ""
+		if p.Line > 0 {
+			where = fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
+		}
+		out = append(out, config.Problem{Key: key, Message: where + p.Message})
+	}
+	return out
+}
+
+// checkLabels refuses labels that are nearly one that guards know: with a slip in it a guard would
+// see nothing. Other words are the operator's own.
+func checkLabels(cfg *config.Config) (out []config.Problem) {
+	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
+	for _, pattern := range slices.Sorted(maps.Keys(cfg.Policy.Labels)) {
+		for _, label := range cfg.Policy.Labels[pattern] {
+			if near := text.Nearest(label, known); near != "" && !slices.Contains(known, label) {
+				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
+			}
+		}
+	}
+	return out
+}
+
+// checkGrants refuses to grant what there is not: the tool would never be given what was meant.
+func checkGrants(cfg *config.Config) (out []config.Problem) {
+	known := append(slices.Sorted(maps.Keys(cfg.KnownSecrets())), secret.Found)
+	for _, pattern := range slices.Sorted(maps.Keys(cfg.Secrets.Grants)) {
+		for _, name := range cfg.Secrets.Grants[pattern] {
+			if slices.Contains(known, name) {
+				continue
+			}
+			advice := ""
+			if near := text.Nearest(name, known); near != "" {
+				advice = fmt.Sprintf(", did you mean %s?", near)
+			}
+			out = append(out, config.Problem{Key: "secrets.grants", Message: fmt.Sprintf("%s: there is no secret %q%s", pattern, name, advice)})
+		}
+	}
+	return out
+}
+
+// checkPolicyNames refuses names in policy.tools that are nearly one of a tool: what was meant would
+// be decided by nothing. A name that is like no other may be of a tool that comes later.
+func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) (out []config.Problem) {
+	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
+		return nil // whose tools are not known yet
+	}
+	known := slices.Concat(builtin.Names(), offered)
+	for _, t := range tools {
+		known = append(known, t.Spec().Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+		server, remote, of := strings.Cut(name, "__")
+		if _, _, ok := cfg.Tools.MCPTool(name); ok || slices.Contains(known, name) {
+			continue
+		}
+		if s := cfg.Tools.MCP[server]; of && s != nil {
+			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("the tool is called %s since tools.mcp.%s.rename", s.Rename[remote], server)})
+			continue
+		}
+		if of {
+			servers := append(slices.Sorted(maps.Keys(cfg.Tools.MCP)), "resource", "prompt")
+			if near := text.Nearest(server, servers); near != "" && near != server {
+				out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no server %q, did you mean %s?", server, near)})
+				continue
+			}
+		}
+		if near := text.Nearest(name, known); near != "" {
+			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no tool %q, did you mean %s?", name, near)})
+		}
+	}
+	return out
+}
+
+// UnknownPolicyTools returns the names in policy.tools that no tool, resource or prompt has now. A server, a module or a
+// guest may bring one later.
+func UnknownPolicyTools(cfg *config.Config, set *tool.Set) (out []string) {
+	offered, _ := buildCatalog(cfg)
+	offered.Close()
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) && !slices.Contains(builtin.Names(), name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

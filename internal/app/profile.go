@@ -1,0 +1,191 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/destination"
+	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire/upstreams"
+	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/transform"
+)
+
+// A patchSource is a patch and what the configuration calls it.
+type patchSource struct {
+	name  string
+	patch *preset.Patch
+}
+
+// checkServer checks the keys of a model's entry that say what its server takes.
+func checkServer(m *config.Model, problem func(key string, err error)) {
+	if key, err := destination.Check(m.Destination, m.Accepts); err != nil {
+		problem(key, err)
+	}
+	for _, name := range m.Pass {
+		if openai.Reads(name) {
+			problem("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
+		}
+	}
+}
+
+// expandModel merges the profile, the presets and the own keys of a model's entry.
+func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
+	var out config.Expansion
+	problem := func(key string, err error) {
+		out.Problems = append(out.Problems, config.Problem{Key: key, Message: strings.TrimPrefix(Cause(err).Error(), key+": ")})
+	}
+	var sources []patchSource
+	if m.Profile != "" {
+		name := m.Model
+		if name == "" {
+			name = m.Name
+		}
+		if p, err := preset.For(m.Profile, name); err != nil {
+			problem("profile", err)
+		} else {
+			sources = append(sources, patchSource{"profile " + m.Profile, p})
+		}
+	}
+	for _, name := range m.Presets {
+		if p, err := preset.Named(name); err != nil {
+			problem("presets", err)
+		} else {
+			sources = append(sources, patchSource{"preset " + name, p})
+		}
+	}
+	own := &preset.Patch{RequestOverrides: m.RequestOverrides}
+	if err := preset.CheckOverrides(m.RequestOverrides); err != nil {
+		problem("request_overrides", err)
+		own.RequestOverrides = nil
+	}
+	checkServer(m, problem)
+	for _, kind := range transform.Kinds() {
+		key := "transforms." + string(kind)
+		if !isSet(key) {
+			continue
+		}
+		names := []string{}
+		for _, name := range *listOf(m, kind) {
+			right, err := transform.Check(kind, name)
+			if err != nil {
+				problem(key, err)
+				continue
+			}
+			names = append(names, right)
+		}
+		setTransforms(own, kind, names)
+	}
+	if len(out.Problems) > 0 {
+		return out
+	}
+	sources = append(sources, patchSource{"models." + m.Name, own})
+	patches := make([]*preset.Patch, len(sources))
+	for i, s := range sources {
+		patches[i] = s.patch
+	}
+	for _, e := range preset.Merge(patches...).Entries() {
+		set := config.Expanded{Key: e.Key, Value: e.Value, Run: e.Run}
+		for _, s := range slices.Backward(sources) {
+			if s.patch.Sets(e.Key) {
+				set.From = s.name
+				break
+			}
+		}
+		if kind, ok := strings.CutSuffix(e.Key, "_transforms"); ok {
+			set.Key, set.Whole = "transforms."+kind, true
+		}
+		set.Whole = set.Whole || e.Key == "request_overrides"
+		out.Set = append(out.Set, set)
+	}
+	out.Set = append(out.Set, listPrice(m, isSet, preset.Merge(patches...))...)
+	return out
+}
+
+// listPrice returns the vendor's list price and longest answer of a model, where its server is the vendor's own. If the
+// configuration sets a part of the price, no part of it comes from the list. merged is what profile and presets set.
+func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (out []config.Expanded) {
+	if m.Provider == "sim" {
+		return nil
+	}
+	base := m.BaseURL.Reveal()
+	if base == "" && merged.BaseURL != nil {
+		base = *merged.BaseURL
+	}
+	if base == "" {
+		base = upstreams.Of(m.Wire).DefaultBaseURL()
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil // which the check of the address says
+	}
+	list, ok := price.FindListPrice(u.Hostname(), cmp.Or(m.Model, m.Name))
+	if !ok {
+		return nil
+	}
+	from := "list price read on " + list.Read
+	prices := []config.Expanded{
+		{Key: "price.input", Value: list.Price.Input.String(), From: from}, {Key: "price.cached_input", Value: list.Price.CachedInput.String(), From: from},
+		{Key: "price.cache_write", Value: list.Price.CacheWrite.String(), From: from}, {Key: "price.output", Value: list.Price.Output.String(), From: from}}
+	if !slices.ContainsFunc(prices, func(e config.Expanded) bool { return isSet(e.Key) }) {
+		out = prices
+	}
+	if list.MaxOutput > 0 {
+		out = append(out, config.Expanded{Key: "output_limit", Value: strconv.FormatInt(list.MaxOutput, 10), From: "limit read on " + list.Read})
+	}
+	return out
+}
+
+// listOf returns the transforms of one kind that an entry lists.
+func listOf(m *config.Model, kind transform.Kind) *[]string {
+	switch t := &m.Transforms; kind {
+	case transform.Message:
+		return &t.Message
+	case transform.Tool:
+		return &t.Tool
+	case transform.Response:
+		return &t.Response
+	case transform.ToolCall:
+		return &t.ToolCall
+	default:
+		return &t.ToolResult
+	}
+}
+
+func setTransforms(p *preset.Patch, kind transform.Kind, names []string) {
+	switch kind {
+	case transform.Message:
+		p.MessageTransforms = names
+	case transform.Tool:
+		p.ToolTransforms = names
+	case transform.Response:
+		p.ResponseTransforms = names
+	case transform.ToolCall:
+		p.ToolCallTransforms = names
+	default:
+		p.ToolResultTransforms = names
+	}
+}
+
+// withTransforms wraps model in the transforms of its entry.
+func withTransforms(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
+	t := &m.Transforms
+	chain, err := transform.New(transform.List{Message: t.Message, Tool: t.Tool, Response: t.Response, ToolCall: t.ToolCall, ToolResult: t.ToolResult},
+		&transform.Options{MaxPayloadBytes: cfg.Limits().MaxPayloadBytes, ShowUnreadableCalls: cfg.ToolCalling.ShowUnreadableCalls})
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+	}
+	return transform.Wrap(model, chain), nil
+}
+
+// Overrides returns the members that request_overrides adds to the requests to a model.
+func Overrides(m *config.Model) []lathe.Member {
+	return (&preset.Patch{RequestOverrides: m.RequestOverrides}).Overrides()
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lathe-run/lathe/internal/audit"
+	"github.com/lathe-run/lathe/internal/config"
+)
+
+var (
+	errClosed     = errors.New("the application is closed")
+	errNotAudited = errors.New("the audit log cannot be written; the log of the server has the cause")
+)
+
+// reloadFor reloads the configuration for the holder of a key, if the audit log has recorded it.
+func (a *App) reloadFor(ctx context.Context, by string) error {
+	if a.audit != nil {
+		if err := a.audit.Change(ctx, &audit.Changed{Change: "config_reload", By: by}); err != nil {
+			a.log.Error("the audit log cannot be written", "error", err)
+			return errNotAudited
+		}
+	}
+	return a.opts.Reload(ctx)
+}
+
+// Reload puts a new configuration in force: all of it, or, with an error, nothing. Requests and runs that began with the
+// former configuration keep it until they end, and its servers and modules are closed then. Store, audit log, collector,
+// limits of the HTTP server, addresses and whether
+// they serve TLS change with a restart only.
+func (a *App) Reload(cfg *config.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return failed(errClosed)
+	}
+	a.warn(cfg)
+	cert, err := loadCertificate(cfg)
+	if err != nil {
+		return err
+	}
+	if err := a.checkBudgets(cfg); err != nil {
+		return err
+	}
+	next, err := a.newRevision(cfg)
+	if err != nil {
+		return err
+	}
+	if err := a.pools.workers.Reload(poolsOf(cfg)); err != nil {
+		next.close()
+		return invalidConfig(Cause(err))
+	}
+	setup := next.setup
+	former, err := a.server.Reload(&setup)
+	if err != nil {
+		next.close()
+		return errors.Join(invalidConfig(Cause(err)), a.pools.workers.Reload(poolsOf(a.current.cfg)))
+	}
+	unused := a.offerTools(next)
+	a.keep.Store(&cfg.Keep)
+	if a.TLS() && cert != nil {
+		a.certificate.Store(cert)
+	}
+	if a.meter != nil {
+		a.meter.SetKeys(budgetsOf(cfg))
+	}
+	old, closed := a.current, make(chan struct{})
+	a.current, a.retired = next, append(a.retired, closed)
+	go func() {
+		defer close(closed)
+		<-former // no request and no run uses the former revision
+		<-unused // and no call of an MCP client
+		old.close()
+	}()
+	return nil
+}

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A revision is everything that one reading of the configuration describes: models, tools, and the servers that the tools
+// need. A reload makes a new one; requests and runs that began with the former keep it until they end.
+type revision struct {
+	cfg    *config.Config
+	runner *tool.Runner
+	// unattended has no approver: it is for the calls of agents and of MCP clients.
+	unattended *tool.Runner
+	models     *servedModels
+	tools      *Tools
+	catalog    *Catalog
+	pools      *workerPools // keeps the tools of workers in the set; nil until they are attached
+	agents     *agents
+	setup      server.Setup
+}
+
+// newRevision starts what the configuration describes. If a part cannot be made, it stops the parts that were
+// started and returns the error.
+func (a *App) newRevision(cfg *config.Config) (*revision, error) {
+	r := &revision{cfg: cfg, agents: &agents{}}
+	if err := r.build(a); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// build sets the fields of r one by one. After an error those that are set must be closed.
+func (r *revision) build(a *App) (err error) {
+	cfg := r.cfg
+	if a.opts.TemporalTool == nil {
+		if err := CheckTemporalTools(cfg); err != nil {
+			return err
+		}
+	}
+	if r.catalog, err = OpenCatalog(cfg); err != nil {
+		return err
+	}
+	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
+	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
+		return err
+	}
+	set := r.tools.Set
+	for _, text := range r.tools.Servers.Warnings() {
+		a.log.Warn(text)
+	}
+	if err := a.pools.tools.Attach(ctx, set); err != nil {
+		return err
+	}
+	for _, name := range UnknownSearchTools(cfg, set) {
+		a.log.Warn("tools.search.always names a tool that does not exist now", "tool", name)
+	}
+	if decision, withheld := SearchWithheld(cfg); withheld {
+		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
+	}
+	r.pools = a.pools
+	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
+	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+		return err
+	}
+	if r.runner = r.unattended; a.store != nil {
+		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
+			return err
+		}
+	}
+	if err := checkDefinitions(cfg, r.runner); err != nil {
+		return err
+	}
+	for _, text := range RefusedKeys(cfg, set) {
+		a.log.Warn("the tools of a key exceed a limit", "problem", text)
+	}
+	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
+	if err != nil {
+		return err
+	}
+	simOpts.Now = time.Now
+	modelOpts := &ModelOptions{Sim: simOpts, Log: a.log}
+	r.models = newServedModels(cfg, r.runner, modelOpts, a.opts.Aliases, a.meter)
+	if err := r.models.makeConfigured(); err != nil {
+		return err
+	}
+	if err := warnReduced(a.log, cfg, set); err != nil {
+		return err
+	}
+	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts, a.meter)); err != nil {
+		return err
+	}
+	if r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit}); err != nil {
+		return err
+	}
+	r.setup.Policy = policy.All(r.setup.Policy, *a.switches.policy())
+	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
+	r.setup.Replay = r.replayer(a.log, a.meter)
+	r.setup.Evals = evalsOf(cfg)
+	return nil
+}
+
+// close stops the servers and modules of the revision. No request and no run may use it.
+func (r *revision) close() {
+	if r.pools != nil {
+		r.pools.tools.Detach(r.tools.Set)
+	}
+	if r.catalog != nil {
+		r.catalog.Close()
+	}
+	if r.tools != nil {
+		r.tools.Close()
+	}
+}
+
+// keysOf returns the keys of the clients: those of the configuration, and those of its file of keys.
+func keysOf(cfg *config.Config) []server.Key {
+	budgets := budgetsOf(cfg)
+	profiles := make(map[string]server.Key, len(cfg.Keys))
+	keys := make([]server.Key, 0, len(cfg.Keys)+len(cfg.FileKeys))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		k := cfg.Keys[name]
+		b := budgets[name]
+		models, tools := cfg.Grants(name)
+		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
+			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
+		profiles[name] = key
+		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
+			continue // a profile of the file alone; without a file the server refuses it, and is not open to all
+		}
+		keys = append(keys, key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.FileKeys)) {
+		f := cfg.FileKeys[name]
+		key := profiles[f.Profile]
+		key.Name, key.Secret, key.Hash = name, secret.Secret{}, f.SHA256
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// presentKeys removes names from a list that are of no key and none of the words, if there is a file of keys:
+// [config.Config.Warnings] has them. Without a file the configuration was refused. nil stays nil, which allows all where an
+// empty list allows none.
+func presentKeys(cfg *config.Config, list []string, words ...string) []string {
+	if cfg.FileKeys == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(name string) bool { return !slices.Contains(words, name) && !cfg.HasKey(name) })
+}
+
+// newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
+// and worker pools.
+func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
+	pol, err := NewPolicy(cfg)
+	if err != nil {
+		return server.Setup{}, err
+	}
+	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins, PublicURL: cfg.Serve.PublicURL,
+		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
+	s.Keys, s.RequireKey = keysOf(cfg), cfg.RequiresKey()
+	for _, w := range cfg.Warnings() {
+		s.Warnings = append(s.Warnings, w.String())
+	}
+	if cfg.Serve.OIDC.IsSet() {
+		if s.Identity, err = identities.of(cfg); err != nil {
+			return s, invalidConfig(err)
+		}
+	}
+	if err = s.Check(); err == nil {
+		err = server.CheckWorkerPools(poolsOf(cfg))
+	}
+	if err != nil {
+		return s, invalidConfig(Cause(err))
+	}
+	return s, nil
+}

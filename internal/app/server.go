@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/server"
+)
+
+// newServer makes the sinks, the engine and the HTTP server, and offers the tools over MCP.
+func (a *App) newServer(cfg *config.Config) error {
+	a.metrics.CountWorkers(a.pools.workers.Count)
+	bus := observe.NewBus(&observe.BusOptions{Dropped: a.metrics.AddDropped})
+	a.sinks = append([]event.Sink{a.metrics, observe.NewSlog(a.log), bus}, a.opts.Sinks...)
+	if a.traces != nil {
+		a.sinks = append(a.sinks, a.traces)
+	}
+	var err error
+	if a.webhook, err = newWebhook(cfg, a.log); err != nil {
+		return err
+	}
+	if a.webhook != nil {
+		a.sinks = append(a.sinks, a.webhook)
+	}
+	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
+	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
+		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
+		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
+	if a.opts.Reload != nil {
+		out.Reload = a.reloadFor
+	}
+	if a.store != nil {
+		runs.Store, out.Index, out.Bus, out.Approvals = a.store, a.store, bus, a.approvals
+		_, runs.FlushBeforeEnd = a.store.(memoryStore)
+	}
+	if a.meter != nil {
+		out.Ledger = a.meter.Reports()
+	}
+	if a.shared() {
+		out.Cluster = server.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}
+	}
+	if a.audit != nil {
+		runs.Audit, out.Removing = a.audit.Event, a.audit.Remove
+	}
+	if s, ok := a.store.(interface{ Check(context.Context) error }); ok {
+		out.Ready = s.Check
+	}
+	if a.engine, err = engine.New(runs); err != nil {
+		return err
+	}
+	if a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: cfg.Serve.MaxRuns}); err != nil {
+		return err
+	}
+	if err := a.newExecutor(); err != nil {
+		return err
+	}
+	if a.executor != nil { // not an interface that holds nil
+		out.Executor = a.executor
+	}
+	out.Engine, out.Supervisor = a.engine, a.supervisor
+	if a.server, err = server.New(out); err != nil {
+		return invalidConfig(Cause(err))
+	}
+	a.offerTools(a.current)
+	return nil
+}
+
+func serverLimits(cfg *config.Config) server.Limits {
+	c := &cfg.Serve
+	return server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
+		MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
+		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
+}
+
+// retryWindow returns serve.retry_window as [server.Limits] has it, where 0 is the default and a negative value none.
+func retryWindow(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}

@@ -1,0 +1,266 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/mcptool"
+)
+
+// Servers are the MCP servers of a configuration. Close must be called.
+type Servers struct {
+	group   *mcptool.Group // nil: there are none
+	clients []*egress.Client
+	tokens  map[string]*oauth.Client // of servers that tokens can be got for
+}
+
+// ServerOptions are the options of [StartServers]. The zero value starts all servers.
+type ServerOptions struct {
+	// Only names the servers to start; nil: all.
+	Only []string
+	// Inspect is for commands that report how the servers are: a required server that is not ready, or tools that cannot be
+	// put into the set, are no error then.
+	Inspect bool
+	// Environ is the environment from which servers that are programs get PATH, HOME and LANG, as os.Environ returns it; nil:
+	// that of the process.
+	Environ []string
+	Log     *slog.Logger // nil: discards
+	// Observers observe each request to the servers.
+	Observers []event.MCPObserver
+}
+
+// StartServers starts the MCP servers of the configuration and puts their tools into the set, now and each time that they
+// change. Without an error Close must be called.
+func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *ServerOptions) (*Servers, error) {
+	if opts == nil {
+		opts = &ServerOptions{}
+	}
+	s := &Servers{tokens: map[string]*oauth.Client{}}
+	only := opts.Only
+	var list []mcptool.Server
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
+		if only != nil && !slices.Contains(only, name) {
+			continue
+		}
+		one, err := s.server(name, cfg)
+		if err != nil {
+			s.Close()
+			return nil, invalidConfig(fmt.Errorf("tools.mcp.%s: %w", name, err))
+		}
+		list = append(list, one)
+	}
+	if len(list) == 0 {
+		return s, nil
+	}
+	environ := opts.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Observers: opts.Observers, Pins: mcptool.NewPins(stateFile(cfg, cfg.Tools.Pins)),
+		Environ: environ, LoginCommand: LoginCommand})
+	if err != nil {
+		s.Close()
+		code := lathe.CodeInvalidConfig
+		if lathe.CodeOf(err) == lathe.CodeUnavailable {
+			code = lathe.CodeUnavailable
+			err = fmt.Errorf("%w; `lathe tools doctor` examines it", err)
+		}
+		return nil, &lathe.Error{Code: code, Op: Op, Err: err}
+	}
+	s.group = group
+	return s, nil
+}
+
+// ServersOf returns the names of the MCP servers whose tools are among the names; nil for nil, which is all of them.
+func ServersOf(cfg *config.Config, tools []string) []string {
+	if tools == nil {
+		return nil
+	}
+	only := []string{}
+	for _, name := range tools {
+		if server, _, ok := cfg.Tools.MCPTool(name); ok {
+			only = append(only, server)
+		}
+	}
+	return only
+}
+
+// server returns the options of one server.
+func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error) {
+	c := cfg.Tools.MCP[name]
+	out := mcptool.Server{
+		Name: name, Command: c.Command, Args: c.Args, Dir: c.Dir, URL: c.URL.Reveal(),
+		Env: secretsOf(c.Env), Headers: secretsOf(c.Headers),
+		Tools: c.Tools, Exclude: c.Exclude, Rename: c.Rename, Effects: c.Effects, Allowlist: c.Allowlist, Allowlists: c.Allowlists,
+		Elicitation: mcptool.Elicitation(c.Elicitation), Required: c.Required, Pin: mcptool.PinMode(c.Pin),
+		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, CallTimeout: c.CallTimeout,
+		MaxLineBytes: c.MaxMessageBytes, MaxTools: c.MaxTools, Concurrency: c.Concurrency,
+	}
+	if out.KeepAlive = c.KeepAlive; out.KeepAlive == 0 {
+		out.KeepAlive = -1
+	}
+	if out.Dir != "" {
+		out.Dir = besideConfig(cfg, out.Dir)
+	}
+	if out.URL == "" {
+		return out, nil
+	}
+	client, err := serverClient(out.URL, cfg)
+	if err != nil {
+		return out, err
+	}
+	s.clients = append(s.clients, client)
+	out.Client = client.HTTP()
+	return out, s.withTokens(name, cfg, &out)
+}
+
+// serverClient reaches the host of one server and no other. How long an answer takes and how large
+// it is are bounded where its messages are read.
+func serverClient(address string, cfg *config.Config) (*egress.Client, error) {
+	return hostClient(address, cfg, &egress.Options{Timeout: -1, HeaderTimeout: -1, MaxBodyBytes: -1, MaxRedirects: -1})
+}
+
+// hostClient returns a client that reaches the host and port of an address and no other.
+func hostClient(address string, cfg *config.Config, opts *egress.Options) (*egress.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	port := map[string]int{"http": 80, "https": 443}[u.Scheme]
+	if p := u.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil {
+			return nil, err
+		}
+	}
+	return egress.New(
+		&egress.Rules{Hosts: []string{u.Hostname()}, Schemes: []string{u.Scheme}, Ports: []int{port}, Private: cfg.Tools.Egress.Private}, opts)
+}
+
+// checkServers refuses addresses of servers that no connection would be made to.
+func checkServers(cfg *config.Config) (out []config.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
+		address := cfg.Tools.MCP[name].URL.Reveal()
+		if address == "" {
+			continue
+		}
+		client, err := serverClient(address, cfg)
+		if err == nil {
+			err = client.Check(address)
+		}
+		if egress.CodeOf(err) == egress.CodeAddress {
+			err = errors.New("its host is not public: name it in tools.egress.private if it may be reached")
+		}
+		if err != nil {
+			out = append(out, config.Problem{Key: "tools.mcp." + name + ".url", Message: strings.TrimPrefix(err.Error(), "egress: ")})
+			continue
+		}
+		c := cfg.Tools.MCP[name]
+		if conf := oauthConfig(name, address, &c.OAuth); !c.OAuth.IsZero() {
+			err := conf.Check()
+			if HasAuthorization(c.Headers) {
+				err = errors.New("headers bring Authorization: a server has one of both")
+			}
+			if err != nil {
+				out = append(out, config.Problem{Key: "tools.mcp." + name + ".oauth", Message: err.Error()})
+			}
+		}
+	}
+	return out
+}
+
+// hostOf returns the host of an address; "" if it is not a URL.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// Status returns the state of each server, in the order of their names.
+func (s *Servers) Status() []mcptool.Status {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.Status()
+}
+
+// Accept accepts the definitions that the named tool has now, or those of all tools of the named server, and returns their
+// state before.
+func (s *Servers) Accept(name string) ([]mcptool.ToolStatus, error) { return s.group.Accept(name) }
+
+// AcceptShown is [Servers.Accept] for one tool whose definition has the digest.
+func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error) {
+	if s.group == nil {
+		return nil, errNoServer
+	}
+	return s.group.AcceptShown(name, digest)
+}
+
+// Reconnect ends the connection to the server of that name and makes a new one.
+func (s *Servers) Reconnect(name string) error {
+	if s.group == nil {
+		return errNoServer
+	}
+	return s.group.Reconnect(name)
+}
+
+var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
+
+// Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
+// configuration of a server that none of its tools has. It may hold text of the servers: escape it before it is written to a terminal.
+func (s *Servers) Warnings() []string {
+	var out []string
+	for _, st := range s.Status() {
+		if st.State != mcptool.StateReady {
+			next := "; `lathe tools doctor` says more"
+			if st.Problem == mcptool.ProblemLogin {
+				next = "; next: " + LoginCommand(st.Server)
+			}
+			out = append(out, "the MCP server "+st.Server+" is not ready: "+text.FirstLine(st.LastError)+next)
+			continue
+		}
+		var blocked, missing []string
+		for _, t := range st.Tools {
+			switch t.State {
+			case mcptool.ToolBlocked:
+				blocked = append(blocked, t.Name+" ("+text.FirstLine(t.Reason)+")")
+			case mcptool.ToolMissing:
+				missing = append(missing, t.Name+": "+text.FirstLine(t.Reason))
+			case mcptool.ToolReady, mcptool.ToolRefused, mcptool.ToolExcluded:
+			}
+		}
+		if len(blocked) > 0 {
+			out = append(out, "not offered, because the definition is not accepted: "+strings.Join(blocked, ", ")+"; see `lathe tools doctor`")
+		}
+		if len(missing) > 0 {
+			out = append(out, "tools.mcp."+st.Server+" has names that are no tools of the server: "+strings.Join(missing, "; ")+"; correct or remove them")
+		}
+	}
+	return out
+}
+
+// Close stops the servers and waits until they have ended.
+func (s *Servers) Close() {
+	if s.group != nil {
+		_ = s.group.Close() // it reports nothing
+	}
+	for _, c := range s.clients {
+		c.Close()
+	}
+}

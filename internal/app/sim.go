@@ -1,0 +1,77 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/regular"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// SimOptions reads the scripts that the configuration names, and a script or a run recorded with --json, which the
+// model sim/script plays. At most one of script and replay is set; both are files.
+func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error) {
+	opts := &sim.Options{TokenDelay: cfg.Sim.TokenDelay}
+	set := func(name string, s *sim.Script) {
+		if opts.Scripts == nil {
+			opts.Scripts = map[string]*sim.Script{}
+		}
+		opts.Scripts[name] = s
+	}
+	path, parse := script, sim.ParseScript
+	switch {
+	case script != "" && replay != "":
+		return nil, invalidRequest("give one of --script and --replay")
+	case replay != "":
+		path, parse = replay, sim.ReplayScript
+	}
+	if path != "" {
+		s, err := readScript(os.Open, path, parse) // of the command line, where a pipe is fine
+		if err != nil {
+			return nil, err
+		}
+		set("", s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sim.Scripts)) {
+		s, err := readScript(regular.Open, besideConfig(cfg, cfg.Sim.Scripts[name]), sim.ParseScript)
+		if err != nil {
+			return nil, invalidConfig(fmt.Errorf("sim.scripts.%s: %w", name, Cause(err)))
+		}
+		set(name, s)
+	}
+	return opts, nil
+}
+
+func readScript(open func(path string) (*os.File, error), path string, parse func(io.Reader) (*sim.Script, error)) (*sim.Script, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, invalidRequest("%w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	s, err := parse(f)
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("%s: %w", path, err))
+	}
+	return s, nil
+}
+
+func isSimulated(model string) bool { return strings.HasPrefix(model, "sim/") }
+
+// checkSimulated returns an error if the server does not have the model.
+func checkSimulated(server *sim.Sim, name string) error {
+	base, _, _ := strings.Cut(name, "+")
+	names := server.Names()
+	switch {
+	case slices.Contains(names, base):
+		return nil
+	case base == "sim/script":
+		return invalidRequest("the model sim/script needs the turns to play: --script FILE or --replay FILE")
+	}
+	return invalidRequest("no simulated model %q: %s", name, text.Suggest(name, names, "`lathe sim list` names them"))
+}

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/audit"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/sqlite"
+	"github.com/lathe-run/lathe/tool/mcptool"
+)
+
+// served describes the parts of a revision to the operators of the server.
+type served struct {
+	app    *App
+	rev    *revision
+	policy lathe.Policy
+}
+
+var _ server.State = (*served)(nil)
+
+// Servers implements [server.State].
+func (s *served) Servers() []server.ServerState {
+	known := slices.Collect(maps.Values(s.rev.cfg.KnownSecrets()))
+	var out []server.ServerState
+	for _, st := range s.rev.tools.Servers.Status() {
+		one := server.ServerState{Name: st.Server, State: string(st.State), Since: st.Since, Required: st.Required, Transport: st.Transport,
+			Protocol: st.Protocol, Software: st.Software, Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
+			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: timeOf(st.NextTry), Tools: []server.ToolState{}}
+		for i := range st.Tools {
+			one.Tools = append(one.Tools, toolState(&st.Tools[i]))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func toolState(t *mcptool.ToolStatus) server.ToolState {
+	return server.ToolState{Name: t.Name, Remote: t.Remote, State: string(t.State), Reason: t.Reason, Changed: t.Changed, Digest: t.Digest,
+		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: timeOf(t.AcceptedAt)}
+}
+
+// timeOf returns nil for the zero time.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Reconnect implements [server.State].
+func (s *served) Reconnect(name string) error { return s.rev.tools.Servers.Reconnect(name) }
+
+// Accept implements [server.State].
+func (s *served) Accept(tool, digest string) error {
+	_, err := s.rev.tools.Servers.AcceptShown(tool, digest)
+	return err
+}
+
+// Models implements [server.State].
+func (s *served) Models() []server.ModelState {
+	cfg := s.rev.cfg
+	var out []server.ModelState
+	for _, name := range s.rev.models.Names() {
+		m, err := cfg.Model(name)
+		if err != nil {
+			m = &config.Model{Name: name, Provider: "sim", Dialect: "native", SupportsTools: true}
+		}
+		out = append(out, server.ModelState{Name: name, Provider: m.Provider, Model: m.Model, Dialect: m.Dialect, Tools: m.SupportsTools,
+			Default: name == cfg.DefaultModel || m.Name == cfg.DefaultModel, Limits: limitsOf(cfg.Limits())})
+	}
+	return out
+}
+
+// limitsOf returns the limits of a run that are set.
+func limitsOf(l lathe.Limits) map[string]int64 {
+	out := map[string]int64{}
+	for key, n := range map[string]int64{"max_iterations": int64(l.MaxIterations), "max_total_tool_calls": int64(l.MaxToolCalls),
+		"run_timeout_ms": l.RunTimeout.Milliseconds(), "max_tokens_total": l.MaxTokensTotal} {
+		if n > 0 {
+			out[key] = n
+		}
+	}
+	return out
+}
+
+// Explain implements [server.State].
+func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
+	set := s.rev.tools.Set
+	t, ok := set.Lookup(c.Tool)
+	if !ok {
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
+	}
+	call := &lathe.CallInfo{Run: &lathe.RunInfo{Principal: c.Principal, SessionID: c.Session, Labels: c.Labels}, Turn: 1, Seq: len(c.Used),
+		Call: &lathe.ToolCall{Name: c.Tool, Arguments: string(c.Arguments)}, Tool: t.Spec(), Args: c.Arguments}
+	for _, used := range c.Used {
+		i := slices.IndexFunc(call.Used, func(u lathe.ToolUse) bool { return u.Name == used })
+		if i < 0 {
+			other, ok := set.Lookup(used)
+			if !ok {
+				return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: Op, Err: errors.New("used names a tool that there is not")}
+			}
+			call.Used = append(call.Used, lathe.ToolUse{Name: used, Spec: other.Spec()})
+			i = len(call.Used) - 1
+		}
+		call.Used[i].Calls++
+	}
+	v, findings := policy.Explain(s.policy, call)
+	out := &server.Explanation{Tool: c.Tool, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
+	for _, f := range findings {
+		out.Rules = append(out.Rules, server.PolicyFinding{Rule: f.Rule, Decision: f.Decision.String(), Matched: f.Matched, Decides: f.Decides, Why: f.Why})
+	}
+	return out, nil
+}
+
+// Settings implements [server.State].
+func (s *served) Settings() ([]server.SettingState, error) {
+	rows, err := s.rev.cfg.Shown()
+	known := slices.Collect(maps.Values(s.rev.cfg.KnownSecrets()))
+	out := make([]server.SettingState, len(rows))
+	for i, r := range rows {
+		out[i] = server.SettingState(r)
+		out[i].Value = secret.Scrub(r.Value, known...)
+	}
+	return out, err
+}
+
+// Audit implements [server.State].
+func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, error) {
+	if s.rev.cfg.Audit.Path == "" {
+		return nil, nil
+	}
+	out := &server.AuditState{OK: true}
+	files := map[string]bool{}
+	ring := make([]server.AuditLine, 0, limit)
+	for e, err := range audit.Lines(AuditPath(s.rev.cfg)) {
+		var broken *audit.Break
+		switch {
+		case errors.As(err, &broken):
+			out.OK, out.Broken = false, broken.Error()
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			break
+		}
+		files[e.File] = true
+		out.Lines++
+		if len(ring) == limit {
+			ring = slices.Delete(ring, 0, 1)
+		}
+		ring = append(ring, auditLine(&e))
+	}
+	slices.Reverse(ring)
+	out.Files, out.Data = len(files), ring
+	if s.app.audit != nil && out.OK {
+		out.Head = s.app.audit.Head().String()
+	}
+	return out, nil
+}
+
+func auditLine(e *audit.Entry) server.AuditLine {
+	f, _ := e.Fields() // a line that is not understood is shown without them
+	return server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, Tool: f.Tool,
+		Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status}
+}
+
+// Version implements [server.State].
+func (s *served) Version() server.VersionState {
+	kind := "memory"
+	switch s.app.store.(type) {
+	case nil:
+		kind = "none"
+	case *sqlite.Store:
+		kind = "sqlite"
+	case *postgres.Store:
+		kind = "postgres"
+	}
+	return server.VersionState{Version: s.app.opts.Version, Revision: s.app.opts.Revision, Go: runtime.Version(), Started: s.app.started, Store: kind, Node: s.app.Node()}
+}

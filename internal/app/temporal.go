@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// InTemporal says which program executes runs and tools in Temporal, and how to install it.
+const InTemporal = "lathe-temporal serve executes runs in Temporal, with the same configuration: go install github.com/lathe-run/lathe/engine/temporal/cmd/lathe-temporal@latest"
+
+// errNotInTemporal is the error of a program that cannot execute the tools of tools.temporal.
+var errNotInTemporal = errors.New("this program does not execute activities; " + InTemporal)
+
+// CheckTemporalTools returns the error of a program without Temporal, which can list and check the tools of tools.temporal but not
+// call them; nil if the configuration has none.
+func CheckTemporalTools(cfg *config.Config) error {
+	if len(cfg.Tools.Temporal) == 0 {
+		return nil
+	}
+	return invalidConfig(config.Problems{{Key: "tools.temporal." + slices.Sorted(maps.Keys(cfg.Tools.Temporal))[0], Message: errNotInTemporal.Error()}})
+}
+
+// newTemporalTool is the type of [Options.TemporalTool].
+type newTemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
+
+// temporalTools returns the tools of tools.temporal, and the problems of the entries that have any. If create is nil, calls of the
+// tools fail.
+func temporalTools(cfg *config.Config, create newTemporalTool) (tools []lathe.Tool, problems []config.Problem) {
+	if create == nil {
+		create = func(spec *lathe.ToolSpec, _ *config.TemporalTool) (lathe.Tool, error) { return listedTool{spec}, nil }
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Temporal)) {
+		c := cfg.Tools.Temporal[name]
+		t, err := create(&lathe.ToolSpec{Name: name, Description: c.Description, Schema: c.Schema, Effect: c.Effect, Allowlist: c.Allowlist,
+			Timeout: c.Timeout, Origin: "temporal:" + c.Queue}, c)
+		if err == nil {
+			_, err = tool.NewSetWithin(cfg.Limits(), t)
+		}
+		if err != nil {
+			problems = append(problems, config.Problem{Key: "tools.temporal." + name, Message: Cause(err).Error()})
+			continue
+		}
+		tools = append(tools, t)
+	}
+	return tools, problems
+}
+
+// A listedTool has the definition of a tool that this program cannot call.
+type listedTool struct{ spec *lathe.ToolSpec }
+
+// Spec implements [lathe.Tool].
+func (t listedTool) Spec() *lathe.ToolSpec { return t.spec }
+
+// Call implements [lathe.Tool].
+func (t listedTool) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
+	return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: Op, Err: errNotInTemporal}
+}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// searchOf returns the search of the tools of the configuration.
+func searchOf(cfg *config.Config) tool.Search {
+	s := &cfg.Tools.Search
+	return tool.Search{Mode: tool.SearchMode(s.Mode), AboveTools: s.AboveTools, AboveBytes: s.AboveBytes, Always: s.Always,
+		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}
+}
+
+// SearchWithheld returns what policy decides about the tool tool_search, and true, if it does not allow it although
+// tools.search is not off: runs then send the definitions of all tools. A rule by principal or labels may decide otherwise for a run.
+func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
+	if cfg.Tools.Search.Mode == string(tool.SearchOff) {
+		return lathe.Allow, false
+	}
+	pol, err := NewPolicy(cfg)
+	if err != nil {
+		return lathe.Deny, false // NewRunner returns the error
+	}
+	decision := pol.Tool(&lathe.RunInfo{}, &lathe.ToolSpec{Name: tool.SearchName, Effect: lathe.ReadOnly, Origin: "builtin"}).Decision
+	return decision, decision != lathe.Allow
+}
+
+// checkDefinitions returns the error of a run of the runner without a principal whose definitions exceed a limit. It is asked
+// also if no model is configured, whose loop would have the same error.
+func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
+	settings, limits := cfg.Settings(), cfg.Limits()
+	if err := runner.Check(nil, &tool.RunOptions{Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+		return invalidConfig(Cause(err))
+	}
+	return nil
+}
+
+// RefusedKeys returns a line for each entry of keys whose runs are refused because the definitions of their tools in the set exceed
+// a limit, for example since policy does not let them search. It judges keys of serve.keys_file by their entry. A rule by labels may
+// decide otherwise for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
+func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
+	if cfg.Tools.Search.Mode == string(tool.SearchOff) || len(cfg.Keys) == 0 {
+		return nil
+	}
+	runner, err := NewRunner(cfg, set, &CallOptions{Approver: approval.NewQueue(nil)})
+	if err != nil {
+		return nil // which the check of the configuration returns
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		_, allow := cfg.Grants(name)
+		limits, _ := cfg.Limits().Narrow(cfg.Keys[name].Limits)
+		settings := cfg.Settings()
+		run := &lathe.RunInfo{Principal: name, Profile: name}
+		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+			out = append(out, "requests of keys."+name+" are refused: "+Cause(err).Error())
+		}
+	}
+	return out
+}
+
+// UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module,
+// a worker or a guest may bring one later. Names of tools of configured MCP servers count as known.
+func UnknownSearchTools(cfg *config.Config, set *tool.Set) (out []string) {
+	specs := set.Specs()
+	for _, pattern := range cfg.Tools.Search.Always {
+		if _, _, ofServer := cfg.Tools.MCPTool(pattern); ofServer {
+			continue
+		}
+		if !slices.ContainsFunc(specs, func(s *lathe.ToolSpec) bool { return policy.Match(pattern, s.Name) }) {
+			out = append(out, pattern)
+		}
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/audit"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
+)
+
+const (
+	// disabledPrefix begins the names under which a store keeps the tools that are disabled.
+	disabledPrefix = "disabled_tool/"
+	// maxDisabled bounds them.
+	maxDisabled = 1_000
+	// disabledEvery is the interval in which the processes on a shared store read them.
+	disabledEvery = time.Second
+)
+
+var errTooManyDisabled = errors.New("1000 tools are disabled, which is the limit: remove tools from the configuration, or enable some")
+
+// toolSwitches are the tools that operators have disabled. A store that is a [store.ValueKeeper] keeps them.
+type toolSwitches struct {
+	kept  store.ValueKeeper // nil: they are those of this process
+	trail *audit.Log        // nil: none is kept
+	log   *slog.Logger
+
+	mu     sync.Mutex // held while they are read and changed
+	now    atomic.Pointer[disabledTools]
+	failed bool // the last read
+}
+
+// disabledTools is one state of the switches. It never changes.
+type disabledTools struct {
+	version uint64 // grows with each change of the names
+	byName  map[string]server.DisabledTool
+}
+
+var _ server.ToolSwitches = (*toolSwitches)(nil)
+
+func (a *App) openSwitches(ctx context.Context) error {
+	a.switches = &toolSwitches{trail: a.audit, log: a.log}
+	a.switches.now.Store(&disabledTools{})
+	a.switches.kept, _ = a.store.(store.ValueKeeper)
+	return a.switches.read(ctx)
+}
+
+// read replaces the disabled tools of this process with those in the store.
+func (s *toolSwitches) read(ctx context.Context) error {
+	if s.kept == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values, err := s.kept.Values(ctx, disabledPrefix)
+	if err != nil {
+		return err
+	}
+	next := make(map[string]server.DisabledTool, len(values))
+	for name, value := range values {
+		var d server.DisabledTool
+		_ = json.Unmarshal(value, &d) // a tool with an unreadable note is disabled, too
+		next[strings.TrimPrefix(name, disabledPrefix)] = d
+	}
+	s.set(next)
+	return nil
+}
+
+// set replaces the disabled tools. The caller holds mu.
+func (s *toolSwitches) set(next map[string]server.DisabledTool) {
+	was := s.now.Load()
+	version := was.version
+	if !maps.EqualFunc(was.byName, next, func(server.DisabledTool, server.DisabledTool) bool { return true }) {
+		version++
+	}
+	s.now.Store(&disabledTools{version, next})
+}
+
+// follow reads what other processes on the store have changed, until ctx is done.
+func (s *toolSwitches) follow(ctx context.Context) {
+	tick := time.NewTicker(disabledEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := s.read(ctx)
+		if err != nil && !s.failed && ctx.Err() == nil {
+			s.log.Error("the disabled tools could not be read: those of the last read stay disabled", "code", lathe.CodeOf(err))
+		}
+		s.failed = err != nil
+	}
+}
+
+// policy returns the policy that denies the disabled tools.
+func (s *toolSwitches) policy() *policy.Disabled {
+	is := func(tool string) bool {
+		_, off := s.now.Load().byName[tool]
+		return off
+	}
+	return &policy.Disabled{Is: is, Version: func() uint64 { return s.now.Load().version }}
+}
+
+// Disabled implements [server.ToolSwitches].
+func (s *toolSwitches) Disabled(tool string) *server.DisabledTool {
+	d, off := s.now.Load().byName[tool]
+	if !off {
+		return nil
+	}
+	return &d
+}
+
+// Switch implements [server.ToolSwitches].
+func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.DisabledTool, by string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := maps.Clone(s.now.Load().byName)
+	if next == nil {
+		next = map[string]server.DisabledTool{}
+	}
+	change, value := "tool_enabled", []byte(nil)
+	if delete(next, tool); off != nil {
+		if len(next) >= maxDisabled {
+			return &lathe.Error{Code: lathe.CodeConflict, Op: "app: disable a tool", Err: errTooManyDisabled}
+		}
+		next[tool], change = *off, "tool_disabled"
+		var err error
+		if value, err = json.Marshal(off); err != nil {
+			return err
+		}
+	}
+	if s.trail != nil {
+		if err := s.trail.Change(ctx, &audit.Changed{Change: change, Tool: tool, By: by}); err != nil {
+			return err
+		}
+	}
+	if s.kept != nil {
+		if err := s.kept.SetValue(ctx, disabledPrefix+tool, value); err != nil {
+			return err
+		}
+	}
+	s.set(next)
+	return nil
+}

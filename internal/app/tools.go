@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// Tools are the tools of a configuration, with the MCP servers and WebAssembly modules that some of them are from.
+type Tools struct {
+	Set     *tool.Set
+	Servers *Servers
+	modules *Modules
+}
+
+// StartTools makes the tools of the configuration: those of [NewToolSet], [StartServers] and [StartModules]. Without an error
+// Close must be called.
+func StartTools(ctx context.Context, cfg *config.Config, opts *ServerOptions) (*Tools, error) {
+	return startTools(ctx, cfg, nil, nil, nil, opts)
+}
+
+func startTools(ctx context.Context, cfg *config.Config, running *agents, activity newTemporalTool, further []lathe.Tool, opts *ServerOptions) (_ *Tools, err error) {
+	if opts == nil {
+		opts = &ServerOptions{}
+	}
+	t := &Tools{}
+	if t.Set, err = newToolSet(cfg, running, activity, further); err != nil {
+		return nil, err
+	}
+	if t.Servers, err = StartServers(ctx, cfg, t.Set, opts); err != nil {
+		return nil, err
+	}
+	if t.modules, err = StartModules(ctx, cfg, t.Set, opts.Log); err != nil {
+		t.Servers.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close stops the servers and modules. No call may run.
+func (t *Tools) Close() {
+	t.modules.Close()
+	t.Servers.Close()
+}
+
+// builtinTools returns all built-in tools by name, and the names that `all` stands for. The tools that need a workspace
+// share an empty one; `all` leaves them out, because only tests and evaluations look at it.
+func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
+	byName = map[string]lathe.Tool{}
+	for _, t := range builtin.Tools(nil) {
+		all = append(all, t.Spec().Name)
+		byName[t.Spec().Name] = t
+	}
+	ws, err := builtin.NewWorkspace(nil)
+	if err != nil {
+		return nil, nil, failed(err)
+	}
+	for _, t := range ws.Tools() {
+		byName[t.Spec().Name] = t
+	}
+	return all, byName, nil
+}
+
+// NewToolSet returns the tools that the configuration enables, and the further ones. Tools of MCP servers and of
+// WebAssembly modules are added by [StartServers] and [StartModules]; [StartTools] does all three. Agents (tools.run) and
+// tools on task queues (tools.temporal) are listed, and fail if they are called: [New] and [OpenSession] make the agents that run,
+// and [New] the tools on task queues, see [Options].TemporalTool.
+func NewToolSet(cfg *config.Config, further ...lathe.Tool) (*tool.Set, error) {
+	return newToolSet(cfg, nil, nil, further)
+}
+
+func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, further []lathe.Tool) (*tool.Set, error) {
+	all, byName, err := builtinTools()
+	if err != nil {
+		return nil, err
+	}
+	names := cfg.Tools.Builtin
+	if slices.Equal(names, []string{"all"}) {
+		names = all
+	}
+	var tools []lathe.Tool
+	for _, name := range names {
+		t, ok := byName[name]
+		if !ok {
+			return nil, invalidConfig(fmt.Errorf("tools.builtin: no tool %q, there are %s", name, strings.Join(builtin.Names(), ", ")))
+		}
+		tools = append(tools, t)
+	}
+	overHTTP, problems, _ := httpTools(cfg, takeDocuments(cfg))
+	if len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
+	activities, problems := temporalTools(cfg, activity)
+	if len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
+	tools = slices.Concat(tools, overHTTP, activities)
+	asTools, err := running.tools(cfg)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(append(tools, asTools...), further...)
+	set, err := tool.NewSetWithSearch(cfg.Limits(), searchOf(cfg), tools...)
+	if err != nil {
+		return nil, invalidConfig(Cause(err))
+	}
+	if problems := checkRenames(cfg, set); len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
+	return set, nil
+}
+
+// checkRenames refuses names of renamed tools of MCP servers that tools of other kinds have.
+func checkRenames(cfg *config.Config, set *tool.Set) (problems []config.Problem) {
+	for _, server := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
+		rename := cfg.Tools.MCP[server].Rename
+		for _, remote := range slices.Sorted(maps.Keys(rename)) {
+			if t, taken := set.Lookup(rename[remote]); taken {
+				problems = append(problems, config.Problem{Key: "tools.mcp." + server + ".rename." + remote,
+					Message: fmt.Sprintf("the name %s is taken: the other tool is from %s", rename[remote], t.Spec().Origin)})
+			}
+		}
+	}
+	return problems
+}

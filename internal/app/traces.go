@@ -1,0 +1,135 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// TracesOptions are the options of [OpenTraces]. The zero value is usable.
+type TracesOptions struct {
+	Environ []string     // in which OTEL_ variables are looked up, as os.Environ returns it; nil: that of the process
+	Version string       // that spans report
+	Log     *slog.Logger // nil: discards
+	Lost    func(n int)  // as in [observe.TracesOptions]
+}
+
+// OpenTraces returns the sink that sends spans to the collector of telemetry.otlp_endpoint, else to that of the
+// OTEL_ variables of the environment; nil if neither names one. [CloseTraces] must be called.
+func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error) {
+	if opts == nil {
+		opts = &TracesOptions{}
+	}
+	environ := opts.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	getenv := lookup(environ)
+	from, endpoint := "telemetry.otlp_endpoint", cfg.Telemetry.OTLPEndpoint.Reveal()
+	switch {
+	case getenv("OTEL_SDK_DISABLED") == "true", getenv("OTEL_TRACES_EXPORTER") == "none":
+		return nil, nil
+	case endpoint != "":
+		endpoint = tracesPath(endpoint)
+	case getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "":
+		from = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+		endpoint = getenv(from)
+	case getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "":
+		from = "OTEL_EXPORTER_OTLP_ENDPOINT"
+		endpoint = tracesPath(getenv(from))
+	default:
+		return nil, nil
+	}
+	headers, err := otlpHeaders(getenv("OTEL_EXPORTER_OTLP_HEADERS"), getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS"))
+	if err != nil {
+		return nil, invalidConfig(err)
+	}
+	queue, err := strconv.Atoi(cmp.Or(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), "0"))
+	if err != nil || queue < 0 {
+		return nil, invalidConfig(errors.New("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048"))
+	}
+	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
+		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), ContentURL: strings.TrimSuffix(cfg.Telemetry.ContentURL.Reveal(), "/"), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("%s: want the URL of a collector, such as http://127.0.0.1:4318", from))
+	}
+	return t, nil
+}
+
+// conventions returns the version of the conventions that OTEL_SEMCONV_STABILITY_OPT_IN selects: a list, whose other
+// members are about conventions that are not used here.
+func conventions(getenv func(string) string) (version observe.Conventions) {
+	for member := range strings.SplitSeq(getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ",") {
+		switch strings.TrimSpace(member) {
+		case "gen_ai_latest_experimental":
+			version = observe.ConventionsLatest
+		case "gen_ai_latest_experimental/dup":
+			return observe.ConventionsBoth
+		}
+	}
+	return version
+}
+
+func baggageOf(cfg *config.Config) observe.Baggage {
+	if cfg.Telemetry.Baggage == "none" {
+		return ""
+	}
+	return observe.Baggage(cfg.Telemetry.Baggage)
+}
+
+// tracesPath returns the address at which a collector receives spans.
+func tracesPath(base string) string { return strings.TrimSuffix(base, "/") + "/v1/traces" }
+
+// otlpHeaders reads "name=value,name=value"; later texts win.
+func otlpHeaders(texts ...string) (map[string]string, error) {
+	headers := map[string]string{}
+	for _, text := range texts {
+		for _, pair := range strings.Split(text, ",") {
+			name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.TrimSpace(pair) == "" {
+				continue
+			}
+			v, err := url.PathUnescape(strings.TrimSpace(value))
+			if !ok || err != nil {
+				return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: want name=value pairs, separated by commas")
+			}
+			headers[strings.TrimSpace(name)] = v
+		}
+	}
+	return headers, nil
+}
+
+// tracesGrace bounds how long closing waits for the collector.
+const tracesGrace = 5 * time.Second
+
+// CloseTraces sends the remaining spans, for at most 5 s.
+func CloseTraces(ctx context.Context, t *observe.Traces, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("the last spans were not sent", "error", err)
+	}
+}
+
+// lookup returns a function that looks up names in an environment, as os.Environ returns it.
+func lookup(environ []string) func(name string) string {
+	return func(name string) string {
+		for _, pair := range slices.Backward(environ) {
+			if key, value, ok := strings.Cut(pair, "="); ok && key == name {
+				return value
+			}
+		}
+		return ""
+	}
+}

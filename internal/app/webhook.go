@@ -1,0 +1,45 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/webhook"
+)
+
+const (
+	webhookTimeout = 10 * time.Second // of one request
+	maxWebhookBody = 64 << 10         // bytes of a response, which is not read
+)
+
+// newWebhook returns the notifier of approvals that wait; nil if none is configured.
+func newWebhook(cfg *config.Config, log *slog.Logger) (*webhook.Notifier, error) {
+	w := &cfg.Approval.Webhook
+	address := w.URL.Reveal()
+	switch {
+	case address == "" && (!w.Secret.IsZero() || w.Page != ""):
+		return nil, invalidConfig(errors.New("approval.webhook.url: no address: where notices of waiting calls are sent"))
+	case address == "":
+		return nil, nil
+	}
+	secret, err := webhook.ParseSecret(w.Secret.Reveal())
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("approval.webhook.secret: %w", err))
+	}
+	client, err := hostClient(address, cfg, &egress.Options{Timeout: webhookTimeout, MaxBodyBytes: maxWebhookBody, MaxRedirects: -1})
+	if err == nil {
+		err = client.Check(address)
+	}
+	switch {
+	case egress.CodeOf(err) == egress.CodeAddress:
+		return nil, invalidConfig(errors.New("approval.webhook.url: the address is not public: name its host in tools.egress.private if it may be reached"))
+	case err != nil:
+		return nil, invalidConfig(fmt.Errorf("approval.webhook.url: %w", egress.Plain(err)))
+	}
+	return webhook.New(&webhook.Options{URL: address, Secret: secret, Page: strings.TrimRight(w.Page, "/"), Do: client.Do, Log: log}), nil
+}

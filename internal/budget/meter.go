@@ -1,0 +1,308 @@
+// Package budget admits model calls under the budgets of keys and groups, and counts what they use in a [store.Ledger].
+//
+// A call under a budget is reserved before it is made, with the most that it can use: the size of its request in bytes, which
+// no tokenizer exceeds, and the longest answer. After the call the reservation is replaced by what the server reports. If that is not known,
+// because the answer broke off or has no usage, the whole reservation is charged. An attempt that is repeated is reserved anew. A call with
+// tools of the vendor, a continuation or a document can use more than was reserved: it is charged with what it used, which can exceed the budget. Calls without a budget are
+// only counted, in the background.
+package budget
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Lease is how long a reservation is open. It only decides when the reservation of a process that was killed is shown as spent:
+// it counts in full before and after. A call that takes longer is settled all the same.
+const Lease = 15 * time.Minute
+
+// settleTimeout bounds the time in which the store settles a call whose run has ended.
+const settleTimeout = 10 * time.Second
+
+// A Key is what a key's calls count for.
+type Key struct {
+	Budget store.Budget
+	Group  string // "": none
+	// GroupBudget is that of the group.
+	GroupBudget store.Budget
+}
+
+// A Model is what the meter has to know of a model.
+type Model struct {
+	Name  string       // in reports: the entry of the configuration
+	Price *price.Price // nil: unknown
+	// OutputLimit is the most tokens that the model's server sends where a request has no limit; 0: unknown.
+	OutputLimit int64
+	// MaxTokens limits the answer to a call under a budget whose request has no limit, if OutputLimit is unknown.
+	MaxTokens int
+	// Overrides are the members that the configuration sets in each request. Price is with them.
+	Overrides []lathe.Member
+}
+
+// Options are the options of [New]. The zero value is usable.
+type Options struct {
+	Log *slog.Logger     // nil: discards
+	Now func() time.Time // nil: time.Now
+}
+
+// A Meter admits and counts the calls of a process. Its methods may be called from several goroutines at once. Close must be
+// called.
+type Meter struct {
+	ledger  store.Ledger
+	log     *slog.Logger
+	now     func() time.Time
+	process string // part of the ids
+	serial  atomic.Int64
+	keys    atomic.Pointer[keySet]
+	pending pending
+	stopped sync.WaitGroup
+}
+
+// New returns a meter that books in the ledger. Until [Meter.SetKeys] no call has a budget.
+func New(ledger store.Ledger, opts *Options) *Meter {
+	m := &Meter{ledger: ledger, log: slog.New(slog.DiscardHandler), now: time.Now, process: rand.Text()}
+	if opts != nil && opts.Log != nil {
+		m.log = opts.Log
+	}
+	if opts != nil && opts.Now != nil {
+		m.now = opts.Now
+	}
+	m.keys.Store(&keySet{})
+	m.pending.init()
+	m.stopped.Go(m.record)
+	return m
+}
+
+// A keySet holds the budgets of a configuration.
+type keySet struct {
+	of      map[string]Key
+	bounded bool // one of them has a limit
+}
+
+// SetKeys replaces the budgets, by the names of keys. Calls that are admitted from now on have the new ones. If any of them has a limit,
+// calls of runs whose key is not among them are refused: their budget is not known.
+func (m *Meter) SetKeys(keys map[string]Key) {
+	set := &keySet{of: keys}
+	for _, k := range keys {
+		set.bounded = set.bounded || k.Budget != store.NoBudget || k.GroupBudget != store.NoBudget
+	}
+	m.keys.Store(set)
+}
+
+// Close records what is not recorded yet and stops the meter. No call may be made afterwards.
+func (m *Meter) Close(ctx context.Context) error {
+	err := m.Flush(ctx)
+	m.pending.close()
+	m.stopped.Wait()
+	return err
+}
+
+// Run charges the reservations that expire, of all processes, until ctx is done. every is the interval.
+func (m *Meter) Run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		charged, err := m.ledger.Sweep(ctx, m.now())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			m.log.Error("expired reservations of budgets were not charged", "code", lathe.CodeOf(err))
+		case charged > 0:
+			m.log.Warn("model calls of processes that ended were charged with what was reserved for them", "calls", charged)
+			continue // a store charges a bounded number at once
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// For returns the meter of the calls of one model.
+func (m *Meter) For(model *Model) loop.Meter { return &modelMeter{m, *model} }
+
+type modelMeter struct {
+	*Meter
+	model Model
+}
+
+var _ loop.Meter = (*modelMeter)(nil)
+
+// Admit implements [loop.Meter].
+func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*loop.Admission, error) {
+	name := cmp.Or(run.Profile, run.Principal) // a caller with a token counts for the key whose rights it has
+	keys := m.keys.Load()
+	key, known := keys.of[name]
+	if !known {
+		if keys.bounded {
+			return nil, &lathe.Error{Code: lathe.CodeBudgetExhausted, Op: "budget: admit a model call", Err: &KeyError{Key: name}}
+		}
+		key = Key{Budget: store.NoBudget, GroupBudget: store.NoBudget}
+	}
+	if key.Budget == store.NoBudget && key.GroupBudget == store.NoBudget {
+		return &loop.Admission{Settle: func(_ context.Context, f *lathe.Finish, _ error) {
+			if f != nil {
+				m.pending.add(m.usageKey(name, &key), m.counts(f))
+			}
+		}}, nil
+	}
+	a := m.asks(req)
+	if key.Budget.BoundsMoney() || key.GroupBudget.BoundsMoney() {
+		if m.model.Price == nil || a.surcharge != "" {
+			return nil, &lathe.Error{Code: lathe.CodePriceUnknown, Op: "budget: admit a model call", Err: &PriceError{Model: m.model.Name, Key: name, Member: a.surcharge}}
+		}
+	}
+	if a.unbounded != "" {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "budget: admit a model call",
+			Err: fmt.Errorf("%s must be a number above 0 under a budget, or be left out", a.unbounded)}
+	}
+	input, output, limit := m.most(req, &a, wire)
+	c := &admitted{meter: m, key: &key, name: name, input: input, output: output}
+	if err := c.reserve(ctx); err != nil {
+		return nil, err
+	}
+	return &loop.Admission{MaxTokens: limit, Repeat: c.repeat, Settle: c.settle}, nil
+}
+
+// usageKey returns the key under which a call that is made now is recorded.
+func (m *modelMeter) usageKey(name string, key *Key) store.UsageKey {
+	return store.UsageKey{Day: m.now().UTC().Format(time.DateOnly), Key: name, Group: key.Group, Model: m.model.Name}
+}
+
+// An admitted call is one under a budget.
+type admitted struct {
+	meter         *modelMeter
+	key           *Key
+	name          string
+	input, output int64
+	open          *store.Reservation // of the attempt in progress; nil: none
+}
+
+// reserve reserves the most that one attempt can use.
+func (c *admitted) reserve(ctx context.Context) error {
+	m, b := c.meter, c.key
+	r := &store.Reservation{ID: fmt.Sprintf("%s-%d", m.process, m.serial.Add(1)), UsageKey: m.usageKey(c.name, b), InputTokens: c.input, OutputTokens: c.output,
+		Expires: m.now().Add(Lease), KeyDay: b.Budget.Day, KeyMonth: b.Budget.Month, GroupDay: b.GroupBudget.Day, GroupMonth: b.GroupBudget.Month}
+	if m.model.Price != nil {
+		r.Nanos = int64(m.model.Price.Most(c.input, c.output))
+	}
+	err := m.ledger.Reserve(ctx, r)
+	if err == nil {
+		c.open = r
+		return nil
+	}
+	if ctx.Err() != nil { // it may have been reserved, and no call is made
+		m.book(ctx, r.ID, store.Counts{})
+	}
+	var over *store.BudgetError
+	if errors.As(err, &over) {
+		over.Resets = over.Bound.Resets().Sub(m.now())
+	}
+	return err
+}
+
+// repeat implements [loop.Admission].Repeat: an attempt whose answer the vendor may ask money for is charged in full, and the next
+// one is reserved anew.
+func (c *admitted) repeat(ctx context.Context, err error) error {
+	if notBilled(err) {
+		return nil
+	}
+	c.settle(ctx, nil, err)
+	return c.reserve(ctx)
+}
+
+// settle implements [loop.Admission].Settle.
+func (c *admitted) settle(ctx context.Context, f *lathe.Finish, err error) {
+	if r := c.open; r != nil {
+		c.open = nil
+		c.meter.book(ctx, r.ID, c.meter.used(r, f, err))
+	}
+}
+
+// book settles a reservation, also if the run has ended. If the store cannot be reached, the reservation is charged in full when it
+// expires.
+func (m *Meter) book(ctx context.Context, id string, used store.Counts) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if err := m.ledger.Settle(ctx, id, used); err != nil {
+		m.log.Error("what a model call used was not booked: its whole reservation will be", "code", lathe.CodeOf(err))
+	}
+}
+
+// used returns what a call with a reservation is charged with.
+func (m *modelMeter) used(r *store.Reservation, f *lathe.Finish, err error) store.Counts {
+	switch {
+	case f != nil && f.Usage.Total() > 0:
+		return m.counts(f)
+	case f == nil && notBilled(err):
+		return store.Counts{}
+	}
+	c := r.Charged()
+	if m.model.Price == nil {
+		c.Unpriced = 1
+	}
+	return c
+}
+
+// notBilled reports whether a call failed with an answer that vendors do not ask money for, or was not made.
+func notBilled(err error) bool {
+	var up *lathe.UpstreamError
+	if errors.As(err, &up) {
+		return up.Connect || up.Status >= 400 && !up.InBand && !up.Continued
+	}
+	code := lathe.CodeOf(err)
+	return code == lathe.CodeInvalidRequest || code == lathe.CodeInvalidConfig
+}
+
+// counts returns what a call used.
+func (m *modelMeter) counts(f *lathe.Finish) store.Counts {
+	u := f.Usage
+	c := store.Counts{Calls: 1, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, OutputTokens: u.OutputTokens, Tokens: u.Total()}
+	switch {
+	case m.model.Price != nil:
+		c.Nanos = int64(m.model.Price.Cost(u))
+	case f.ProviderCost != nil:
+		c.Nanos = int64(price.FromDollars(*f.ProviderCost))
+	default:
+		c.Unpriced = 1
+	}
+	return c.Bounded()
+}
+
+// A PriceError says that a model call has no known price, and its budget is in money.
+type PriceError struct {
+	Model, Key string
+	// Member of the request asks for more than the model's price includes; "": the model has no price.
+	Member string
+}
+
+// Error says which setting is missing.
+func (e *PriceError) Error() string {
+	if e.Member != "" {
+		return fmt.Sprintf("%s of the request changes the price of the model %s, and key %s has a budget in US dollars: leave it out, or set it in models.%s.request_overrides, and the price with it in models.%s.price",
+			e.Member, e.Model, e.Key, e.Model, e.Model)
+	}
+	return fmt.Sprintf("the model %s has no price, and key %s has a budget in US dollars: set models.%s.price", e.Model, e.Key, e.Model)
+}
+
+// A KeyError says that the key of a run is not in the configuration.
+type KeyError struct{ Key string }
+
+// Error names the key.
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("the key %.64q of the run is not in the configuration, so the run has no budget", e.Key)
+}

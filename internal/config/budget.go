@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/price"
+)
+
+// A Group is what several keys have in common.
+type Group struct {
+	Budget KeyBudget `key:"budget"`
+}
+
+// KeyBudget bounds what a key, or the keys of a group together, use in a day and in a month, in UTC.
+type KeyBudget struct {
+	Day   PeriodBudget `key:"day" also:"daily"`
+	Month PeriodBudget `key:"month" also:"monthly"`
+}
+
+// PeriodBudget bounds what is used in one period. It is no bound if both fields are unset.
+type PeriodBudget struct {
+	// US dollars of all model calls, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
+	// nothing; `none`: no bound. See docs/budgets.md.
+	Cost price.Money `key:"cost" default:"none" off:"none" range:"0..1000000000" also:"usd max_cost"`
+	// Tokens of all model calls, input and output; `none`: no bound.
+	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"` // the largest number: no bound
+}
+
+// Bounds reports whether the budget bounds anything.
+func (b *KeyBudget) Bounds() bool { return b.Day.bounds() || b.Month.bounds() }
+
+func (b *PeriodBudget) bounds() bool { return b.Cost != Unset || b.Tokens != math.MaxInt64 }
+
+// checkBudgets checks groups, and that budgets have a store.
+func (l *loader) checkBudgets() {
+	c := l.cfg
+	groups := slices.Sorted(maps.Keys(c.Groups))
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		if g := c.Keys[name].Group; g != "" {
+			key := "keys." + name + ".group"
+			if len(groups) == 0 {
+				l.at(key, fmt.Sprintf("there is no group %s: add groups.%s", quote(g), g))
+				continue
+			}
+			l.known(key, "group", g, groups)
+		}
+	}
+	if key := c.budgetKey(); key != "" && c.Serve.Store.Reveal() == "none" {
+		l.at(key, "a budget is kept in the store, and serve.store is none: name a store, or leave serve.store out")
+	}
+}
+
+// budgetKey returns the first setting that is a budget with a limit; "" if the configuration has none.
+func (c *Config) budgetKey() string {
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		if c.Keys[name].Budget.Bounds() {
+			return "keys." + name + ".budget"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Groups)) {
+		if c.Groups[name].Budget.Bounds() {
+			return "groups." + name + ".budget"
+		}
+	}
+	return ""
+}
+
+// budgetWarnings returns settings of budgets that are valid but probably not intended.
+func (c *Config) budgetWarnings() (out []Problem) {
+	if key := c.budgetKey(); key != "" && (c.Serve.Store.Reveal() == "" || c.Serve.Store.Reveal() == "memory") {
+		out = append(out, Problem{File: c.Origin(key), Key: key,
+			Message: "what is used is kept in memory: it begins at 0 when the process starts again, and other processes do not see it; set serve.store to keep it"})
+	}
+	used := map[string]bool{}
+	for _, k := range c.Keys {
+		used[k.Group] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Groups)) {
+		if !used[name] {
+			out = append(out, Problem{File: c.Origin("groups." + name), Key: "groups." + name, Message: "no key is in this group: set keys.NAME.group"})
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/price"
+)
+
+// ModelPrice is what a model costs. All of its amounts are [Unset], or Input and Output are not.
+type ModelPrice struct {
+	// US dollars per million tokens of requests. Default: the vendor's list price of docs/presets.md where `base_url` is the
+	// vendor's, else unknown. Set `input` and `output` together; `0`: the model costs nothing.
+	Input price.Money `key:"input" default:"unknown" off:"unknown" range:"0..100000" also:"prompt input_cost"`
+	// The same for tokens that the vendor read from its cache. Default: `input`.
+	CachedInput price.Money `key:"cached_input" default:"unknown" off:"unknown" range:"0..100000" also:"cache_read cached"`
+	// The same for tokens that the vendor wrote to its cache. Default: `input`.
+	CacheWrite price.Money `key:"cache_write" default:"unknown" off:"unknown" range:"0..100000" also:"cache_creation"`
+	// The same for tokens of answers, reasoning included.
+	Output price.Money `key:"output" default:"unknown" off:"unknown" range:"0..100000" also:"completion output_cost"`
+}
+
+// Price returns the price, its defaults filled in. ok is false if it is unknown.
+func (p *ModelPrice) Price() (of price.Price, ok bool) {
+	if p.Input == Unset || p.Output == Unset {
+		return price.Price{}, false
+	}
+	of = price.Price{Input: p.Input, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Output: p.Output}
+	for _, m := range []*price.Money{&of.CachedInput, &of.CacheWrite} {
+		if *m == Unset {
+			*m = p.Input
+		}
+	}
+	return of, true
+}
+
+// checkPrices checks that each price is whole.
+func (l *loader) checkPrices() {
+	for _, name := range slices.Sorted(maps.Keys(l.cfg.Models)) {
+		p := &l.cfg.Models[name].Price
+		key := "models." + name + ".price."
+		switch _, known := p.Price(); {
+		case known:
+		case p.Input != Unset:
+			l.at(key+"input", "needs price.output as well: a price is both")
+		case p.Output != Unset:
+			l.at(key+"output", "needs price.input as well: a price is both")
+		case p.CachedInput != Unset:
+			l.at(key+"cached_input", "needs price.input and price.output as well")
+		case p.CacheWrite != Unset:
+			l.at(key+"cache_write", "needs price.input and price.output as well")
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// HTTPOptions are the callers and limits of the HTTP handler.
+type HTTPOptions struct {
+	// Identify returns the caller of a request. If it returns false the request is answered 401. nil: every caller is the
+	// one without a name.
+	Identify func(*http.Request) (Caller, bool)
+	// Admitted says that the caller of the handler has already checked Host, Origin and limits, and has counted the request.
+	// Identify is called nevertheless.
+	Admitted bool
+	// Charge, when set, is called before a batch is served, with the number of its requests beyond the first. If ok is
+	// false the batch is refused, and wait is the time after which the caller may send it again.
+	Charge func(ctx context.Context, n int) (wait time.Duration, ok bool)
+	// Hosts are the host names, without ports, under which the server is reached; "*" is any. nil: the names and addresses
+	// of loopback, which refuses pages whose name was rebound to this machine.
+	Hosts []string
+	// Origins are the origins whose pages may call, such as https://example.com, besides the server's own origin and, if
+	// the server is reached on loopback, pages of loopback.
+	Origins []string
+	// MaxRequests bounds the POST requests at once; 512.
+	MaxRequests int
+	// BodyTimeout is the time in which a body must arrive; 30 s. WriteTimeout is that of each write; 30 s.
+	BodyTimeout, WriteTimeout time.Duration
+}
+
+func (o *HTTPOptions) withDefaults() {
+	o.Hosts, o.Origins = slices.Clone(o.Hosts), slices.Clone(o.Origins)
+	if o.MaxRequests <= 0 {
+		o.MaxRequests = 512
+	}
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = 30 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+}
+
+// The headers of the protocol.
+const (
+	headerVersion = "Mcp-Protocol-Version"
+	headerSession = "Mcp-Session-Id"
+	headerName    = "Mcp-Name"
+)
+
+// Handler returns a handler of streamable HTTP. It serves both protocol eras at one address, by the protocol version of each
+// request, and may be mounted at any path.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	o := s.http.Load()
+	guarded := &patientWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: o.WriteTimeout}
+	guarded.renew()
+	middleware.LimitBodyTime(w, r, o.BodyTimeout) // of a refused request, too
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	if !o.Admitted && (!o.hostAllowed(r) || !middleware.SameOrigin(r, o.Origins)) {
+		s.opts.Log.Warn("an MCP request with a strange Host or Origin was refused")
+		answer(w, http.StatusForbidden, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this Host or Origin is not served here"})
+		return
+	}
+	caller := Caller{}
+	if o.Identify != nil {
+		var ok bool
+		if caller, ok = o.Identify(r); !ok {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="lathe"`)
+			answer(w, http.StatusUnauthorized, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a key is needed: Authorization: Bearer KEY"})
+			return
+		}
+	}
+	t, err := s.tenantOf(&caller)
+	if err != nil {
+		busy(w, err.Error())
+		return
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Authorization") // so that no later handler or tool can read the credentials
+	switch {
+	case r.Method == http.MethodPost:
+		s.post(guarded, r, t, o)
+		return
+	case r.ContentLength != 0:
+		answer(w, http.StatusBadRequest, &refusal{code: jsonrpc.CodeInvalidRequest, text: "there is a body where none belongs"})
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		if modernVersion(r.Header.Get(headerVersion)) {
+			t.modern.ServeHTTP(guarded, r)
+			return
+		}
+		t.stateful.ServeHTTP(guarded, r)
+	case http.MethodDelete:
+		if modernVersion(r.Header.Get(headerVersion)) {
+			t.modern.ServeHTTP(guarded, r)
+			return
+		}
+		t.leave(r.Header.Get(headerSession))
+		t.stateful.ServeHTTP(guarded, r)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		answer(w, http.StatusMethodNotAllowed, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this method is not served here"})
+	}
+}
+
+// modernVersion reports whether a version is of the era without sessions.
+func modernVersion(v string) bool { return v >= statelessEra }
+
+// post checks a message before anything decodes it, and hands it to its era.
+func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptions) {
+	select {
+	case s.posts <- struct{}{}:
+		defer func() { <-s.posts }()
+	default:
+		busy(w, "too many requests at once: try again later")
+		return
+	}
+	body, status, no := s.readBody(w, r)
+	if no != nil {
+		answer(w, status, no)
+		return
+	}
+	if jsonrpc2.IsBatch(body) {
+		s.postBatch(w, r, t, body, o.Charge)
+		return
+	}
+	m, no := inspect(body)
+	modern := modernVersion(r.Header.Get(headerVersion)) || modernVersion(m.version)
+	if no != nil {
+		answer(w, statusOf(no, modern), no)
+		return
+	}
+	if no = namesTask(r, &m, body); no != nil && modern {
+		answer(w, http.StatusBadRequest, no)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	switch {
+	case m.ignored():
+		w.WriteHeader(http.StatusAccepted) // a notification that the server ignores
+	case modern:
+		t.sync()
+		t.modern.ServeHTTP(w, r)
+	case r.Header.Get(headerSession) == "" && m.method != "initialize":
+		answer(w, http.StatusBadRequest, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest,
+			text: "no session: begin with initialize, or name protocol version " + statelessEra + " in " + headerVersion + " and _meta"})
+	default:
+		t.sync()
+		t.stateful.ServeHTTP(w, r)
+	}
+}
+
+// notifications are those of clients that mean something here.
+var notifications = map[string]bool{
+	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+}
+
+// namesTask refuses a request about a task whose header names another one than its body.
+func namesTask(r *http.Request, m *message, body []byte) *refusal {
+	if taskMethods[m.method] == nil {
+		return nil
+	}
+	if params, ok := rawjson.Get(bytes.TrimSpace(body), "params"); ok {
+		if id, ok := rawjson.Get(params, "taskId"); ok && id[0] == '"' && string(rawjson.AppendUnquoteLossy(nil, id)) == strings.TrimSpace(r.Header.Get(headerName)) {
+			return nil
+		}
+	}
+	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}
+}
+
+// ignored reports whether the message is a notification that the server ignores.
+func (m *message) ignored() bool {
+	return m.id == "" && m.method != "" && !notifications[m.method]
+}
+
+// statusOf is the HTTP status of a refused message. Up to 2025-11-25 an unknown method is an answer
+// like any other.
+func statusOf(no *refusal, modern bool) int {
+	switch {
+	case no.code == jsonrpc.CodeMethodNotFound && modern:
+		return http.StatusNotFound
+	case no.code == jsonrpc.CodeMethodNotFound:
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
+}
+
+// readBody reads a message within its limits of size and time.
+func (s *Server) readBody(w *patientWriter, r *http.Request) (body []byte, status int, no *refusal) {
+	body, err := middleware.ReadBody(w.ResponseWriter, r, middleware.BodyLimit{MaxBytes: int64(s.opts.MaxMessageBytes), Plain: true})
+	switch {
+	case err == nil:
+		return body, 0, nil
+	case errors.Is(err, middleware.ErrEncoding):
+		return nil, http.StatusUnsupportedMediaType, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the body may not be encoded"}
+	case errors.Is(err, middleware.ErrTooLarge):
+		return nil, http.StatusRequestEntityTooLarge, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}
+	}
+	return nil, http.StatusBadRequest, &refusal{code: jsonrpc.CodeParseError, text: "the body did not come whole"}
+}
+
+func busy(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "1")
+	answer(w, http.StatusServiceUnavailable, &refusal{code: codeBusy, text: text})
+}
+
+func answer(w http.ResponseWriter, status int, no *refusal) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(no.append(nil)) // the client may have left
+}
+
+// hostAllowed reports whether the request asks for a host name of the server.
+func (o *HTTPOptions) hostAllowed(r *http.Request) bool {
+	if o.Hosts == nil {
+		return httpname.IsLoopback(r.Host)
+	}
+	host := httpname.Host(r.Host)
+	return slices.ContainsFunc(o.Hosts, func(h string) bool { return h == "*" || httpname.Host(h) == host })
+}
+
+// A patientWriter gives each write a time in which the client has to take it.
+type patientWriter struct {
+	http.ResponseWriter
+	rc   *http.ResponseController
+	wait time.Duration
+}
+
+// Write implements http.ResponseWriter.
+func (w *patientWriter) Write(b []byte) (int, error) {
+	w.renew()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *patientWriter) renew() {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.wait)) // what has no deadlines does without
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
