@@ -24,7 +24,7 @@ func weather() lathe.Tool {
 // A program runs one prompt with a model of lathe.yaml and a Go tool of its own, without a server.
 func ExampleOpenSession() {
 	ctx := context.Background()
-	cfg, err := app.LoadConfig("../internal/app/testdata/lathe.yaml", nil)
+	cfg, err := app.LoadConfig("testdata/lathe.yaml", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // byHand are the packages whose files `make gen` must not write: what they expect is looked at before it is accepted, or
 // needs a compiler of another language.
 var byHand = map[string]string{
-	"app":                "who may do what in earlier versions is what later ones are compared with",
+	"internal/app":       "who may do what in earlier versions is what later ones are compared with",
 	"internal/structure": "the lists of what others depend on are those of the last release, and the budget is that of the code",
 	"dialect":            "the expected deltas of a case are the specification of a parser",
 	"provider":           "the expected requests are the wire",
