@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 
@@ -33,7 +34,6 @@ type assembler struct {
 
 	started bool // by message_start
 	unsound bool
-	memo    memo
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
@@ -42,7 +42,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 }
 
 func (a *assembler) Reset() {
-	*a = assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{before: a.memo.before[:0], after: a.memo.after[:0]}}
+	*a = assembler{opts: a.opts, scratch: a.scratch[:0]}
 }
 
 func (a *assembler) Done() bool { return a.done }
@@ -102,19 +102,22 @@ func takeApart(data []byte) (e eventData, ok bool) {
 	return e, true
 }
 
+// name returns the type of the event: that of its data, else the one that the stream names. It allocates nothing for the most frequent one.
+func (e *eventData) name(event string) string {
+	const piece = "content_block_delta"
+	if rawjson.EqualKey(e.typ, piece) {
+		return piece
+	}
+	return cmp.Or(rawjson.Text(e.typ), event)
+}
+
 // Append reads one event. See [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
 	if a.err != nil {
 		return dst, a.err
 	}
-	if dst, ok := a.again(dst, data); ok {
-		return dst, a.err
-	}
 	e, ok := takeApart(data)
-	typ := rawjson.Text(e.typ)
-	if typ == "" {
-		typ = event
-	}
+	typ := e.name(event)
 	switch {
 	case !ok:
 		a.fault(FaultBadEvent)
@@ -131,14 +134,13 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	if !a.started && typ != "message_start" {
 		a.unsound = true
 	}
-	a.memo.b = nil
 	switch typ {
 	case "message_start":
 		dst = a.takeMessage(dst, e.message)
 	case "content_block_start":
 		dst = a.startBlock(dst, a.index(e.index), e.block)
 	case "content_block_delta":
-		dst = a.takeDelta(dst, a.index(e.index), e.delta, data)
+		dst = a.takeDelta(dst, a.index(e.index), e.delta)
 	case "content_block_stop":
 		if b := a.open(a.index(e.index)); b != nil {
 			dst = a.closeBlock(dst, b)

@@ -48,23 +48,15 @@ type addition struct {
 	value []byte
 }
 
-// write appends the text of a JSON string to b and returns what was added, which may be kept.
+// write appends the text of a JSON string to b and returns what was added, which shares b's memory. strings.Builder does not overwrite it.
 func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 	if wire.Kind(quoted) != '"' {
 		return ""
 	}
 	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], quoted)
-	return a.add(b, a.scratch)
-}
-
-// add appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
-func (a *assembler) add(b *strings.Builder, text []byte) string {
-	a.grow(len(text))
+	a.grow(len(a.scratch))
 	start := b.Len()
-	if len(text) > b.Cap()-start {
-		b.Grow(max(len(text), b.Cap())) // twice the memory, for a text comes in small pieces
-	}
-	b.Write(text)
+	b.Write(a.scratch)
 	return b.String()[start:]
 }
 
@@ -148,15 +140,14 @@ func (a *assembler) emit(dst []lathe.Delta, kind lathe.DeltaKind, s string) []la
 	return append(dst, lathe.Delta{Kind: kind, Text: s})
 }
 
-// takeDelta reads the delta of content_block_delta, the event data.
-func (a *assembler) takeDelta(dst []lathe.Delta, index int, v, data []byte) []lathe.Delta {
+// takeDelta reads the delta of content_block_delta.
+func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	b := a.open(index)
 	if b == nil {
 		a.fault(FaultOrder)
 		return dst
 	}
-	last := b == a.blocks[len(a.blocks)-1]
-	if !last {
+	if b != a.blocks[len(a.blocks)-1] {
 		a.fault(FaultOrder)
 	}
 	typ := get(v, "type")
@@ -186,11 +177,7 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v, data []byte) []la
 		a.fault(FaultUnknownEvent)
 		return dst
 	}
-	quoted := get(v, key)
-	s := a.write(&b.text, quoted)
-	if last && s != "" {
-		a.remember(b, kind, data, quoted)
-	}
+	s := a.write(&b.text, get(v, key))
 	if kind == lathe.DeltaCallArgs {
 		return b.emitInput(dst)
 	}

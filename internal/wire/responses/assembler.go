@@ -73,8 +73,6 @@ type Assembler struct {
 	faults    []lathe.Fault
 	unsound   bool
 	scratch   []byte
-	memo      memo
-	copied    copied
 	err       error
 }
 
@@ -85,8 +83,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0], head: a.memo.head[:0]},
-		copied: copied{literal: a.copied.literal[:0]}}
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0]}
 }
 
 // Done implements [wire.Assembler].
@@ -106,13 +103,8 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	if a.err != nil {
 		return dst, a.err
 	}
-	if dst, ok := a.again(dst, data); ok {
-		return dst, a.tooLarge()
-	}
 	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
-		if len(line) > 0 {
-			a.closed, a.memo.kind = true, itemOpaque // so that an event after it is refused, also one of the form of the last
-		}
+		a.closed = a.closed || len(line) > 0
 		return dst, nil
 	}
 	if a.Done() {
@@ -120,18 +112,14 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		return dst, nil
 	}
 	var e ev
-	if !e.read(data, a.copied.known()) {
+	if !e.read(data) {
 		a.damage(FaultBadLine)
 		return dst, nil
 	}
 	if len(e.typ) == 0 {
 		e.typ = rawjson.AppendQuote(nil, event)
 	}
-	a.memo.kind = itemOpaque
-	if dst = a.take(dst, &e, data); a.memo.kind != itemOpaque {
-		a.memo.learn(&e, data)
-	}
-	return dst, a.tooLarge()
+	return a.take(dst, &e, data), a.tooLarge()
 }
 
 // tooLarge returns the error of the answer, also one that exceeds the limit.
@@ -200,11 +188,11 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 }
 
 func (a *Assembler) readNames(response []byte) {
-	if id := a.get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
+	if id := get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
 		a.id = rawjson.Text(id)
 		a.size += len(a.id)
 	}
-	if model := a.get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
+	if model := get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
 		a.model = rawjson.Text(model)
 		a.size += len(a.model)
 	}
@@ -335,7 +323,7 @@ func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 		if it != nil && it.kind == itemMessage && !it.done {
 			index := number(e.content, 0)
 			if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-				return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
+				return a.cite(dst, it.parts[i], get(e.part, "annotations"))
 			}
 		}
 		return dst

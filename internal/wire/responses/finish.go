@@ -16,7 +16,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		return dst
 	}
 	i := 0
-	for el := range a.copied.known().Elements(a.get(response, "output")) {
+	for el := range rawjson.Elements(get(response, "output")) {
 		if wire.Kind(el) == '{' {
 			dst = a.settle(dst, i, el)
 		}
@@ -27,7 +27,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	}
 	a.ended, a.status = true, status
 	if status == statusIncomplete {
-		a.reason = text(a.get(response, "incomplete_details"), "reason")
+		a.reason = text(get(response, "incomplete_details"), "reason")
 		a.size += len(a.reason)
 	}
 	for _, it := range a.items {
@@ -43,7 +43,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 			dst = a.endCall(dst, it)
 		}
 	}
-	if usage := a.get(response, "usage"); usage != nil {
+	if usage := get(response, "usage"); usage != nil {
 		var bad int
 		a.usage, bad = readUsage(usage)
 		a.faults = countFault(a.faults, FaultUsageInvalid, bad)
@@ -58,7 +58,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
 	it := a.at(index)
 	if it == nil { // the indexes of the events have gaps
-		it = a.withID(a.memberText(raw, "id"))
+		it = a.withID(text(raw, "id"))
 	}
 	if it == nil {
 		if !a.whole {
@@ -69,13 +69,13 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 		}
 	}
 	switch {
-	case it.kind != kindOf(a.memberText(raw, "type")):
+	case it.kind != kindOf(text(raw, "type")):
 		a.damage(FaultEventOrder)
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
-		if v := a.get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !a.isCopy(&it.args, v) && !rawjson.EqualKey(v, it.args.String()) {
-			if text, _ := a.unquote(v); !sameObject(it.args.String(), text) {
+		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
+			if !sameObject(it.args.String(), a.unquote(v)) {
 				it.cut = true
 				a.damage(FaultArgsDiffer)
 			}

@@ -40,65 +40,18 @@ type writer struct {
 	failed    bool // an `error` event was passed on
 	lastCall  *outItem
 	unordered bool
-	frame     frame
 }
-
-// A frame is the last event with a piece, up to the piece. The next event with a piece of the same part differs from it in
-// its number only.
-type frame struct {
-	item     *outItem
-	part     int
-	kind     partKind
-	seq      int // the number that is in text
-	from, to int // where it stands
-	text     []byte
-}
-
-// count increments the number of the event in text. It returns false if the number needs one more digit: text is then not valid.
-func (f *frame) count() bool {
-	for i := f.to - 1; i >= f.from; i-- {
-		if f.text[i] < '9' {
-			f.text[i]++
-			f.seq++
-			return true
-		}
-		f.text[i] = '0'
-	}
-	return false
-}
-
-// of reports whether the frame is of the open part of an item.
-func (f *frame) of(it *outItem) bool { return f.item == it && f.part == it.parts && f.kind == it.part }
 
 // delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
 // none. more are further members.
 func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
-	f := &w.frame
-	if !f.of(it) || w.seq != f.seq+1 || !f.count() {
-		f.item, f.part, f.kind, f.seq = it, it.parts, it.part, w.seq
-		f.text = append(append(append(f.text[:0], "event: "...), typ...), "\ndata: {\"type\":\""...)
-		f.text = append(append(f.text, typ...), `","sequence_number":`...)
-		f.from = len(f.text)
-		f.text = strconv.AppendInt(f.text, int64(w.seq), 10)
-		f.to = len(f.text)
-		f.text = rawjson.AppendQuote(append(f.text, `,"item_id":`...), it.id)
-		f.text = appendInt(f.text, "output_index", int64(it.index))
-		if index != "" {
-			f.text = appendInt(f.text, index, int64(it.parts))
-		}
-		f.text = wire.AppendKey(append(f.text, more...), "delta")
+	if dst = w.of(dst, typ, it); index != "" {
+		dst = appendInt(dst, index, int64(it.parts))
 	}
-	w.seq++
-	dst = append(dst, f.text...)
+	dst = wire.AppendKey(append(dst, more...), "delta")
 	from := len(dst)
 	dst = rawjson.AppendQuote(dst, text)
-	if n := len(dst) - from; n > cap(it.encoded)-len(it.encoded) {
-		it.encoded = slices.Grow(it.encoded, max(n, cap(it.encoded))) // twice the memory, for a text comes in small pieces
-	}
 	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
-	if !w.padded {
-		return end(dst)
-	}
 	return w.endPiece(dst, len(dst)-from)
 }
 
@@ -196,10 +149,6 @@ func (*writer) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-a
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.ended {
 		return dst
-	}
-	if it := w.frame.item; d.Kind == lathe.DeltaText && d.Text != "" && len(w.queue) == 0 && len(w.open) == 1 && w.open[0] == it &&
-		it.kind == itemMessage && it.phase == "" && it.part == partText && w.frame.of(it) { // as most deltas
-		return w.sayText(dst, it, d.Text)
 	}
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData,
