@@ -1,23 +1,38 @@
 package openai
 
-import "github.com/lathe-run/lathe/internal/rawjson"
+import (
+	"bytes"
+	"slices"
 
-// A span is a part of the line that is being walked: a value, with its quotes if it is a string.
-// The zero span is none: a line starts with a brace.
-type span struct{ lo, hi int }
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
 
-func (s span) ok() bool { return s.hi > 0 }
+// A value is a value of a chunk as it is written, a part of the chunk's bytes. It is nil for a member that is missing.
+type value []byte
 
-// A walker takes a chunk or a whole completion apart, in one pass over its bytes: it holds the
-// whole line to JSON's grammar and remembers where the members lie that count. Of a member that
-// comes twice in one object the last counts.
-type walker struct {
-	b    []byte
-	dups int // members that came twice
-	// badCalls counts values of a wrong type: tool_calls itself, or elements of it.
-	badCalls int
+// ok reports whether there is a value other than null.
+func (v value) ok() bool { return len(v) > 0 && v[0] != 'n' }
 
-	id, model, usage, xgroq, failure, object span
+func (v value) isString() bool { return kind(v) == '"' }
+
+// full reports whether v is a string that is not empty.
+func (v value) full() bool { return v.isString() && len(v) > 2 }
+
+// body returns what stands between the quotes of a string, and any other value as it is.
+func (v value) body() []byte {
+	if v.isString() {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// A parsedChunk has the members that count of a chunk or of a whole completion. Of a member that comes twice in one object the last counts.
+type parsedChunk struct {
+	dups     int // members that came twice
+	badCalls int // values of a wrong type: tool_calls itself, or elements of it
+
+	id, model, usage, xgroq, failure, object value
+	choices                                  value
 	hasChoices                               bool
 	extraChoices                             int
 
@@ -27,12 +42,13 @@ type walker struct {
 
 // A choice is what counts of the first choice.
 type choice struct {
-	index, finish, choiceUsage, choiceError span
-	hasDelta, whole, emptyDelta             bool
-	content, refusal, role                  span
-	hasLegacy                               bool
-	legacy                                  piece // function_call
-	reasoning                               [len(reasoningFields)]span
+	index, finish, choiceUsage, choiceError value
+	delta, message                          value
+	whole                                   bool // it is a message
+	content, refusal, role                  value
+	toolCalls                               value
+	legacy                                  *piece // function_call
+	reasoning                               [len(reasoningFields)]value
 	pieces                                  []piece
 	extra                                   []extraMember
 }
@@ -42,321 +58,217 @@ var reasoningFields = [...]string{"reasoning_content", "reasoning", "thinking"}
 
 // A piece is one element of tool_calls.
 type piece struct {
-	index, id, typ, name, args span
-	extraLo, extraHi           int // in choice.extra
+	index, id, typ, name, args value
+	extra                      []extraMember
 }
 
 type extraMember struct {
-	key    string
-	value  span
-	ofCall bool
+	key   string
+	value value
 }
 
-// level says which object a member belongs to.
-type level uint8
-
-const (
-	inTop level = iota
-	inChoice
-	inDelta
-	inCall
-	inFunction
-	inLegacy
-)
-
-// walk takes the line b apart. It reports whether b is one JSON object of the known shape; only
-// then may the spans be used.
-func (w *walker) walk(b []byte) bool {
-	pieces, extra := w.pieces[:0], w.extra[:0]
-	*w = walker{b: b}
-	w.pieces, w.extra = pieces, extra
-	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '{' {
+// read takes b apart. It reports whether b is one JSON object: only then may the values be used.
+func (c *parsedChunk) read(b []byte) bool {
+	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}}
+	end, err := rawjson.Scan(b, 0)
+	if err != nil || b[rawjson.SkipSpace(b, 0)] != '{' || rawjson.SkipSpace(b, end) != len(b) {
 		return false
 	}
-	if i = w.members(i, inTop); i < 0 {
-		return false
+	c.members(b, (*parsedChunk).top)
+	c.hasChoices = kind(c.choices) == '['
+	for el := range rawjson.Elements(c.choices) {
+		c.element(el)
 	}
-	return rawjson.SkipSpace(b, i) == len(b)
+	return true
 }
 
-// members walks the object that opens at b[i] and returns its end, -1 for what is none.
-func (w *walker) members(i int, lv level) int {
-	b := w.b
-	var seen uint16
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1
-	}
-	for i < len(b) && b[i] == '"' {
-		end, plain := stringEnd(b, i+1)
-		if end < 0 {
-			return -1
+// members has take read the members of an object. take reports whether the member is one of those that count: these are to come once.
+func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value) bool) {
+	var few [16][]byte
+	seen := few[:0]
+	for key, v := range rawjson.Members(obj) {
+		name := key[1 : len(key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name = unquoted(key)
 		}
-		key := b[i+1 : end]
-		if !plain {
-			key = unquoted(b[i : end+1])
+		if !take(c, name, v) {
+			continue
 		}
-		i = skipSpace(b, end+1)
-		if i >= len(b) || b[i] != ':' {
-			return -1
+		if slices.ContainsFunc(seen, func(other []byte) bool { return bytes.Equal(other, name) }) {
+			c.dups++
 		}
-		i = skipSpace(b, i+1)
-		var bit uint16
-		switch lv {
-		case inTop:
-			i, bit = w.top(key, i)
-		case inChoice:
-			i, bit = w.inChoice(key, i)
-		case inDelta:
-			i, bit = w.inDelta(key, i)
-		case inCall:
-			i, bit = w.inCall(key, i)
-		case inFunction:
-			i, bit = w.inFunction(key, i, w.last())
-		case inLegacy:
-			i, bit = w.inFunction(key, i, &w.legacy)
-		}
-		if i < 0 {
-			return -1
-		}
-		if seen&bit != 0 {
-			w.dups++
-		}
-		seen |= bit
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return -1
-		}
-		if b[i] == '}' {
-			return i + 1
-		}
-		if b[i] != ',' {
-			return -1
-		}
-		i = skipSpace(b, i+1)
-	}
-	return -1
-}
-
-// elements walks the array that opens at b[i] with each.
-func (w *walker) elements(i int, each func(*walker, int) int) int {
-	b := w.b
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1
-	}
-	for {
-		if i = each(w, i); i < 0 {
-			return -1
-		}
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return -1
-		}
-		if b[i] == ']' {
-			return i + 1
-		}
-		if b[i] != ',' {
-			return -1
-		}
-		i = skipSpace(b, i+1)
+		seen = append(seen, name)
 	}
 }
 
-// value remembers the value at b[i] in s and returns its end. null is none.
-func (w *walker) value(i int, s *span) int {
-	end := valueEnd(w.b, i)
-	if end > 0 && w.b[i] != 'n' {
-		*s = span{i, end}
-	} else {
-		*s = span{}
-	}
-	return end
-}
-
-func (w *walker) at(i int, c byte) bool { return i < len(w.b) && w.b[i] == c }
-
-func (w *walker) top(key []byte, i int) (end int, bit uint16) {
-	switch string(key) {
+func (c *parsedChunk) top(name []byte, v value) bool {
+	switch string(name) {
 	case "choices":
-		if w.hasChoices {
-			w.resetChoice()
-			w.taken, w.extraChoices = false, 0
-		}
-		w.hasChoices = true
-		if w.at(i, '[') {
-			return w.elements(i, (*walker).element), 1
-		}
-		w.hasChoices = false
-		return valueEnd(w.b, i), 1
+		c.choices = v
 	case "id":
-		return w.value(i, &w.id), 2
+		c.id = v
 	case "model":
-		return w.value(i, &w.model), 4
+		c.model = v
 	case "usage":
-		return w.value(i, &w.usage), 8
+		c.usage = v
 	case "error":
-		return w.value(i, &w.failure), 16
+		c.failure = v
 	case "object":
-		return w.value(i, &w.object), 32
+		c.object = v
 	case "x_groq":
-		return w.value(i, &w.xgroq), 64
+		c.xgroq = v
+	default:
+		return false
 	}
-	return valueEnd(w.b, i), 0
+	return true
 }
 
-func (w *walker) resetChoice() { w.choice = choice{pieces: w.pieces[:0], extra: w.extra[:0]} }
-
-// element walks one element of choices. The first whose index is 0 or not said is taken.
-func (w *walker) element(i int) int {
-	if w.taken || !w.at(i, '{') {
-		w.extraChoices++
-		return valueEnd(w.b, i)
-	}
-	end := w.members(i, inChoice)
-	if end < 0 {
-		return end
-	}
-	if s := w.index; s.ok() && string(w.b[s.lo:s.hi]) != "0" && string(w.b[s.lo:s.hi]) != `"0"` {
-		w.resetChoice()
-		w.extraChoices++
-		return end
-	}
-	w.taken = true
-	return end
-}
-
-func (w *walker) inChoice(key []byte, i int) (end int, bit uint16) {
-	switch string(key) {
-	case "delta":
-		if w.at(i, '{') {
-			w.resetDelta(false)
-			end = w.members(i, inDelta)
-			w.emptyDelta = end > 0 && skipSpace(w.b, i+1) == end-1
-			return end, 1
-		}
-		return valueEnd(w.b, i), 1
-	case "message":
-		if w.at(i, '{') && (!w.hasDelta || w.whole) {
-			w.resetDelta(true)
-			return w.members(i, inDelta), 2
-		}
-		return valueEnd(w.b, i), 2
-	case "index":
-		return w.value(i, &w.index), 4
-	case "finish_reason":
-		return w.value(i, &w.finish), 8
-	case "usage":
-		return w.value(i, &w.choiceUsage), 16
-	case "error":
-		return w.value(i, &w.choiceError), 32
-	}
-	return valueEnd(w.b, i), 0
-}
-
-func (w *walker) resetDelta(whole bool) {
-	c := &w.choice
-	if !c.hasDelta {
-		c.hasDelta, c.whole = true, whole
+// element reads one element of choices. The first whose index is 0 or not said is taken.
+func (c *parsedChunk) element(v value) {
+	if c.taken || kind(v) != '{' {
+		c.extraChoices++
 		return
 	}
-	w.choice = choice{index: c.index, finish: c.finish, choiceUsage: c.choiceUsage, choiceError: c.choiceError,
-		hasDelta: true, whole: whole, pieces: c.pieces[:0], extra: c.extra[:0]}
-}
-
-func (w *walker) inDelta(key []byte, i int) (end int, bit uint16) {
-	switch string(key) {
-	case "content":
-		return w.value(i, &w.content), 1
-	case "tool_calls":
-		w.pieces = w.pieces[:0]
-		if w.at(i, '[') {
-			return w.elements(i, (*walker).call), 2
-		}
-		if w.at(i, '{') {
-			return w.call(i), 2
-		}
-		if !w.at(i, 'n') {
-			w.badCalls++
-		}
-		return valueEnd(w.b, i), 2
-	case "reasoning_content":
-		return w.value(i, &w.reasoning[0]), 4
-	case "reasoning":
-		return w.value(i, &w.reasoning[1]), 8
-	case "thinking":
-		return w.value(i, &w.reasoning[2]), 16
-	case "refusal":
-		return w.value(i, &w.refusal), 32
-	case "function_call":
-		w.legacy, w.hasLegacy = piece{}, w.at(i, '{')
-		if w.hasLegacy {
-			return w.members(i, inLegacy), 64
-		}
-		return valueEnd(w.b, i), 64
-	case "role":
-		return w.value(i, &w.role), 128
-	case "index", "name":
-		return valueEnd(w.b, i), 0
+	c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
+	c.members(v, (*parsedChunk).inChoice)
+	if c.index.ok() && string(c.index.body()) != "0" {
+		c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
+		c.extraChoices++
+		return
 	}
-	return w.extraMember(key, i, false), 0
-}
-
-func (w *walker) extraMember(key []byte, i int, ofCall bool) int {
-	var s span
-	end := w.value(i, &s)
-	if s.ok() {
-		w.extra = append(w.extra, extraMember{string(key), s, ofCall})
+	c.taken = true
+	if c.delta == nil {
+		c.delta, c.whole = c.message, c.message != nil
 	}
-	return end
-}
-
-// call walks one element of tool_calls.
-func (w *walker) call(i int) int {
-	if !w.at(i, '{') {
-		w.badCalls++
-		return valueEnd(w.b, i)
+	c.members(c.delta, (*parsedChunk).inDelta)
+	switch kind(c.toolCalls) {
+	case '[':
+		for el := range rawjson.Elements(c.toolCalls) {
+			c.call(el)
+		}
+	case '{':
+		c.call(c.toolCalls)
+	case 0, 'n':
+	default:
+		c.badCalls++
 	}
-	w.pieces = append(w.pieces, piece{extraLo: len(w.extra)})
-	end := w.members(i, inCall)
-	w.last().extraHi = len(w.extra)
-	return end
 }
 
-func (w *walker) last() *piece { return &w.pieces[len(w.pieces)-1] }
-
-func (w *walker) inCall(key []byte, i int) (end int, bit uint16) {
-	p := w.last()
-	switch string(key) {
+func (c *parsedChunk) inChoice(name []byte, v value) bool {
+	switch string(name) {
+	case "delta":
+		if kind(v) == '{' {
+			c.delta = v
+		}
+	case "message":
+		if kind(v) == '{' {
+			c.message = v
+		}
 	case "index":
-		return w.value(i, &p.index), 1
-	case "id":
-		return w.value(i, &p.id), 2
-	case "type":
-		return w.value(i, &p.typ), 4
-	case "function":
-		if w.at(i, '{') {
-			p.name, p.args = span{}, span{}
-			return w.members(i, inFunction), 8
-		}
-		return valueEnd(w.b, i), 8
-	case "name":
-		return w.value(i, &p.name), 16
-	case "arguments":
-		return w.value(i, &p.args), 32
+		c.index = v
+	case "finish_reason":
+		c.finish = v
+	case "usage":
+		c.choiceUsage = v
+	case "error":
+		c.choiceError = v
+	default:
+		return false
 	}
-	return w.extraMember(key, i, true), 0
+	return true
 }
 
-func (w *walker) inFunction(key []byte, i int, p *piece) (end int, bit uint16) {
-	switch string(key) {
-	case "name":
-		return w.value(i, &p.name), 1
-	case "arguments":
-		return w.value(i, &p.args), 2
+func (c *parsedChunk) inDelta(name []byte, v value) bool {
+	switch string(name) {
+	case "content":
+		c.content = v
+	case "tool_calls":
+		c.toolCalls = v
+	case "reasoning_content":
+		c.reasoning[0] = v
+	case "reasoning":
+		c.reasoning[1] = v
+	case "thinking":
+		c.reasoning[2] = v
+	case "refusal":
+		c.refusal = v
+	case "function_call":
+		if c.legacy = nil; kind(v) == '{' {
+			c.legacy = &piece{}
+			c.members(v, (*parsedChunk).inLegacy)
+		}
+	case "role":
+		c.role = v
+	case "index", "name":
+		return false
+	default:
+		c.extra = appendExtra(c.extra, name, v)
+		return false
 	}
-	return valueEnd(w.b, i), 0
+	return true
+}
+
+func appendExtra(extra []extraMember, name []byte, v value) []extraMember {
+	if !v.ok() {
+		return extra
+	}
+	return append(extra, extraMember{string(name), v})
+}
+
+// call reads one element of tool_calls.
+func (c *parsedChunk) call(v value) {
+	if kind(v) != '{' {
+		c.badCalls++
+		return
+	}
+	c.pieces = append(c.pieces, piece{})
+	c.members(v, (*parsedChunk).inCall)
+}
+
+func (c *parsedChunk) last() *piece { return &c.pieces[len(c.pieces)-1] }
+
+func (c *parsedChunk) inCall(name []byte, v value) bool {
+	p := c.last()
+	switch string(name) {
+	case "index":
+		p.index = v
+	case "id":
+		p.id = v
+	case "type":
+		p.typ = v
+	case "function":
+		if kind(v) == '{' {
+			p.name, p.args = nil, nil
+			c.members(v, (*parsedChunk).inFunction)
+		}
+	default:
+		if !p.function(name, v) {
+			p.extra = appendExtra(p.extra, name, v)
+			return false
+		}
+	}
+	return true
+}
+
+func (c *parsedChunk) inFunction(name []byte, v value) bool { return c.last().function(name, v) }
+
+func (c *parsedChunk) inLegacy(name []byte, v value) bool { return c.legacy.function(name, v) }
+
+func (p *piece) function(name []byte, v value) bool {
+	switch string(name) {
+	case "name":
+		p.name = v
+	case "arguments":
+		p.args = v
+	default:
+		return false
+	}
+	return true
+}
+
+// emptyDelta reports whether the choice has a delta that says nothing.
+func (c *choice) emptyDelta() bool {
+	return !c.whole && len(c.delta) > 0 && rawjson.SkipSpace(c.delta, 1) == len(c.delta)-1
 }
 
 // unquoted returns the text of a string literal.

@@ -31,7 +31,6 @@ func (a *Assembler) takeUsage(raw []byte) {
 	if kind(raw) != '{' {
 		return
 	}
-	a.effects++
 	var u lathe.Usage
 	bad := 0
 	count := func(v []byte, to *int64) {
