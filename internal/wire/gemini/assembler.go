@@ -113,13 +113,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 
 // fault counts a deviation of a kind.
 func (a *Assembler) fault(kind string) {
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count++
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+	a.faults = wire.CountFault(a.faults, kind, 1)
 }
 
 // damage counts a deviation that clients of the wire may not tolerate.

@@ -86,7 +86,7 @@ func (r *reader) parseThinking(v []byte, in string) *wire.APIError {
 				r.Sampling.ReasoningEffort = level
 			}
 		default:
-			r.drop(at)
+			r.Drop(at)
 		}
 		if err != nil {
 			return err

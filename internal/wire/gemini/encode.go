@@ -51,14 +51,10 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	return append(dst, "]}"...), e.d.paths
 }
 
-func system(m *lathe.Message) bool {
-	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
-}
-
 // leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.
 func leading(msgs []lathe.Message) int {
 	for i := range msgs {
-		if !system(&msgs[i]) && msgs[i].Role != "" {
+		if !wire.IsSystem(&msgs[i]) && msgs[i].Role != "" {
 			return i
 		}
 	}

@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"encoding/base64"
-	"math"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -43,7 +42,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 			}
 			dst = e.appendResults(dst, i, end, names)
 			i = end - 1
-		case system(m):
+		case wire.IsSystem(m):
 			e.d.add(at + ".role")
 			dst = e.appendMidSystem(dst, m, at)
 		case m.Role == lathe.RoleAssistant:
@@ -241,9 +240,9 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	own := m.Wire == lathe.WireGemini
 	switch p := p.(type) {
 	case lathe.Blob:
-		return !system(m) && (own && len(p.Raw) > 0 || reachable(&p))
+		return !wire.IsSystem(m) && (own && len(p.Raw) > 0 || reachable(&p))
 	case lathe.Opaque:
-		return own && !system(m) && wire.Kind(p.JSON) == '{'
+		return own && !wire.IsSystem(m) && wire.Kind(p.JSON) == '{'
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
@@ -286,27 +285,8 @@ func appendBlobValue(dst []byte, b *lathe.Blob) []byte {
 	return append(dst, '}')
 }
 
-// sendable limits the arguments in a request.
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// object returns the JSON object in an argument text. If the text is not an object, it returns the object that the text
-// has one reading as, else an empty object and false.
-func object(args string) ([]byte, bool) {
-	text := bytes.TrimSpace([]byte(args))
-	switch {
-	case len(text) == 0, string(text) == "null", string(text) == `""`:
-		return []byte("{}"), true
-	case rawjson.IsObject(text, sendable):
-		return text, true
-	}
-	if inner, _, ok := rawjson.RepairObject(text); ok && rawjson.IsObject(inner, sendable) {
-		return inner, false
-	}
-	return []byte("{}"), false
-}
-
 func (e *encoder) appendCall(dst []byte, m *lathe.Message, c *lathe.ToolCall, signature, at string) []byte {
-	args, ok := object(c.Arguments)
+	args, ok, _ := wire.SentArguments(c.Arguments)
 	if !ok {
 		e.d.add(at + ".arguments")
 	}

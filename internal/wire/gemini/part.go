@@ -263,7 +263,7 @@ func (r *reader) parseResultParts(t *lathe.ToolResult, v []byte, at string) *wir
 			return err
 		}
 		if p.data != "inlineData" && p.data != "fileData" {
-			r.drop("")
+			r.Drop("")
 			return nil
 		}
 		b, err := p.blob()

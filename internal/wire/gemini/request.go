@@ -115,13 +115,6 @@ func parseRequest(body []byte) (*wire.ClientRequest, *wire.APIError) {
 	return r.ClientRequest, nil
 }
 
-// drop records a member that is neither read nor kept.
-func (r *reader) drop(at string) {
-	if len(r.Dropped) < wire.MaxDropped {
-		r.Dropped = append(r.Dropped, at)
-	}
-}
-
 // parseSystem parses systemInstruction, a content that has only text.
 func (r *reader) parseSystem(v []byte) *wire.APIError {
 	const at = "systemInstruction"
@@ -146,12 +139,12 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 				if p.text != "" {
 					m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 				} else {
-					r.drop("")
+					r.Drop("")
 				}
 				return nil
 			})
 		default:
-			r.drop(wire.Join(at, f.name))
+			r.Drop(wire.Join(at, f.name))
 		}
 		if err != nil {
 			return err

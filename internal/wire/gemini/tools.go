@@ -1,8 +1,6 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -145,7 +143,7 @@ func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
 				r.ToolChoice.Mode = lathe.ChoiceAuto
 			case "VALIDATED": // Lathe validates all arguments
 				r.ToolChoice.Mode = lathe.ChoiceAuto
-				r.drop(at)
+				r.Drop(at)
 			case "ANY":
 				r.ToolChoice.Mode, r.forced = lathe.ChoiceRequired, true
 			case "NONE":
@@ -157,7 +155,7 @@ func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
 		case "allowedFunctionNames":
 			r.allowed, err = parseStrings(m.value, at)
 		default: // arguments are whole in each answer, which every client can read
-			r.drop(at)
+			r.Drop(at)
 		}
 		if err != nil {
 			return err
@@ -215,29 +213,9 @@ func (r *reader) innerName(name string) string {
 
 // innerName returns name if it has at most 64 letters, digits, _ and -; else a name of such characters with a hash of name.
 func innerName(name string) string {
-	out := []byte(name)
-	same := len(out) <= maxName
-	for i, c := range out {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
-			continue
-		}
-		out[i], same = '_', false
-	}
-	if same {
+	if len(name) <= maxName && wire.PlainName(name) {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
 	const hash = 8
-	out = out[:min(len(out), maxName-hash-1)]
-	return string(hex.AppendEncode(append(out, '_'), sum[:hash/2]))
-}
-
-// outerName returns the client's name of a function.
-func outerName(req *wire.ClientRequest, name string) string {
-	if req != nil {
-		if outer, ok := req.Names[name]; ok {
-			return outer.Name
-		}
-	}
-	return name
+	return wire.Masked(name[:min(len(name), maxName-hash-1)]) + "_" + wire.Hash(name)[:hash]
 }

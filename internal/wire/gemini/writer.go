@@ -266,7 +266,7 @@ func (w *Writer) writable(c *outCall) bool {
 	if c.cut {
 		return false
 	}
-	if _, ok := object(string(c.args)); !ok {
+	if _, same, _ := wire.SentArguments(string(c.args)); !same {
 		w.broken = true
 		return false
 	}
@@ -274,13 +274,13 @@ func (w *Writer) writable(c *outCall) bool {
 }
 
 func (w *Writer) appendCall(dst []byte, index int, c *outCall) []byte {
-	args, _ := object(string(c.args))
+	args, _, _ := wire.SentArguments(string(c.args))
 	id := c.id
 	if id == "" {
 		id = madeID(w.run, index, c.name)
 	}
 	dst = append(dst, `{"functionCall":{`...)
-	dst = appendCallMembers(dst, id, outerName(w.req, c.name), compact(args))
+	dst = appendCallMembers(dst, id, w.req.ClientName(c.name), compact(args))
 	return append(appendSignature(append(dst, '}'), c.signature), '}')
 }
 
@@ -359,17 +359,11 @@ func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) [
 func appendEnd(dst, names []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	dst = appendUsage(append(dst, `,"usageMetadata":`...), &f.Usage)
 	dst = append(dst, names...)
-	for i, m := range extra {
-		switch m.Name {
-		case "candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error":
-			continue
-		}
-		if len(m.Value) > 0 && !wire.Named(extra[i+1:], m.Name) {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value) // events are one line
-		}
-	}
-	return append(dst, '}')
+	return append(wire.AppendExtra(dst, extra, answerNames.Has), '}')
 }
+
+// answerNames are the members of an answer that further ones do not replace.
+var answerNames = rawjson.NewNames("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error")
 
 // end ends the stream.
 func (w *Writer) end(dst []byte) []byte {

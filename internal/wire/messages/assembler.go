@@ -59,13 +59,7 @@ func (a *assembler) fault(kind string) {
 	default:
 		a.unsound = true
 	}
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count++
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+	a.faults = wire.CountFault(a.faults, kind, 1)
 }
 
 // grow counts n bytes of the answer.

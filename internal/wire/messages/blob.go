@@ -12,9 +12,9 @@ import (
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
-		return m.Role != lathe.RoleAssistant && !isSystem(m) && sendsBlob(m.Wire, &p)
+		return m.Role != lathe.RoleAssistant && !wire.IsSystem(m) && sendsBlob(m.Wire, &p)
 	case lathe.Opaque:
-		return m.Wire == lathe.WireMessages && len(p.JSON) > 0 && (isSystem(m) || !changesTools(text(p.JSON, "type")))
+		return m.Wire == lathe.WireMessages && len(p.JSON) > 0 && (wire.IsSystem(m) || !changesTools(text(p.JSON, "type")))
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true

@@ -271,7 +271,7 @@ func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 			dst = b.emitInput(dst)
 		}
 		dst = a.settlePending(dst, false)
-		if a.pending = b; b.begun && rawjson.IsObject([]byte(b.text.String()), sendable) {
+		if a.pending = b; b.begun && wire.Sendable([]byte(b.text.String())) {
 			dst = a.settlePending(dst, false)
 		}
 	}
@@ -296,7 +296,7 @@ func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
 		return dst
 	}
 	a.pending = nil
-	whole := b.begun && rawjson.IsObject([]byte(b.text.String()), sendable)
+	whole := b.begun && wire.Sendable([]byte(b.text.String()))
 	b.incomplete = cut && !whole
 	if !b.begun && !cut {
 		b.setInput("{}")

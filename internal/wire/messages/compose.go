@@ -13,15 +13,10 @@ import (
 // requires a turn of the user.
 const opening = `{"role":"user","content":[{"type":"text","text":"(The conversation begins.)"}]}`
 
-// isSystem reports whether the message is a system message.
-func isSystem(m *lathe.Message) bool {
-	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
-}
-
 // leading returns the number of system messages, and of messages that are not sent, at the beginning of the conversation.
 func leading(msgs []lathe.Message) int {
 	n := 0
-	for n < len(msgs) && (isSystem(&msgs[n]) || msgs[n].Role == "") {
+	for n < len(msgs) && (wire.IsSystem(&msgs[n]) || msgs[n].Role == "") {
 		n++
 	}
 	return n
@@ -113,7 +108,7 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 	switch {
 	case m.Role == lathe.RoleAssistant:
 		return "assistant"
-	case isSystem(m):
+	case wire.IsSystem(m):
 		return "system"
 	default:
 		return "user"
@@ -163,7 +158,7 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 		}
 		return appendReasoning(appendComma(dst), &p)
 	case lathe.Blob:
-		if m.Role == lathe.RoleAssistant || isSystem(m) {
+		if m.Role == lathe.RoleAssistant || wire.IsSystem(m) {
 			e.dropAt(at, "")
 			return dst
 		}
@@ -205,7 +200,7 @@ func (e *encoder) extra(dst []byte, from lathe.Wire, extra []lathe.Member, at pl
 	}
 	for i, x := range extra {
 		switch {
-		case x.Name == "cache_control" && wire.Kind(x.Value) == '{' && member(extra[i+1:], x.Name) == nil:
+		case x.Name == "cache_control" && wire.Kind(x.Value) == '{' && wire.MemberValue(extra[i+1:], x.Name) == nil:
 			dst = append(wire.AppendKey(dst, x.Name), x.Value...)
 		case x.Name != "cache_control":
 			e.dropAt(at, "."+x.Name)
@@ -246,8 +241,8 @@ func (e *encoder) call(dst []byte, from lathe.Wire, c *lathe.ToolCall, at place)
 	dst = append(appendComma(dst), `{"type":"tool_use","id":`...)
 	dst = rawjson.AppendQuote(dst, CallID(c.ID))
 	dst = wire.AppendText(dst, "name", shortName(c.Name))
-	dst, exact := appendInput(wire.AppendKey(dst, "input"), c.Arguments)
-	if !exact {
+	input, _, kept := wire.SentArguments(c.Arguments)
+	if dst = append(wire.AppendKey(dst, "input"), input...); !kept {
 		e.dropAt(at, ".arguments")
 	}
 	return append(e.extra(dst, from, c.Extra, at, "type", "id", "name", "input"), '}')
@@ -257,7 +252,7 @@ func (e *encoder) call(dst []byte, from lathe.Wire, c *lathe.ToolCall, at place)
 func (e *encoder) result(dst []byte, from lathe.Wire, r *lathe.ToolResult, at place) []byte {
 	dst = append(appendComma(dst), `{"type":"tool_result","tool_use_id":`...)
 	dst = rawjson.AppendQuote(dst, CallID(r.CallID))
-	if raw := member(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {
+	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {
 		dst = append(wire.AppendKey(dst, "content"), raw...)
 	} else if len(r.Blobs) == 0 {
 		if r.Content != "" {

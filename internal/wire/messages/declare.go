@@ -144,7 +144,7 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
 	}
 	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
 	if t.Wire == lathe.WireMessages {
-		if e.without(featureStrict) && member(t.Extra, "strict") != nil {
+		if e.without(featureStrict) && wire.MemberValue(t.Extra, "strict") != nil {
 			e.drop(".strict")
 			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema", "strict")
 		} else {

@@ -69,11 +69,7 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	}
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
-	for i, m := range req.Overrides {
-		if !reserved(req, m.Name) && member(req.Overrides[i+1:], m.Name) == nil && len(m.Value) > 0 {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
+	dst = wire.AppendExtra(dst, req.Overrides, func(name string) bool { return reserved(req, name) })
 	if e.lead > 0 {
 		dst = e.system(dst)
 	}
@@ -101,7 +97,7 @@ func (e *encoder) drop(path string) {
 
 // free reports whether no override that is sent has the name.
 func (e *encoder) free(name string) bool {
-	return member(e.req.Overrides, name) == nil || reserved(e.req, name)
+	return wire.MemberValue(e.req.Overrides, name) == nil || reserved(e.req, name)
 }
 
 // without reports whether the destination does not take the feature, or the server has refused it.

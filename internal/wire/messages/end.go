@@ -29,11 +29,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 		dst = append(dst, '}')
 	}
 	dst = appendUsage(wire.AppendKey(dst, "usage"), &f.Usage)
-	for i, m := range extra {
-		if known := w.head.Whole && wholeNames.Has(m.Name); !known && len(m.Value) > 0 && member(extra[i+1:], m.Name) == nil {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
+	dst = wire.AppendExtra(dst, extra, func(name string) bool { return w.head.Whole && wholeNames.Has(name) })
 	if w.finished = true; w.head.Whole {
 		return append(dst, '}')
 	}
@@ -104,7 +100,9 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 }
 
 // madeUpID derives the id of a call that has none from the run and the number of the call.
-func madeUpID(run string, i int) string { return "toolu_" + hash(run + "/" + strconv.Itoa(i))[:24] }
+func madeUpID(run string, i int) string {
+	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
+}
 
 // appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
 // limit cut off, whatever the model's server says, so that no client takes it for complete.

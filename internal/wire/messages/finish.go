@@ -54,7 +54,7 @@ func (b *block) part() lathe.Part {
 // whole returns an opaque block with the members that deltas have added.
 func (b *block) whole() []byte {
 	added := b.added
-	if input := b.text.String(); rawjson.IsObject([]byte(input), sendable) {
+	if input := b.text.String(); wire.Sendable([]byte(input)) {
 		added = append(added, addition{"input", []byte(input)})
 	}
 	if len(added) == 0 {

@@ -12,7 +12,7 @@ const serverPrefix = "mcptoolu_lathe_"
 
 // ServerCallID returns the id of a call of this server in the blocks of an answer.
 func ServerCallID(id string) string {
-	return serverPrefix + shortID("h_", id, maxID-len(serverPrefix))
+	return serverPrefix + wire.ShortID("h_", id, maxID-len(serverPrefix))
 }
 
 // appendServerCall returns the two blocks of a call that this server executed. The first contains the complete input, since some
@@ -21,8 +21,8 @@ func appendServerCall(c *wire.ServerCall) (call, result []byte) {
 	call = wire.AppendText([]byte(`{"type":"mcp_tool_use"`), "id", ServerCallID(c.ID))
 	call = wire.AppendText(call, "name", c.Name)
 	call = wire.AppendText(call, "server_name", c.Server)
-	call, _ = appendInput(wire.AppendKey(call, "input"), c.Arguments)
-	call = append(call, '}')
+	input, _, _ := wire.SentArguments(c.Arguments)
+	call = append(append(wire.AppendKey(call, "input"), input...), '}')
 	result = wire.AppendText([]byte(`{"type":"mcp_tool_result"`), "tool_use_id", ServerCallID(c.ID))
 	result = append(wire.AppendKey(result, "is_error"), "false"...)
 	if c.Failed {

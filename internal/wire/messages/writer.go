@@ -277,17 +277,7 @@ func openBlock(dst []byte, it *item) []byte {
 // appendCall appends a call up to its input.
 func (w *writer) appendCall(dst []byte, it *item) []byte {
 	dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
-	return wire.AppendKey(wire.AppendText(dst, "name", clientName(w.head.Request, it.name)), "input")
-}
-
-// clientName returns the client's name of a tool.
-func clientName(r *wire.ClientRequest, name string) string {
-	if r != nil {
-		if n, ok := r.Names[name]; ok {
-			return n.Name
-		}
-	}
-	return name
+	return wire.AppendKey(wire.AppendText(dst, "name", w.head.Request.ClientName(it.name)), "input")
 }
 
 // delta appends an event with a piece of the open block.

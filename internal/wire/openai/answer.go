@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // takeReasoning adds the reasoning of one member: some servers send the same twice.
@@ -122,5 +123,5 @@ func emptyValue(raw []byte) bool {
 	case `""`, "{}", "null", "false":
 		return true
 	}
-	return isEmptyArray(raw)
+	return wire.EmptyArray(raw)
 }

@@ -143,18 +143,7 @@ func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
 }
 
 // fault counts n of a kind.
-func (a *Assembler) fault(kind string, n int) {
-	if n == 0 {
-		return
-	}
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count += n
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: n})
-}
+func (a *Assembler) fault(kind string, n int) { a.faults = wire.CountFault(a.faults, kind, n) }
 
 // commit does what the chunk that was read from data says.
 func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {

@@ -41,7 +41,7 @@ func AppendCompletion(dst []byte, c *Completion) []byte {
 	dst = wire.AppendText(dst, "finish_reason", wireReason(f.Reason))
 	dst = append(dst, `}],"usage":`...)
 	dst = appendUsage(dst, &f.Usage, f.ProviderCost)
-	dst = appendMembers(dst, c.Extra, knownInCompletion)
+	dst = wire.AppendExtra(dst, c.Extra, knownInCompletion)
 	return append(dst, '}')
 }
 

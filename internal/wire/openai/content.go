@@ -109,15 +109,11 @@ func appendBlob(dst []byte, b *lathe.Blob) []byte {
 		if id, ok := strings.CutPrefix(b.URL, fileScheme); ok {
 			dst = wire.AppendText(dst, "file_id", id)
 		} else {
-			dst = appendDataURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(wire.AppendKey(dst, "file_data"), b)
 		}
 	default:
 		dst = append(dst, `{"type":"image_url","image_url":{"url":`...)
-		if b.URL != "" {
-			dst = rawjson.AppendQuote(dst, b.URL)
-		} else {
-			dst = appendDataURL(dst, b)
-		}
+		dst = wire.AppendURL(dst, b)
 		if b.Detail != "" {
 			dst = wire.AppendText(dst, "detail", b.Detail)
 		}
@@ -137,17 +133,6 @@ func partType(b *lathe.Blob) string {
 	default:
 		return "file"
 	}
-}
-
-func appendDataURL(dst []byte, b *lathe.Blob) []byte {
-	media := b.MediaType
-	if media == "" {
-		media = "application/octet-stream"
-	}
-	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
-	dst = dst[:len(dst)-1]
-	dst = base64.StdEncoding.AppendEncode(dst, b.Data)
-	return append(dst, '"')
 }
 
 func audioFormat(media string) string {
@@ -213,7 +198,7 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 
 // blobMember takes in one member of the object inside a part. It reports whether it knows it.
 func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *APIError) {
-	text, err := parseString(v, at)
+	text, err := wire.ParseString(v, at)
 	isText := err == nil
 	switch typ + "." + name {
 	case "image_url.detail":
@@ -248,28 +233,8 @@ func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *AP
 // setURL sets the URL of b, or its data if the URL holds them.
 func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
 	url := rawjson.Text(quoted)
-	media, data, ok, err := dataURL(url)
-	switch {
-	case err != nil:
-		return wire.BadRequest(at, "The data after base64 must be base64.")
-	case ok:
-		b.MediaType, b.Data = media, data
-	case url == "":
+	if url == "" {
 		return wire.BadRequest(at, "Must not be empty.")
-	default:
-		b.URL = url
 	}
-	return nil
-}
-
-// dataURL reads data:<media type>;base64,<data>. Data URLs in other forms stay URLs.
-func dataURL(url string) (media string, data []byte, ok bool, err error) {
-	rest, found := strings.CutPrefix(url, "data:")
-	head, body, comma := strings.Cut(rest, ",")
-	media, encoded := strings.CutSuffix(head, ";base64")
-	if !found || !comma || !encoded || media == "" || strings.Contains(media, ";") {
-		return "", nil, false, nil
-	}
-	data, err = base64.StdEncoding.DecodeString(body)
-	return media, data, true, err
+	return wire.SetURL(b, url, at)
 }

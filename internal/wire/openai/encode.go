@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"bytes"
-	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -62,7 +60,7 @@ func appendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, 
 	if req.User != "" && free("user") {
 		dst = wire.AppendText(dst, "user", req.User)
 	}
-	dst = appendMembers(dst, req.Overrides, reserved)
+	dst = wire.AppendExtra(dst, req.Overrides, reserved)
 	return append(wire.AppendKey(dst, "messages"), '['), dropped
 }
 
@@ -120,7 +118,7 @@ func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
 // messages without a role. opts may be nil.
 //
 // A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
-// (see [AppendArguments]), and a name that the wire does not allow is sent with the offending characters
+// (see [wire.SentArguments]), and a name that the wire does not allow is sent with the offending characters
 // replaced. The result's name, code and error mark have no place on the wire. Of messages that were read from another
 // wire, what this wire has no form for is not sent.
 func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byte {
@@ -292,35 +290,15 @@ func appendCall(dst []byte, c *lathe.ToolCall, answer bool) []byte {
 	if answer && (c.Arguments != "" || c.Incomplete) {
 		dst = rawjson.AppendQuote(dst, c.Arguments)
 	} else {
-		dst = AppendArguments(dst, c.Arguments) // {} where the model wrote nothing, which clients could not parse
+		dst = rawjson.AppendQuote(dst, wire.SentText(c.Arguments)) // {} where the model wrote nothing, which clients could not parse
 	}
 	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
 	dst = wire.AppendMembers(dst, c.Extra, knownInCall)
 	return append(dst, '}')
 }
 
-// sendable bounds the arguments that a request may carry. It is above every limit on calls that are executed,
-// and below the depth at which parsers of model servers give up (Python: 1000).
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// AppendArguments appends the argument text of a call as a JSON string, in the form that model servers accept
-// in a history. Servers parse the text and refuse the request if it is not a JSON object (llama.cpp with 500,
-// Ollama with 400). Such text is sent as the object that it has one reading as ([rawjson.RepairObject]), else
-// as {}. Blank text and null stand for {}.
-func AppendArguments(dst []byte, args string) []byte {
-	start := len(dst)
-	dst = append(dst, args...)
-	if rawjson.IsObject(dst[start:], sendable) {
-		return rawjson.AppendQuote(dst[:start], args)
-	}
-	if object, _, ok := rawjson.RepairObject(bytes.Trim(dst[start:], " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
-		return rawjson.AppendQuote(dst[:start], string(object))
-	}
-	return append(dst[:start], `"{}"`...)
-}
-
-// Sendable reports whether AppendArguments sends the text as it is.
-func Sendable(args string) bool { return rawjson.IsObject([]byte(args), sendable) }
+// Sendable reports whether servers take the arguments of a call as they are.
+func Sendable(args string) bool { return wire.Sendable([]byte(args)) }
 
 // knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.
 func knownInCall(name string) bool {

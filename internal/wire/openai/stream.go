@@ -2,7 +2,6 @@ package openai
 
 import (
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -133,10 +132,6 @@ func AppendErrorFrame(dst []byte, e *APIError) []byte {
 // content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
 func (w *ChunkWriter) Pad() { w.padded = true }
 
-const padTo = 64
-
-var padding = strings.Repeat("0123456789abcdef", padTo/16)
-
 // close closes a frame whose delta began at from.
 func (w *ChunkWriter) close(dst []byte, from int) []byte {
 	size := len(dst) - from
@@ -144,7 +139,7 @@ func (w *ChunkWriter) close(dst []byte, from int) []byte {
 		return dst
 	}
 	dst = append(dst[:len(dst)-len("}\n\n")], `,"obfuscation":"`...)
-	return append(append(dst, padding[:padTo-1-(size+padTo-1)%padTo]...), "\"}\n\n"...)
+	return append(append(dst, wire.Padding(size)...), "\"}\n\n"...)
 }
 
 func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
@@ -293,7 +288,7 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 		dst = append(appendUsage(dst, &f.Usage, f.ProviderCost), "}\n\n"...)
 	}
 	if len(extra) > 0 && len(dst) > before {
-		dst = appendMembers(dst[:len(dst)-len("}\n\n")], extra, knownInCompletion)
+		dst = wire.AppendExtra(dst[:len(dst)-len("}\n\n")], extra, knownInCompletion)
 		dst = append(dst, "}\n\n"...)
 	}
 	return dst

@@ -101,7 +101,7 @@ func appendSchema(dst, schema []byte, depth int) []byte {
 	}
 	dst = append(dst, '{')
 	for key, value := range rawjson.Members(schema) {
-		if rawjson.EqualKey(key, "required") && isEmptyArray(value) {
+		if rawjson.EqualKey(key, "required") && wire.EmptyArray(value) {
 			continue
 		}
 		dst = append(appendComma(dst, '{'), key...)
@@ -137,14 +137,6 @@ func appendComma(dst []byte, open byte) []byte {
 		dst = append(dst, ',')
 	}
 	return dst
-}
-
-func isEmptyArray(v []byte) bool {
-	if kind(v) != '[' {
-		return false
-	}
-	i := rawjson.SkipSpace(v, 1)
-	return i < len(v) && v[i] == ']'
 }
 
 func appendToolChoice(dst []byte, c lathe.ToolChoice) []byte {

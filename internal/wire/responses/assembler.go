@@ -199,25 +199,12 @@ func (a *Assembler) readNames(response []byte) {
 }
 
 // fault counts a deviation that was tolerated.
-func (a *Assembler) fault(kind string) { a.faults = countFault(a.faults, kind, 1) }
+func (a *Assembler) fault(kind string) { a.faults = wire.CountFault(a.faults, kind, 1) }
 
 // damage counts a deviation that some clients of the wire cannot read, so that the answer is not relayed as it is.
 func (a *Assembler) damage(kind string) {
 	a.unsound = true
 	a.fault(kind)
-}
-
-func countFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
-	if n == 0 {
-		return faults
-	}
-	for i := range faults {
-		if faults[i].Kind == kind {
-			faults[i].Count += n
-			return faults
-		}
-	}
-	return append(faults, lathe.Fault{Kind: kind, Count: n})
 }
 
 // find returns the item of an event; nil if there is none.

@@ -119,7 +119,7 @@ func sentAsItem(own bool, extra []lathe.Member, id string) []byte {
 	if !own {
 		return nil
 	}
-	if item := member(extra, wire.ItemMember); item != nil && text(item, "call_id") == id {
+	if item := wire.MemberValue(extra, wire.ItemMember); item != nil && text(item, "call_id") == id {
 		return item
 	}
 	return nil

@@ -87,19 +87,11 @@ func (r *reader) parsePart(v []byte) (lathe.Part, *wire.APIError) {
 // have no meaning in a request.
 func partExtra(o wire.Object) (extra []lathe.Member) {
 	for _, m := range o.Others("type", "text", "logprobs") {
-		if m.Name != "annotations" || !emptyArray(m.Value) {
+		if m.Name != "annotations" || !wire.EmptyArray(m.Value) {
 			extra = append(extra, m)
 		}
 	}
 	return extra
-}
-
-func emptyArray(v []byte) bool {
-	if wire.Kind(v) != '[' {
-		return false
-	}
-	i := rawjson.SkipSpace(v, 1)
-	return i < len(v) && v[i] == ']'
 }
 
 func parseImage(v []byte, at string) (lathe.Part, *wire.APIError) {
@@ -108,7 +100,7 @@ func parseImage(v []byte, at string) (lathe.Part, *wire.APIError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := setURL(&b, url, at+".image_url"); err != nil {
+	if err := wire.SetURL(&b, url, at+".image_url"); err != nil {
 		return nil, err
 	}
 	if raw := get(v, "detail"); raw != nil {
@@ -142,7 +134,7 @@ func parseFile(v []byte, at string) (lathe.Part, *wire.APIError) {
 			return nil, wire.BadRequest(at+".file_data", "Must be a data URL or base64.")
 		}
 		b.Data, b.MediaType = data, mediaOf(b.Name)
-	} else if err := setURL(&b, url, at+".file_url"); err != nil {
+	} else if err := wire.SetURL(&b, url, at+".file_url"); err != nil {
 		return nil, err
 	}
 	if b.MediaType == "" {
@@ -185,23 +177,6 @@ func source(v []byte, at string, names ...string) (string, *wire.APIError) {
 		return s, err
 	}
 	return "", wire.BadRequest(at, "There is neither an address nor data.")
-}
-
-// setURL sets the data of b if url is a data URL with base64, else the URL of b.
-func setURL(b *lathe.Blob, url, at string) *wire.APIError {
-	b.URL = url
-	rest, ok := strings.CutPrefix(url, "data:")
-	head, body, comma := strings.Cut(rest, ",")
-	media, encoded := strings.CutSuffix(head, ";base64")
-	if !ok || !comma || !encoded || media == "" || strings.Contains(media, ";") {
-		return nil
-	}
-	data, err := base64.StdEncoding.DecodeString(body)
-	if err != nil {
-		return wire.BadRequest(at, "The data after base64 must be base64.")
-	}
-	b.URL, b.MediaType, b.Data = "", media, data
-	return nil
 }
 
 // readOutput reads the output of a call: a string, or an array of parts.
@@ -248,7 +223,7 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 		if kept {
 			dst = wire.AppendText(dst, "file_id", id)
 		} else {
-			dst = appendURL(wire.AppendKey(dst, "image_url"), b)
+			dst = wire.AppendURL(wire.AppendKey(dst, "image_url"), b)
 		}
 		if b.Detail != "" {
 			dst = wire.AppendText(dst, "detail", b.Detail)
@@ -264,7 +239,7 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 		case b.URL != "":
 			dst = wire.AppendText(dst, "file_url", b.URL)
 		default:
-			dst = appendURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(wire.AppendKey(dst, "file_data"), b)
 		}
 	}
 	return append(dst, '}'), true
@@ -288,18 +263,4 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
-}
-
-// appendURL appends the URL of b, or a data URL of its data.
-func appendURL(dst []byte, b *lathe.Blob) []byte {
-	if b.URL != "" {
-		return rawjson.AppendQuote(dst, b.URL)
-	}
-	media := b.MediaType
-	if media == "" {
-		media = anyFile
-	}
-	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
-	dst = base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)
-	return append(dst, '"')
 }

@@ -200,7 +200,7 @@ func checkStream(t *testing.T, list []event) *lathe.Finish {
 	if !sound {
 		t.Error("the stream is not sound")
 	}
-	if emptyArray(get(terminal(list), "output")) { // the server leaves the items to the events
+	if wire.EmptyArray(get(terminal(list), "output")) { // the server leaves the items to the events
 		return f
 	}
 	a := Codec{}.NewAssembler(nil)

@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"bytes"
-	"math"
 	"slices"
 	"strconv"
 
@@ -76,7 +74,7 @@ func (e *encoder) free(name string) bool { return !wire.Named(e.req.Overrides, n
 func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
 
 func (e *encoder) include(dst []byte) []byte {
-	given := member(e.req.Overrides, "include")
+	given := wire.MemberValue(e.req.Overrides, "include")
 	list, found := []byte{'['}, false
 	for el := range rawjson.Elements(given) {
 		if rawjson.EqualKey(el, includeEncrypted) {
@@ -122,7 +120,7 @@ func (e *encoder) sampling(dst []byte) []byte {
 
 // appendObject appends a member whose value is an object of the members own, followed by those of an override of the same name.
 func (e *encoder) appendObject(dst []byte, name string, own []byte) []byte {
-	own = wire.AppendMembers(own, members(member(e.req.Overrides, name)), func(name string) bool {
+	own = wire.AppendMembers(own, members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool {
 		_, twice := rawjson.Get(append(slices.Clip(own), '}'), name)
 		return twice
 	})
@@ -327,20 +325,4 @@ func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
 
 func (e *encoder) resultExtra(extra []lathe.Member, at string, i int) {
 	e.members(extra, at+".parts["+strconv.Itoa(i)+"]")
-}
-
-// sendable limits the arguments in a request. It is above every limit on calls that are executed.
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// sentArguments returns the arguments of a call in a history as a JSON object, since servers refuse others. If args is not an
-// object, it returns the object that it has one reading as, else {}.
-func sentArguments(args string) string {
-	raw := []byte(args)
-	if rawjson.IsObject(raw, sendable) {
-		return args
-	}
-	if object, _, ok := rawjson.RepairObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
-		return string(object)
-	}
-	return "{}"
 }

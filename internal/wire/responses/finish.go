@@ -39,14 +39,14 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 			a.damage(FaultItemOpen)
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
-			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !rawjson.IsObject([]byte(it.args.String()), sendable)
+			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
 			dst = a.endCall(dst, it)
 		}
 	}
 	if usage := get(response, "usage"); usage != nil {
 		var bad int
 		a.usage, bad = readUsage(usage)
-		a.faults = countFault(a.faults, FaultUsageInvalid, bad)
+		a.faults = wire.CountFault(a.faults, FaultUsageInvalid, bad)
 		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
 			a.cost = &cost
 		}

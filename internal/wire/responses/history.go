@@ -57,7 +57,7 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 		if p.Commentary {
 			phase = `"commentary"`
 		} else if own {
-			phase = string(member(p.Extra, "phase"))
+			phase = string(wire.MemberValue(p.Extra, "phase"))
 		}
 		return phase, p.Text != ""
 	case lathe.Refusal:
@@ -172,7 +172,7 @@ func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byt
 		dst = wire.AppendText(dst, "type", "function_call")
 		dst = wire.AppendText(dst, "call_id", id)
 		dst = wire.AppendText(dst, "name", joinName("", c.Name))
-		dst = wire.AppendText(dst, "arguments", sentArguments(c.Arguments))
+		dst = wire.AppendText(dst, "arguments", wire.SentText(c.Arguments))
 	}
 	dst = appendStatus(dst, e.opts)
 	if own {
@@ -390,8 +390,8 @@ func knownInTool(name string) bool {
 
 // strictOf reports whether a tool of another wire has a strict schema.
 func strictOf(t *lathe.ToolSpec) bool {
-	v := member(t.Extra, "strict")
-	if fn := member(t.Extra, "function"); v == nil && fn != nil {
+	v := wire.MemberValue(t.Extra, "strict")
+	if fn := wire.MemberValue(t.Extra, "function"); v == nil && fn != nil {
 		v = get(fn, "strict")
 	}
 	return string(v) == "true"

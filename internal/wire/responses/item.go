@@ -181,7 +181,7 @@ func followsText(items []*item, it *item, p *part) bool {
 
 // cite adds the annotations of a text that has ended.
 func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
-	if p.kind != partText || p.extra != nil || v == nil || emptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
+	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
 		return dst
 	}
 	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}

@@ -30,7 +30,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		var e ev
 		if e.read(data) {
 			w.passEvent(&e, data)
-			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && emptyArray(orEmpty(get(e.response, "output"))) {
+			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && wire.EmptyArray(orEmpty(get(e.response, "output"))) {
 				out = bytes.Replace(out, data, filled(data, w.items()), 1)
 			}
 		}

@@ -79,7 +79,7 @@ func (r *reader) readUpdates() *wire.APIError {
 				r.Sampling.ResponseFormat = nil
 				err = r.parseText(m.Value)
 			default:
-				r.note(u.at + "." + m.Name)
+				r.Drop(u.at + "." + m.Name)
 			}
 			if err != nil {
 				return wire.Within(u.at, err)
@@ -268,10 +268,7 @@ func checkEdits(v []byte) *wire.APIError {
 
 func (r *reader) streamOptions(v []byte) *wire.APIError {
 	const at = "stream_options"
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, optionNames, at); err != nil {
+	if err := wire.CheckObject(v, optionNames, at); err != nil {
 		return err
 	}
 	r.drop(v, at, "include_obfuscation")
@@ -286,10 +283,7 @@ func (r *reader) streamOptions(v []byte) *wire.APIError {
 
 // parseText parses `text`, which contains the response format. It keeps unknown members of it as a member `text` of Unknown.
 func (r *reader) parseText(v []byte) *wire.APIError {
-	if err := wire.NeedObject(v, "text"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, textNames, "text"); err != nil {
+	if err := wire.CheckObject(v, textNames, "text"); err != nil {
 		return err
 	}
 	r.keepRest("text", v, "format")
@@ -298,10 +292,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 		return nil
 	}
 	const at = "text.format"
-	if err := wire.NeedObject(format, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(format, formatNames, at); err != nil {
+	if err := wire.CheckObject(format, formatNames, at); err != nil {
 		return err
 	}
 	switch typ := text(format, "type"); typ {
@@ -323,10 +314,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 
 func (r *reader) parseReasoning(v []byte) *wire.APIError {
 	const at = "reasoning"
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, reasoningNames, at); err != nil {
+	if err := wire.CheckObject(v, reasoningNames, at); err != nil {
 		return err
 	}
 	r.keepRest(at, v, "effort", "summary", "generate_summary")
@@ -356,20 +344,7 @@ func (r *reader) keepRest(name string, obj []byte, names ...string) {
 
 // drop records as dropped the members of obj, whose path is at, that are not in names.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	r.dropMembers(at, r.others(obj, names...))
-}
-
-// dropMembers notes members that are not read.
-func (r *reader) dropMembers(at string, members []lathe.Member) {
-	for _, m := range members {
-		r.note(at + "." + m.Name)
-	}
-}
-
-func (r *reader) note(path string) {
-	if len(r.Dropped) < wire.MaxDropped {
-		r.Dropped = append(r.Dropped, path)
-	}
+	r.DropMembers(at, r.others(obj, names...))
 }
 
 // get is the function get for a part of the body.

@@ -20,8 +20,8 @@ type resource struct {
 // newResource returns the resource of an answer, which repeats members of its request.
 func newResource(head *wire.AnswerHead) *resource {
 	r := &resource{rest: head.ID, model: head.Model, created: head.Created, answer: head}
-	if r.rest == "" || len(r.rest) > maxID-16 || !plainName(r.rest) {
-		r.rest = hashOf(head.ID)
+	if r.rest == "" || len(r.rest) > maxID-16 || !wire.PlainName(r.rest) {
+		r.rest = wire.Hash(head.ID)
 	}
 	r.id = "resp_" + r.rest
 	req := head.Request
@@ -219,13 +219,7 @@ func (r *resource) append(dst []byte, s *state) []byte {
 		dst = append(dst, "null"...)
 	}
 	dst = append(append(dst, ','), r.limits...)
-	last := lastOf(s.extra)
-	for i, m := range s.extra {
-		if !resourceNames.Has(m.Name) && len(m.Value) > 0 && last[m.Name] == i {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
-	return append(dst, '}')
+	return append(wire.AppendExtra(dst, s.extra, resourceNames.Has), '}')
 }
 
 // resourceNames are the members that extra ones cannot replace.

@@ -108,11 +108,6 @@ func (w *writer) event(dst []byte, typ string) []byte {
 // end ends an event.
 func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
-// padTo is the step in which the sizes of padded events grow.
-const padTo = 64
-
-var padding = strings.Repeat("0123456789abcdef", padTo/16)
-
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
 func (w *writer) piece(dst []byte, name, text string) []byte {
@@ -125,7 +120,7 @@ func (w *writer) piece(dst []byte, name, text string) []byte {
 // endPiece ends an event with a piece of that many encoded bytes: see piece.
 func (w *writer) endPiece(dst []byte, size int) []byte {
 	if w.padded {
-		dst = wire.AppendText(dst, "obfuscation", padding[:padTo-1-(size+padTo-1)%padTo])
+		dst = wire.AppendText(dst, "obfuscation", wire.Padding(size))
 	}
 	return end(dst)
 }
