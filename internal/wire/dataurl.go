@@ -6,16 +6,15 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // AppendURL appends the URL of a blob as a JSON string, or, if it has none, a data URL of its data.
-func AppendURL(dst []byte, b *lathe.Blob) []byte {
+func AppendURL(dst JSON, b *lathe.Blob) JSON {
 	if b.URL != "" {
-		return rawjson.AppendQuote(dst, b.URL)
+		return dst.Quote(b.URL)
 	}
-	dst = rawjson.AppendQuote(dst, "data:"+cmp.Or(b.MediaType, "application/octet-stream")+";base64,")
-	return append(base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data), '"')
+	dst = dst.Quote("data:" + cmp.Or(b.MediaType, "application/octet-stream") + ";base64,")
+	return JSON(base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)).Lit(`"`)
 }
 
 // SetURL sets the URL of a blob, or its data and media type if url is a data URL with base64. Data URLs in other forms stay URLs. at is the path

@@ -271,40 +271,8 @@ func Members(obj []byte, except func(name string) bool) (out []lathe.Member) {
 	return out
 }
 
-// AppendKey appends `"key":`, with a comma before it unless it is the first of its object.
-func AppendKey(dst []byte, key string) []byte {
-	if dst[len(dst)-1] != '{' {
-		dst = append(dst, ',')
-	}
-	return append(rawjson.AppendQuote(dst, key), ':')
-}
-
-// AppendText appends a member whose value is a string.
-func AppendText(dst []byte, key, text string) []byte {
-	return rawjson.AppendQuote(AppendKey(dst, key), text)
-}
-
-// AppendMembers appends members byte for byte, without those for whose names except returns true and those without a value. Of
-// members with equal names it appends the last. A nil except excludes none.
-func AppendMembers(dst []byte, members []lathe.Member, except func(name string) bool) []byte {
-	for _, m := range Last(members) {
-		if except == nil || !except(m.Name) {
-			dst = append(AppendKey(dst, m.Name), m.Value...)
-		}
-	}
-	return dst
-}
-
-// AppendExtra appends further members of an answer in compact form, since events are one line: those that are not known. Of members with equal
-// names it appends the last.
-func AppendExtra(dst []byte, extra []lathe.Member, known func(name string) bool) []byte {
-	for _, m := range Last(extra) {
-		if !known(m.Name) {
-			dst = rawjson.AppendCompact(AppendKey(dst, m.Name), m.Value)
-		}
-	}
-	return dst
-}
+// AppendKey is [JSON.Key].
+func AppendKey(dst []byte, key string) []byte { return JSON(dst).Key(key) }
 
 // Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear
 // time, and returns the slice members itself if the result is equal to it.
@@ -353,18 +321,6 @@ func Named(members []lathe.Member, name string) bool {
 		}
 	}
 	return false
-}
-
-// AppendFloat appends f as encoding/json writes it, and null for infinities and NaN.
-func AppendFloat(dst []byte, f float64) []byte {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return append(dst, "null"...)
-	}
-	format := byte('f')
-	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(dst, f, format, -1, 64)
 }
 
 // BlobNote returns the text that stands in a tool's result for a part which the wire cannot send: its type and size.

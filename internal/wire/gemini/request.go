@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -109,7 +110,7 @@ func parseRequest(body []byte) (*wire.ClientRequest, *wire.APIError) {
 	}
 	for i, name := range [...]string{restConfig: "generationConfig", restChoice: "toolConfig"} {
 		if len(r.rest[i]) > 0 {
-			r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: append(wire.AppendMembers([]byte{'{'}, r.rest[i], nil), '}')})
+			r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: json.RawMessage(wire.JSON("{").Members(r.rest[i], nil).Lit("}"))})
 		}
 	}
 	return r.ClientRequest, nil
@@ -177,17 +178,16 @@ func (r *reader) eachPart(v []byte, at string, f func(v []byte) *wire.APIError) 
 }
 
 // compact returns a copy of a value without white space between its tokens.
-func compact(v []byte) []byte { return rawjson.AppendCompact(make([]byte, 0, len(v)), v) }
+func compact(v []byte) []byte { return make(wire.JSON, 0, len(v)).Compact(v) }
 
 // without returns a copy of the object obj without the member name, in both spellings.
 func without(obj []byte, name string) []byte {
-	out := []byte{'{'}
+	out := wire.JSON("{")
 	other := snake(name)
 	for key, v := range rawjson.Members(obj) {
 		if !rawjson.EqualKey(key, name) && !rawjson.EqualKey(key, other) {
-			out = append(append(appendComma(out, '{'), key...), ':')
-			out = append(out, v...)
+			out = out.Pair(key, v)
 		}
 	}
-	return append(out, '}')
+	return out.Lit("}")
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -35,7 +36,7 @@ func (r *reader) parseTools(v []byte) *wire.APIError {
 			if m.name == "functionDeclarations" {
 				err = r.parseDeclarations(m.value, wire.Join(at, m.name), seen)
 			} else {
-				r.Hosted = append(r.Hosted, wire.HostedTool{Type: m.name, JSON: append(wire.AppendMembers([]byte{'{'}, []lathe.Member{m.kept()}, nil), '}')})
+				r.Hosted = append(r.Hosted, wire.HostedTool{Type: m.name, JSON: json.RawMessage(wire.JSON("{").Val(m.name, m.value).Lit("}"))})
 			}
 			if err != nil {
 				return err

@@ -11,7 +11,8 @@ import (
 )
 
 // AppendFinish ends the answer. See [wire.Writer].
-func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	dst := wire.JSON(to)
 	if w.finished || f == nil {
 		return dst
 	}
@@ -21,17 +22,16 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	}
 	dst = w.rest(w.AppendStart(dst), f)
 	if w.head.Whole {
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 	} else {
-		dst = append(begin(dst, "message_delta"), `,"delta":{`...)
+		dst = begin(dst, "message_delta").Lit(`,"delta":{`)
 	}
 	if dst = appendStop(dst, w, f); !w.head.Whole {
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
-	dst = appendUsage(wire.AppendKey(dst, "usage"), &f.Usage)
-	dst = wire.AppendExtra(dst, extra, func(name string) bool { return w.head.Whole && wholeNames.Has(name) })
+	dst = appendUsage(dst.Key("usage"), &f.Usage).Extra(extra, func(name string) bool { return w.head.Whole && wholeNames.Has(name) })
 	if w.finished = true; w.head.Whole {
-		return append(dst, '}')
+		return dst.Lit("}")
 	}
 	return end(begin(end(dst), "message_stop"))
 }
@@ -40,7 +40,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
 // rest appends the parts of the message that no delta has contained, and closes all blocks.
-func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
+func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	known := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
 		k := match(known, i, &c)
@@ -106,7 +106,7 @@ func madeUpID(run string, i int) string {
 
 // appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
 // limit cut off, whatever the model's server says, so that no client takes it for complete.
-func appendStop(dst []byte, w *writer, f *lathe.Finish) []byte {
+func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
@@ -123,11 +123,11 @@ func appendStop(dst []byte, w *writer, f *lathe.Finish) []byte {
 			sequence = r.Sampling.Stop[0]
 		}
 	}
-	dst = wire.AppendText(dst, "stop_reason", reason)
+	dst = dst.Str("stop_reason", reason)
 	if sequence == "" {
-		return append(dst, `,"stop_sequence":null`...)
+		return dst.Lit(`,"stop_sequence":null`)
 	}
-	return wire.AppendText(dst, "stop_sequence", sequence)
+	return dst.Str("stop_sequence", sequence)
 }
 
 // Pass records events that are sent to the client as they came. See [wire.Writer].

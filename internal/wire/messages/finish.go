@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -30,7 +31,7 @@ func (b *block) part() lathe.Part {
 	case blockText:
 		extra := b.extra
 		if len(b.citations) > 0 {
-			extra = append(extra, lathe.Member{Name: citations, Value: append(append([]byte{'['}, b.citations...), ']')})
+			extra = append(extra, lathe.Member{Name: citations, Value: json.RawMessage(wire.JSON("[").Raw(b.citations).Lit("]"))})
 		}
 		if s == "" && len(extra) == 0 {
 			return nil
@@ -76,9 +77,7 @@ func (b *block) whole() []byte {
 	}
 	return rawjson.AppendEdited(nil, b.start, edit, func(dst []byte) []byte {
 		for _, m := range left {
-			if m.value != nil {
-				dst = append(wire.AppendKey(dst, m.name), m.value...)
-			}
+			dst = wire.JSON(dst).OptVal(m.name, m.value)
 		}
 		return dst
 	})

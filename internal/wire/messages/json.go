@@ -2,7 +2,6 @@ package messages
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -39,22 +38,7 @@ func members(obj []byte, except ...string) []lathe.Member {
 	return wire.OtherMembers(nil, obj, except...)
 }
 
-func appendInt(dst []byte, key string, n int64) []byte {
-	return strconv.AppendInt(wire.AppendKey(dst, key), n, 10)
-}
-
-func appendComma(dst []byte) []byte {
-	if c := dst[len(dst)-1]; c != '[' && c != '{' {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
 // appendMembers appends, byte for byte, the members that are not among the names given; of equal names the last.
-func appendMembers(dst []byte, list []lathe.Member, except ...string) []byte {
-	return wire.AppendMembers(dst, list, func(name string) bool { return slices.Contains(except, name) })
-}
-
-func appendFloat(dst []byte, key string, f float64) []byte {
-	return wire.AppendFloat(wire.AppendKey(dst, key), f)
+func appendMembers(dst wire.JSON, list []lathe.Member, except ...string) wire.JSON {
+	return dst.Members(list, func(name string) bool { return slices.Contains(except, name) })
 }

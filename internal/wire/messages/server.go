@@ -18,18 +18,10 @@ func ServerCallID(id string) string {
 // appendServerCall returns the two blocks of a call that this server executed. The first contains the complete input, since some
 // clients refuse deltas of such a block.
 func appendServerCall(c *wire.ServerCall) (call, result []byte) {
-	call = wire.AppendText([]byte(`{"type":"mcp_tool_use"`), "id", ServerCallID(c.ID))
-	call = wire.AppendText(call, "name", c.Name)
-	call = wire.AppendText(call, "server_name", c.Server)
 	input, _, _ := wire.SentArguments(c.Arguments)
-	call = append(append(wire.AppendKey(call, "input"), input...), '}')
-	result = wire.AppendText([]byte(`{"type":"mcp_tool_result"`), "tool_use_id", ServerCallID(c.ID))
-	result = append(wire.AppendKey(result, "is_error"), "false"...)
-	if c.Failed {
-		result = append(result[:len(result)-len("false")], "true"...)
-	}
-	result = append(wire.AppendKey(result, "content"), `[{"type":"text"`...)
-	return call, append(wire.AppendText(result, "text", c.Output), "}]}"...)
+	call = wire.JSON(`{"type":"mcp_tool_use"`).Str("id", ServerCallID(c.ID)).Str("name", c.Name).Str("server_name", c.Server).Val("input", input).Lit("}")
+	return call, wire.JSON(`{"type":"mcp_tool_result"`).Str("tool_use_id", ServerCallID(c.ID)).Bool("is_error", c.Failed).
+		Lit(`,"content":[{"type":"text"`).Str("text", c.Output).Lit("}]}")
 }
 
 // OriginalCallID is the inverse of [ServerCallID], except for call ids that ServerCallID shortened.

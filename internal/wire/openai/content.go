@@ -14,7 +14,7 @@ import (
 // string for text alone, else an array of parts. A user's text in several parts stays several;
 // an assistant's commentary is text like the rest, with a blank line where it ends. alien says that the parts were
 // read from another wire: what that wire knows and this one does not is left out.
-func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
+func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JSON {
 	texts, blobs, extra := 0, 0, false
 	for _, p := range ps {
 		switch p := p.(type) {
@@ -34,11 +34,11 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 	}
 	switch {
 	case texts+blobs == 0 && nullable:
-		return append(dst, "null"...)
+		return dst.Lit("null")
 	case blobs == 0 && !extra:
 		return appendPlain(dst, ps)
 	}
-	dst = append(dst, '[')
+	dst = dst.Lit("[")
 	for _, p := range ps {
 		switch p := p.(type) {
 		case lathe.Text:
@@ -48,9 +48,7 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 			if p.Text == "" && len(p.Extra) == 0 {
 				continue // refused by some servers
 			}
-			dst = append(appendComma(dst, '['), `{"type":"text","text":`...)
-			dst = wire.AppendMembers(rawjson.AppendQuote(dst, p.Text), p.Extra, knownInText)
-			dst = append(dst, '}')
+			dst = dst.Next().Lit(`{"type":"text","text":`).Quote(p.Text).Members(p.Extra, knownInText).Lit("}")
 		case lathe.Blob:
 			if alien {
 				if !sendsBlob(&p) {
@@ -58,21 +56,21 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 				}
 				p.Raw = nil
 			}
-			dst = appendBlob(appendComma(dst, '['), &p)
+			dst = appendBlob(dst.Next(), &p)
 		case lathe.Opaque:
 			if !alien {
-				dst = append(appendComma(dst, '['), p.JSON...)
+				dst = dst.Next().Raw(p.JSON)
 			}
 		default: // members of their own
 		}
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 func knownInText(name string) bool { return name == "type" || name == "text" }
 
 // appendPlain appends the text parts as one string.
-func appendPlain(dst []byte, ps []lathe.Part) []byte {
+func appendPlain(dst wire.JSON, ps []lathe.Part) wire.JSON {
 	seen, commentary := false, false
 	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) {
 		t, ok := p.(lathe.Text)
@@ -91,34 +89,28 @@ func appendPlain(dst []byte, ps []lathe.Part) []byte {
 // fileScheme begins the URL of a Blob that names a file which the server keeps.
 const fileScheme = "openai-file:"
 
-func appendBlob(dst []byte, b *lathe.Blob) []byte {
+func appendBlob(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	if len(b.Raw) > 0 {
-		return append(dst, b.Raw...)
+		return dst.Raw(b.Raw)
 	}
 	switch partType(b) {
 	case "input_audio":
-		dst = append(dst, `{"type":"input_audio","input_audio":{"data":"`...)
+		dst = dst.Lit(`{"type":"input_audio","input_audio":{"data":"`)
 		dst = base64.StdEncoding.AppendEncode(dst, b.Data)
-		dst = append(dst, '"')
-		dst = wire.AppendText(dst, "format", audioFormat(b.MediaType))
+		dst = dst.Lit(`"`).Str("format", audioFormat(b.MediaType))
 	case "file":
-		dst = append(dst, `{"type":"file","file":{`...)
-		if b.Name != "" {
-			dst = wire.AppendText(dst, "filename", b.Name)
-		}
+		dst = dst.Lit(`{"type":"file","file":{`).OptStr("filename", b.Name)
 		if id, ok := strings.CutPrefix(b.URL, fileScheme); ok {
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		} else {
-			dst = wire.AppendURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(dst.Key("file_data"), b)
 		}
 	default:
-		dst = append(dst, `{"type":"image_url","image_url":{"url":`...)
+		dst = dst.Lit(`{"type":"image_url","image_url":{"url":`)
 		dst = wire.AppendURL(dst, b)
-		if b.Detail != "" {
-			dst = wire.AppendText(dst, "detail", b.Detail)
-		}
+		dst = dst.OptStr("detail", b.Detail)
 	}
-	return append(dst, "}}"...)
+	return dst.Lit("}}")
 }
 
 // partType returns the type of content part that b is sent as.

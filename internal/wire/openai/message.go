@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -381,16 +382,16 @@ func appendInner(dst, inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return dst
 	}
-	return append(dst, lathe.Member{Name: innerMember, Value: append(wire.AppendMembers([]byte{'{'}, inner, nothing), '}')})
+	return append(dst, lathe.Member{Name: innerMember, Value: json.RawMessage(wire.JSON("{").Members(inner, nothing).Lit("}"))})
 }
 
 func nothing(string) bool { return false }
 
 // appendExtraInner appends the further members of a function object that extra keeps.
-func appendExtraInner(dst []byte, extra []lathe.Member, known func(string) bool) []byte {
+func appendExtraInner(dst wire.JSON, extra []lathe.Member, known func(string) bool) wire.JSON {
 	for _, m := range extra {
 		if m.Name == innerMember {
-			dst = wire.AppendMembers(dst, members(m.Value), known)
+			dst = dst.Members(members(m.Value), known)
 		}
 	}
 	return dst

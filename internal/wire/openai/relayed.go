@@ -61,6 +61,6 @@ func withUsage(given []byte) []byte {
 	if v, _ := rawjson.Get(given, "include_usage"); string(v) == "true" {
 		return given
 	}
-	out := wire.AppendMembers([]byte{'{'}, members(given, "include_usage"), nothing)
-	return append(append(wire.AppendKey(out, "include_usage"), "true"...), '}')
+	out := wire.JSON("{").Members(members(given, "include_usage"), nothing)
+	return out.Key("include_usage").Lit("true}")
 }

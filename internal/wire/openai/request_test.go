@@ -198,7 +198,7 @@ func FuzzParseRequest(f *testing.F) {
 // FuzzParseAnswer wants no panic, and an answer that is written and read as the same answer.
 func FuzzParseAnswer(f *testing.F) {
 	for _, fin := range finishes() {
-		f.Add(AppendCompletion(nil, &Completion{ID: "a", Model: "m", Finish: fin}))
+		f.Add([]byte(AppendCompletion(nil, &Completion{ID: "a", Model: "m", Finish: fin})))
 	}
 	f.Add([]byte(`{"error":{"message":"a","code":1}}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"type":"image_url","image_url":{"url":"https://e"}}]}}]}`))

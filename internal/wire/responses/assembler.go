@@ -293,8 +293,7 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 		if err != nil {
 			index = len(a.items)
 		}
-		raw := wire.AppendText([]byte{'{'}, "type", typ)
-		return a.begin(dst, index, append(wire.AppendText(raw, "id", rawjson.Text(e.id)), '}'))
+		return a.begin(dst, index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
 	case it.kind != kind || it.done:
 		a.damage(FaultEventOrder)
 		return dst, nil

@@ -73,7 +73,7 @@ func (r *reader) readClientOutput(res *lathe.ToolResult, item, output []byte) *w
 	case output != nil:
 		res.Content = string(rawjson.AppendCompact(nil, output))
 	default: // what the item says itself, such as its status
-		res.Content = string(append(wire.AppendMembers([]byte{'{'}, members(item, "type", "id", "call_id"), nil), '}'))
+		res.Content = string(wire.JSON("{").Members(members(item, "type", "id", "call_id"), nil).Lit("}"))
 	}
 	return nil
 }

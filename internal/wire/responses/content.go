@@ -209,7 +209,7 @@ func (r *reader) readOutput(res *lathe.ToolResult, v []byte, at string) *wire.AP
 
 // appendBlob appends an image or a file as a part of the input. own is whether Raw was received on this wire. If the wire has no
 // part for b, appendBlob appends nothing and returns false.
-func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
+func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	if !sendsBlob(b, own) {
 		return dst, false
 	}
@@ -217,32 +217,27 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 	image := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !kept
 	switch {
 	case own && len(b.Raw) > 0:
-		return append(appendComma(dst), b.Raw...), true
+		return dst.Next().Raw(b.Raw), true
 	case image:
-		dst = append(appendComma(dst), `{"type":"input_image"`...)
+		dst = dst.Next().Lit(`{"type":"input_image"`)
 		if kept {
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		} else {
-			dst = wire.AppendURL(wire.AppendKey(dst, "image_url"), b)
+			dst = wire.AppendURL(dst.Key("image_url"), b)
 		}
-		if b.Detail != "" {
-			dst = wire.AppendText(dst, "detail", b.Detail)
-		}
+		dst = dst.OptStr("detail", b.Detail)
 	default:
-		dst = append(appendComma(dst), `{"type":"input_file"`...)
-		if b.Name != "" {
-			dst = wire.AppendText(dst, "filename", b.Name)
-		}
+		dst = dst.Next().Lit(`{"type":"input_file"`).OptStr("filename", b.Name)
 		switch {
 		case kept:
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		case b.URL != "":
-			dst = wire.AppendText(dst, "file_url", b.URL)
+			dst = dst.Str("file_url", b.URL)
 		default:
-			dst = wire.AppendURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(dst.Key("file_data"), b)
 		}
 	}
-	return append(dst, '}'), true
+	return dst.Lit("}"), true
 }
 
 // sendsBlob reports whether the wire has a form for b. own says that b was read from this wire.

@@ -60,31 +60,30 @@ func joined(given, more []byte) []byte {
 		return more
 	}
 	list := members(more)
-	out := wire.AppendMembers([]byte{'{'}, members(given), func(name string) bool { return wire.Named(list, name) })
-	return append(wire.AppendMembers(out, list, nil), '}')
+	return wire.JSON("{").Members(members(given), func(name string) bool { return wire.Named(list, name) }).Members(list, nil).Lit("}")
 }
 
 // relayedInclude returns the new value of include; nil if it does not change. add is whether to request reasoning as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
-	list := []byte{'['}
+	list := wire.JSON("[")
 	names := func(v []byte) bool {
 		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(orNull(el), includeEncrypted) })
 	}
 	override := wire.MemberValue(e.req.Overrides, "include")
 	for el := range rawjson.Elements(given) {
 		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
-			list = append(appendComma(list), el...)
+			list = list.Next().Raw(el)
 		}
 	}
 	for el := range rawjson.Elements(override) {
 		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
-			list = append(appendComma(list), el...)
+			list = list.Next().Raw(el)
 		}
 	}
 	if add && e.has(FeatureEncrypted) && !names(given) && !names(override) {
-		list = rawjson.AppendQuote(appendComma(list), includeEncrypted)
+		list = list.Next().Quote(includeEncrypted)
 	}
-	list = append(list, ']')
+	list = list.Lit("]")
 	if given == nil && len(list) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), list) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -122,7 +123,7 @@ func (r *reader) parse(body []byte) *wire.APIError {
 	if err := wire.NeedObject(body[rawjson.SkipSpace(body, 0):], ""); err != nil {
 		return wire.BadRequest("", "The body must be a JSON object.")
 	}
-	settings := []byte{'{'} // the body without its input, which may be long
+	settings := wire.JSON("{") // the body without its input, which may be long
 	for key, v := range r.index.Members(body) {
 		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
 			return err
@@ -130,12 +131,10 @@ func (r *reader) parse(body []byte) *wire.APIError {
 		if rawjson.EqualKey(key, "input") {
 			continue
 		}
-		if len(settings) > 1 {
-			settings = append(settings, ',')
-		}
-		settings = append(append(append(settings, key...), ':'), v...)
+		settings = settings.If(len(settings) > 1, ",")
+		settings = settings.Raw(key).Lit(":").Raw(v)
 	}
-	settings = append(settings, '}')
+	settings = settings.Lit("}")
 	input := r.get(body, "input")
 	// The tools are parsed first, since the names of calls in the input are mapped by them, and the choice last, since items have tools.
 	if err := r.parseTools(get(settings, "tools")); err != nil {
@@ -302,8 +301,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 		if _, err := wire.ParseString(get(format, "name"), at+".name"); err != nil {
 			return err
 		}
-		inner := wire.AppendMembers([]byte(`{"type":"json_schema","json_schema":{`), members(format, "type"), nil)
-		r.Sampling.ResponseFormat = append(inner, "}}"...)
+		r.Sampling.ResponseFormat = json.RawMessage(wire.JSON(`{"type":"json_schema","json_schema":{`).Members(members(format, "type"), nil).Lit("}}"))
 	case "":
 		return wire.BadRequest(at+".type", "Must be a string.")
 	default: // json_object, and those of other servers
@@ -338,7 +336,7 @@ func (r *reader) parseReasoning(v []byte) *wire.APIError {
 // keepRest stores the members of obj that are not in names, as one member of the request.
 func (r *reader) keepRest(name string, obj []byte, names ...string) {
 	if rest := members(obj, names...); len(rest) > 0 {
-		r.keep(name, append(wire.AppendMembers([]byte{'{'}, rest, nil), '}'))
+		r.keep(name, wire.JSON("{").Members(rest, nil).Lit("}"))
 	}
 }
 

@@ -15,8 +15,6 @@
 package responses
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -82,19 +80,3 @@ func get(obj []byte, name string) []byte {
 
 // text returns the text of a member that is a string, else "".
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
-
-// appendComma appends a comma unless the next value is the first of its array or object.
-func appendComma(dst []byte) []byte {
-	if last := dst[len(dst)-1]; last != '[' && last != '{' {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
-func appendInt(dst []byte, key string, n int64) []byte {
-	return strconv.AppendInt(wire.AppendKey(dst, key), n, 10)
-}
-
-func appendFloat(dst []byte, key string, f float64) []byte {
-	return wire.AppendFloat(wire.AppendKey(dst, key), f)
-}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -154,8 +155,8 @@ func parseCustom(v []byte, at string) (*lathe.ToolSpec, *wire.APIError) {
 			about = "The input of the tool, as text that matches this grammar (" + text(format, "syntax") + "):\n" + definition
 		}
 	}
-	schema := append([]byte(nil), `{"type":"object","properties":{"input":{"type":"string","description":`...)
-	t.Schema = append(rawjson.AppendQuote(schema, about), `}},"required":["input"],"additionalProperties":false}`...)
+	schema := wire.JSON(`{"type":"object","properties":{"input":{"type":"string"`).Str("description", about)
+	t.Schema = json.RawMessage(schema.Lit(`}},"required":["input"],"additionalProperties":false}`))
 	return t, nil
 }
 

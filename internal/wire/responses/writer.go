@@ -44,13 +44,13 @@ type writer struct {
 
 // delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
 // none. more are further members.
-func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
+func (w *writer) delta(dst wire.JSON, it *outItem, typ, index, more, text string) wire.JSON {
 	if dst = w.of(dst, typ, it); index != "" {
-		dst = appendInt(dst, index, int64(it.parts))
+		dst = dst.Num(index, int64(it.parts))
 	}
-	dst = wire.AppendKey(append(dst, more...), "delta")
+	dst = dst.Lit(more).Key("delta")
 	from := len(dst)
-	dst = rawjson.AppendQuote(dst, text)
+	dst = dst.Quote(text)
 	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
 	return w.endPiece(dst, len(dst)-from)
 }
@@ -97,30 +97,28 @@ func newWriter(head *wire.AnswerHead) *writer {
 }
 
 // event begins an event.
-func (w *writer) event(dst []byte, typ string) []byte {
-	dst = append(append(append(dst, "event: "...), typ...), "\ndata: {\"type\":\""...)
-	dst = append(append(dst, typ...), `","sequence_number":`...)
-	dst = strconv.AppendInt(dst, int64(w.seq), 10)
+func (w *writer) event(dst wire.JSON, typ string) wire.JSON {
+	dst = dst.Lit("event: ").Lit(typ).Lit("\ndata: {\"type\":\"").Lit(typ).Lit(`","sequence_number":`).Int(int64(w.seq))
 	w.seq++
 	return dst
 }
 
 // end ends an event.
-func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
+func end(dst wire.JSON) wire.JSON { return dst.Lit("}\n\n") }
 
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
-func (w *writer) piece(dst []byte, name, text string) []byte {
-	dst = wire.AppendKey(dst, name)
+func (w *writer) piece(dst wire.JSON, name, text string) wire.JSON {
+	dst = dst.Key(name)
 	from := len(dst)
-	dst = rawjson.AppendQuote(dst, text)
+	dst = dst.Quote(text)
 	return w.endPiece(dst, len(dst)-from)
 }
 
 // endPiece ends an event with a piece of that many encoded bytes: see piece.
-func (w *writer) endPiece(dst []byte, size int) []byte {
+func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
 	if w.padded {
-		dst = wire.AppendText(dst, "obfuscation", wire.Padding(size))
+		dst = dst.Str("obfuscation", wire.Padding(size))
 	}
 	return end(dst)
 }
@@ -132,13 +130,13 @@ var startEvents = [...]string{"response.created", "response.in_progress"}
 func (w *writer) AppendStart(dst []byte) []byte {
 	for ; w.started < len(startEvents); w.started++ {
 		dst = w.event(dst, startEvents[w.started])
-		dst = end(w.res.append(wire.AppendKey(dst, "response"), &state{status: statusInProgress}))
+		dst = end(w.res.append(wire.JSON(dst).Key("response"), &state{status: statusInProgress}))
 	}
 	return dst
 }
 
 // AppendKeepAlive implements [wire.Writer].
-func (*writer) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+func (*writer) AppendKeepAlive(dst []byte) []byte { return wire.JSON(dst).Lit(": keep-alive\n\n") }
 
 // AppendDelta implements [wire.Writer].
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
@@ -165,7 +163,7 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 }
 
 // callDelta appends the events for a piece of a call.
-func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	c := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -211,7 +209,7 @@ func (w *writer) call(index int) *outCall {
 }
 
 // advance writes the elements of the queue that can be written now.
-func (w *writer) advance(dst []byte) []byte {
+func (w *writer) advance(dst wire.JSON) wire.JSON {
 	for len(w.queue) > 0 {
 		o := &w.queue[0]
 		switch {
@@ -231,7 +229,7 @@ func (w *writer) advance(dst []byte) []byte {
 }
 
 // sendCall writes the received part of a call.
-func (w *writer) sendCall(dst []byte, c *outCall) []byte {
+func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
 	if c.item == nil {
 		if c.id == "" || c.name == "" {
 			return dst
@@ -273,11 +271,8 @@ func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
 	return w.later(dst, func(dst []byte) []byte {
 		index := w.take()
-		item := wire.AppendText([]byte{'{'}, "id", prefixApproval+approval.ID)
-		item = wire.AppendText(item, "type", "mcp_approval_request")
-		item = wire.AppendText(item, "server_label", label(approval.Server))
-		item = wire.AppendText(item, "name", approval.Name)
-		item = append(wire.AppendText(item, "arguments", orEmptyObject(approval.Arguments)), '}')
+		item := wire.JSON("{").Str("id", prefixApproval+approval.ID).Str("type", "mcp_approval_request").Str("server_label", label(approval.Server)).
+			Str("name", approval.Name).Str("arguments", orEmptyObject(approval.Arguments)).Lit("}")
 		return w.done(w.added(dst, index, item), index, item)
 	})
 }
@@ -293,7 +288,7 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 }
 
 // later writes an item after the elements of the queue.
-func (w *writer) later(dst []byte, show func([]byte) []byte) []byte {
+func (w *writer) later(dst wire.JSON, show func([]byte) []byte) wire.JSON {
 	if w.ended {
 		return dst
 	}
@@ -308,7 +303,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	}
 	if w.ended {
 		w.closed = true
-		return append(dst, "data: [DONE]\n\n"...)
+		return wire.JSON(dst).Lit("data: [DONE]\n\n")
 	}
 	if f == nil {
 		f = &lathe.Finish{}
@@ -376,10 +371,10 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 }
 
 // terminal appends the event that ends the stream, and the mark of its end.
-func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
+func (w *writer) terminal(dst wire.JSON, typ string, s *state) wire.JSON {
 	w.ended, w.closed = true, true
-	dst = end(w.res.append(wire.AppendKey(w.event(dst, typ), "response"), s))
-	return append(dst, "data: [DONE]\n\n"...)
+	dst = end(w.res.append(w.event(dst, typ).Key("response"), s))
+	return dst.Lit("data: [DONE]\n\n")
 }
 
 // AppendError implements [wire.Writer]. It writes an `error` event that has both forms of the error, and response.failed.
@@ -390,13 +385,9 @@ func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	dst = w.AppendStart(dst)
 	if !w.failed {
 		dst = w.event(dst, "error")
-		dst = textOr(dst, "code", e.Code)
-		dst = wire.AppendText(dst, "message", e.Message)
-		dst = textOr(dst, "param", e.Param)
-		dst = wire.AppendText(append(wire.AppendKey(dst, "error"), '{'), "type", errorType(e))
-		dst = textOr(dst, "code", e.Code)
-		dst = wire.AppendText(dst, "message", e.Message)
-		dst = end(append(textOr(dst, "param", e.Param), '}'))
+		dst = wire.JSON(dst).StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Obj("error").Str("type", errorType(e)).
+			StrOrNull("code", e.Code).Str("message", e.Message)
+		dst = end(wire.JSON(dst).StrOrNull("param", e.Param).Lit("}"))
 	}
 	w.queue, w.open = nil, nil
 	return w.terminal(dst, "response.failed", &state{status: statusFailed, err: e, output: w.items()})
