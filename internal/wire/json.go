@@ -151,3 +151,11 @@ func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON 
 func (j JSON) Pair(literal, value []byte) JSON {
 	return append(append(append(j.Next(), literal...), ':'), value...)
 }
+
+// Event begins a server-sent event of a type, whose data has the type as its first member.
+func (j JSON) Event(typ string) JSON {
+	return j.Lit("event: ").Lit(typ).Lit("\ndata: {\"type\":").Quote(typ)
+}
+
+// EndEvent ends an event whose data is an object.
+func (j JSON) EndEvent() JSON { return append(j, "}\n\n"...) }

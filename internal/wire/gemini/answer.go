@@ -12,15 +12,15 @@ func (w *Writer) appendPart(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	case lathe.Blob:
 		switch {
 		case len(p.Raw) > 0 && own:
-			return w.chunk(dst, func(dst []byte) []byte { return appendSigned(dst, compact(p.Raw), w.take()) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.Raw), w.take()) })
 		case len(p.Data) > 0 || p.URL != "":
-			return w.chunk(dst, func(dst []byte) []byte {
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON {
 				return appendSignature(appendBlobValue(append(dst, '{'), &p), w.take()).Lit("}")
 			})
 		}
 	case lathe.Opaque:
 		if own && wire.Kind(p.JSON) == '{' {
-			return w.chunk(dst, func(dst []byte) []byte { return appendSigned(dst, compact(p.JSON), w.take()) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.JSON), w.take()) })
 		}
 	default: // has deltas of its own
 	}

@@ -26,12 +26,13 @@ type encoder struct {
 
 // AppendRequest implements [wire.Upstream]. The contents are the last member, so that a growing conversation keeps its
 // beginning. Overrides named generationConfig and toolConfig replace members of these objects, not the whole objects.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = wire.JSON(dst).Lit("{")
+	dst = dst.Lit("{")
 	n := leading(req.Messages)
 	if n > 0 {
 		dst = e.appendSystem(dst, req.Messages[:n])
@@ -39,16 +40,15 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	dst = e.appendTools(dst)
 	dst = e.appendToolConfig(dst)
 	dst = e.appendConfig(dst)
-	dst = wire.JSON(dst).
-		Members(req.Overrides, func(name string) bool {
-			return reserved(name) || name == "generationConfig" || name == "toolConfig"
-		})
+	dst = dst.Members(req.Overrides, func(name string) bool {
+		return reserved(name) || name == "generationConfig" || name == "toolConfig"
+	})
 	if req.User != "" {
 		e.d.add("user")
 	}
-	dst = wire.JSON(dst).Arr("contents")
+	dst = dst.Arr("contents")
 	dst = e.appendContents(dst, n)
-	return wire.JSON(dst).Lit("]}"), e.d.paths
+	return dst.Lit("]}"), e.d.paths
 }
 
 // leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.

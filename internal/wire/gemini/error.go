@@ -71,16 +71,17 @@ const (
 )
 
 // AppendError implements [wire.Served].
-func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
+func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
+	dst := wire.JSON(to)
 	status, word := statusOf(e)
 	message := e.Message
 	if e.Code == codeContextLength && !strings.Contains(message, overflow) {
 		message = strings.TrimRight("The input token count "+overflow+" allowed. "+message, " ")
 	}
-	dst = wire.JSON(dst).Lit(`{"error":{"code":`).Int(int64(status)).Str("message", message).Str("status", word).Arr("details")
+	dst = dst.Lit(`{"error":{"code":`).Int(int64(status)).Str("message", message).Str("status", word).Arr("details")
 	if e.Code != "" {
 		dst = appendDetail(dst, "ErrorInfo")
-		dst = wire.JSON(dst).Str("reason", e.Code).Lit("}")
+		dst = dst.Str("reason", e.Code).Lit("}")
 	}
 	if e.Param != "" {
 		dst = appendDetail(dst, "BadRequest").Lit(`,"fieldViolations":[{"field":`).Quote(e.Param).Str("description", message).Lit("}]}")
@@ -88,12 +89,12 @@ func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
 	if e.RetryAfter > 0 {
 		dst = appendDetail(dst, "RetryInfo").Lit(`,"retryDelay":"`)
 		dst = strconv.AppendFloat(dst, e.RetryAfter, 'f', -1, 64)
-		dst = wire.JSON(dst).Lit(`s"}`)
+		dst = dst.Lit(`s"}`)
 	}
 	if e.RequestID != "" {
 		dst = appendDetail(dst, "RequestInfo").Str("requestId", e.RequestID).Lit("}")
 	}
-	return wire.JSON(dst).Lit("]}}")
+	return dst.Lit("]}}")
 }
 
 // appendDetail appends the beginning of one detail.

@@ -11,7 +11,8 @@ import (
 // AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice
 // if that of req is different. It returns the bytes of body if nothing is replaced, else an object in which all other values are
 // unchanged.
-func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+	dst := wire.JSON(to)
 	need := map[string][]byte{}
 	for _, m := range req.Overrides {
 		if reserved(m.Name) || len(m.Value) == 0 {
@@ -38,9 +39,9 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 		}
 	}
 	if len(need) == 0 {
-		return wire.JSON(dst).Raw(body)
+		return dst.Raw(body)
 	}
-	dst = wire.JSON(dst).Lit("{")
+	dst = dst.Lit("{")
 	for key, v := range rawjson.Members(body) {
 		name := rawjson.Text(key)
 		if camel, ok := requestNames.spellings()[name]; ok {
@@ -50,18 +51,18 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 			v = to
 			delete(need, name)
 		}
-		dst = wire.JSON(dst).Pair(key, v)
+		dst = dst.Pair(key, v)
 	}
 	for _, m := range req.Overrides { // in their order
 		if v, ok := need[m.Name]; ok {
-			dst = wire.JSON(dst).Val(m.Name, v)
+			dst = dst.Val(m.Name, v)
 			delete(need, m.Name)
 		}
 	}
 	if v, ok := need["toolConfig"]; ok {
-		dst = wire.JSON(dst).Val("toolConfig", v)
+		dst = dst.Val("toolConfig", v)
 	}
-	return wire.JSON(dst).Lit("}")
+	return dst.Lit("}")
 }
 
 // merged returns the object given with the members of with added. They replace members with the same name.

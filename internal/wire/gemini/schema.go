@@ -38,7 +38,7 @@ func appendJSONSchema(dst wire.JSON, schema []byte) wire.JSON {
 		case "enum":
 			dst = appendEnum(dst, v, nullable)
 		case "properties":
-			dst = appendNamed(dst, v, func(dst, v []byte, _ string) []byte { return appendJSONSchema(dst, v) })
+			dst = appendNamed(dst, v, func(dst wire.JSON, v []byte, _ string) wire.JSON { return appendJSONSchema(dst, v) })
 		case "items", "additionalProperties", "not":
 			dst = appendJSONSchema(dst, v)
 		case "anyOf", "oneOf", "allOf", "prefixItems":

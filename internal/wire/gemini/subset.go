@@ -117,14 +117,14 @@ func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 }
 
 func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
-	return appendNamed(dst, v, func(dst, v []byte, property string) []byte {
+	return appendNamed(dst, v, func(dst wire.JSON, v []byte, property string) wire.JSON {
 		s.in(func() { dst = s.append(dst, v) }, name, property)
 		return dst
 	})
 }
 
 // appendNamed appends an object whose member names are not keywords and whose values are schemas.
-func appendNamed(dst wire.JSON, obj []byte, appendSchema func(dst, schema []byte, name string) []byte) wire.JSON {
+func appendNamed(dst wire.JSON, obj []byte, appendSchema func(dst wire.JSON, schema []byte, name string) wire.JSON) wire.JSON {
 	if wire.Kind(obj) != '{' {
 		return dst.Lit("{}")
 	}

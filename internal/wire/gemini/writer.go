@@ -103,7 +103,7 @@ const (
 )
 
 // chunk appends a chunk with the part that f appends.
-func (w *Writer) chunk(dst wire.JSON, f func([]byte) []byte) wire.JSON {
+func (w *Writer) chunk(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if w.whole {
 		return w.appendWhole(w.closeText(dst), f)
 	}
@@ -113,7 +113,7 @@ func (w *Writer) chunk(dst wire.JSON, f func([]byte) []byte) wire.JSON {
 }
 
 // appendWhole appends a part of a whole answer.
-func (w *Writer) appendWhole(dst wire.JSON, f func([]byte) []byte) wire.JSON {
+func (w *Writer) appendWhole(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if !w.wrote {
 		w.wrote = true
 		return f(dst.Lit(chunkHead))
@@ -129,7 +129,7 @@ func (w *Writer) closeText(dst wire.JSON) wire.JSON {
 	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	return w.appendWhole(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
+	return w.appendWhole(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
 }
 
 // say appends a piece of a text, or of a thought.
@@ -149,7 +149,7 @@ func (w *Writer) say(dst wire.JSON, kind lathe.DeltaKind, text string) wire.JSON
 		w.text.WriteString(text)
 		return dst
 	}
-	return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
+	return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
 }
 
 // take returns the signature for the next part and clears it.
@@ -183,7 +183,7 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		case d.Name == fieldSignature:
 			return w.sign(dst, d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
-			return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", true, d.Text) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", true, d.Text) })
 		}
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
@@ -214,7 +214,7 @@ func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON 
 // sign stores the signature for the next part. If one is stored already, sign appends a part for that one.
 func (w *Writer) sign(dst wire.JSON, signature string) wire.JSON {
 	if before := w.take(); before != "" {
-		dst = w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", false, before) })
+		dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, before) })
 	}
 	w.signature = signature
 	return dst
@@ -247,7 +247,7 @@ func (w *Writer) advance(dst wire.JSON) wire.JSON {
 			return dst
 		}
 		if w.writable(c) {
-			dst = w.chunk(dst, func(dst []byte) []byte { return w.appendCall(dst, w.next, c) })
+			dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return w.appendCall(dst, w.next, c) })
 		}
 		delete(w.calls, w.next)
 		w.next++
@@ -323,7 +323,7 @@ func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member
 		return w.endFrame(appendEnd(appendBlocked(dst, f), w.tail, f, extra))
 	}
 	dst = dst.If(!w.whole, chunkHead)
-	last := func(f func([]byte) []byte) {
+	last := func(f func(wire.JSON) wire.JSON) {
 		if w.whole {
 			dst = w.appendWhole(dst, f)
 		} else {
@@ -336,11 +336,11 @@ func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member
 			if c.signature == "" {
 				c.signature = w.take()
 			}
-			last(func(dst []byte) []byte { return w.appendCall(dst, i, c) })
+			last(func(dst wire.JSON) wire.JSON { return w.appendCall(dst, i, c) })
 		}
 	}
 	if signature := w.take(); signature != "" || len(dst) == open && !(w.whole && w.wrote) {
-		last(func(dst []byte) []byte { return appendTextValue(dst, "", false, signature) })
+		last(func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, signature) })
 	}
 	dst = dst.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
 	return w.endFrame(appendEnd(dst, w.tail, f, extra))
@@ -349,8 +349,7 @@ func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member
 // appendEnd appends the members after the candidates in the last object of an answer.
 func appendEnd(dst wire.JSON, names []byte, f *lathe.Finish, extra []lathe.Member) wire.JSON {
 	dst = appendUsage(dst.Lit(`,"usageMetadata":`), &f.Usage)
-	dst = dst.Raw(names)
-	return dst.Extra(extra, answerNames.Has).Lit("}")
+	return dst.Raw(names).Extra(extra, answerNames.Has).Lit("}")
 }
 
 // answerNames are the members of an answer that further ones do not replace.

@@ -55,7 +55,7 @@ func (a *assembler) Names() (id, model string) { return a.id, a.model }
 
 func (a *assembler) fault(kind string) {
 	switch kind {
-	case FaultUnknownEvent, FaultPaused, FaultStopReason, FaultArguments, FaultDropped:
+	case faultUnknownEvent, faultPaused, faultStopReason, faultArguments, faultDropped:
 	default:
 		a.unsound = true
 	}
@@ -114,7 +114,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	typ := e.name(event)
 	switch {
 	case !ok:
-		a.fault(FaultBadEvent)
+		a.fault(faultBadEvent)
 		return dst, nil
 	case typ == "ping":
 		return dst, nil
@@ -122,7 +122,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		a.err = Codec{}.ParseError(0, data)
 		return dst, a.err
 	case a.done:
-		a.fault(FaultAfterEnd)
+		a.fault(faultAfterEnd)
 		return dst, nil
 	}
 	if !a.started && typ != "message_start" {
@@ -139,7 +139,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		if b := a.open(a.index(e.index)); b != nil {
 			dst = a.closeBlock(dst, b)
 		} else {
-			a.fault(FaultOrder)
+			a.fault(faultOrder)
 		}
 	case "message_delta":
 		dst = a.takeStop(dst, e.delta)
@@ -148,7 +148,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		a.done = true
 		dst = a.closeAll(dst)
 	default:
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 	}
 	return dst, a.err
 }
@@ -156,7 +156,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 // takeMessage reads the message in message_start, which may already have content.
 func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 	if a.started {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 		return dst
 	}
 	a.started = true
@@ -174,8 +174,8 @@ func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 func (a *assembler) takeNames(m []byte) {
 	a.id, a.model = text(m, "id"), text(m, "model")
 	for change := range rawjson.Elements(get(m, "input_transformations")) {
-		if text(change, "type") == FaultDropped {
-			a.fault(FaultDropped)
+		if text(change, "type") == faultDropped {
+			a.fault(faultDropped)
 		}
 	}
 	a.grow(len(a.id) + len(a.model))
@@ -217,7 +217,7 @@ func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
 func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
 	for _, b := range a.blocks {
 		if !b.closed {
-			a.fault(FaultOrder)
+			a.fault(faultOrder)
 			dst = a.closeBlock(dst, b)
 		}
 	}

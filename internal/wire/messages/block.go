@@ -64,11 +64,11 @@ func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	typ := text(v, "type")
 	if typ == "" || index < 0 {
-		a.fault(FaultBadEvent)
+		a.fault(faultBadEvent)
 		return dst
 	}
 	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 	}
 	dst = a.settlePending(dst, false)
 	b := &block{index: index}
@@ -144,11 +144,11 @@ func (a *assembler) emit(dst []lathe.Delta, kind lathe.DeltaKind, s string) []la
 func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	b := a.open(index)
 	if b == nil {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 		return dst
 	}
 	if b != a.blocks[len(a.blocks)-1] {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 	}
 	typ := get(v, "type")
 	key, kind := "", lathe.DeltaText
@@ -174,7 +174,7 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.De
 		}
 		return dst
 	default:
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 		return dst
 	}
 	s := a.write(&b.text, get(v, key))
@@ -228,7 +228,7 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 		}
 		switch {
 		case i == maxAdditions:
-			a.fault(FaultUnknownEvent)
+			a.fault(faultUnknownEvent)
 		case i == len(b.added):
 			b.added = append(b.added, addition{name, bytes.Clone(value)})
 		case wire.Kind(value) == '"' && wire.Kind(b.added[i].value) == '"':
@@ -302,7 +302,7 @@ func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
 		b.setInput("{}")
 		dst = b.emitInput(dst)
 	} else if !whole && !cut {
-		a.fault(FaultArguments)
+		a.fault(faultArguments)
 	}
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
 }

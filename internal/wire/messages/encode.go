@@ -42,7 +42,8 @@ type encoder struct {
 //
 // If the server does not support a response format, AppendRequest adds a tool that the model must call, [HelperTool]. An Assembler
 // converts the call to text.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
@@ -59,19 +60,19 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 		e.stubs = usedTools(req.Messages)
 	}
 	e.planThinking()
-	dst = wire.JSON(dst).Lit("{").OptStr("model", req.Model)
+	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = wire.JSON(dst).Key("stream").Lit("true")
+		dst = dst.Key("stream").Lit("true")
 	}
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
-	dst = wire.JSON(dst).Extra(req.Overrides, func(name string) bool { return reserved(req, name) })
+	dst = dst.Extra(req.Overrides, func(name string) bool { return reserved(req, name) })
 	if e.lead > 0 {
 		dst = e.system(dst)
 	}
 	dst = e.messages(dst)
 	e.prefix.finish(dst)
-	return wire.JSON(dst).Lit("}"), e.dropped
+	return dst.Lit("}"), e.dropped
 }
 
 // lastQuestion returns the index of the last message of the user that the loop did not add. Thinking after it was written for the request

@@ -18,13 +18,13 @@ func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) 
 	}
 	if w.stopped {
 		w.finished = true
-		return end(begin(dst, "message_stop"))
+		return dst.Event("message_stop").EndEvent()
 	}
 	dst = w.rest(w.AppendStart(dst), f)
 	if w.head.Whole {
 		dst = dst.Lit("]")
 	} else {
-		dst = begin(dst, "message_delta").Lit(`,"delta":{`)
+		dst = dst.Event("message_delta").Lit(`,"delta":{`)
 	}
 	if dst = appendStop(dst, w, f); !w.head.Whole {
 		dst = dst.Lit("}")
@@ -33,7 +33,7 @@ func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) 
 	if w.finished = true; w.head.Whole {
 		return dst.Lit("}")
 	}
-	return end(begin(end(dst), "message_stop"))
+	return dst.EndEvent().Event("message_stop").EndEvent()
 }
 
 // wholeNames are the members of a message, which further ones do not replace.

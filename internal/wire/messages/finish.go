@@ -110,22 +110,22 @@ func stopReason(raw string) (lathe.FinishReason, bool) {
 func (a *assembler) reason() lathe.FinishReason {
 	r, known := stopReason(a.stop)
 	if !known {
-		a.fault(FaultStopReason)
+		a.fault(faultStopReason)
 	}
 	if a.stop == pauseTurn {
-		a.fault(FaultPaused)
+		a.fault(faultPaused)
 	}
 	helper := slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == blockHelper })
 	switch {
 	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
 	case a.calls > 0:
 		if r != lathe.FinishToolCalls {
-			a.fault(FaultStopMismatch)
+			a.fault(faultStopMismatch)
 		}
 		return lathe.FinishToolCalls
 	case r == lathe.FinishToolCalls:
 		if !helper {
-			a.fault(FaultStopMismatch)
+			a.fault(faultStopMismatch)
 		}
 		return lathe.FinishStop
 	case a.stop == "":

@@ -73,16 +73,16 @@ func RefusesSampling(version string) bool { return NewerVersion(version) && vers
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	FaultBadEvent     = "bad_event"     // data that is no JSON object; skipped
-	FaultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
-	FaultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
-	FaultAfterEnd     = "after_end"     // an event after message_stop; skipped
-	FaultPaused       = "pause_turn"    // the server paused a long turn
-	FaultStopReason   = "stop_reason_unknown"
-	FaultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
-	FaultUsage        = "usage_invalid"        // a count that is no number of tokens
-	FaultArguments    = "arguments_not_object" // a call whose input is no object
-	FaultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
+	faultBadEvent     = "bad_event"     // data that is no JSON object; skipped
+	faultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
+	faultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
+	faultAfterEnd     = "after_end"     // an event after message_stop; skipped
+	faultPaused       = "pause_turn"    // the server paused a long turn
+	faultStopReason   = "stop_reason_unknown"
+	faultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
+	faultUsage        = "usage_invalid"        // a count that is no number of tokens
+	faultArguments    = "arguments_not_object" // a call whose input is no object
+	faultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
 )
 
 // The fields of [lathe.Reasoning] on this wire.

@@ -22,7 +22,7 @@ func (a *assembler) takeUsage(v []byte) {
 		}
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		if err != nil || n < 0 || n > 1<<53 {
-			a.fault(FaultUsage)
+			a.fault(faultUsage)
 			return
 		}
 		*to = max(*to, n)

@@ -53,14 +53,8 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head:
 // messageID returns the id of a message from the id of its answer.
 func messageID(answer string) string { return "msg_" + answer }
 
-// begin appends the frame of an event up to its data's members after type.
-func begin(dst wire.JSON, typ string) wire.JSON {
-	return dst.Lit("event: ").Lit(typ).Lit("\ndata: {\"type\":\"").Lit(typ).Lit(`"`)
-}
-
-func end(dst wire.JSON) wire.JSON { return dst.Lit("}\n\n") }
-
-func (w *writer) AppendStart(dst []byte) []byte {
+func (w *writer) AppendStart(to []byte) []byte {
+	dst := wire.JSON(to)
 	if w.started || w.finished {
 		return dst
 	}
@@ -68,11 +62,11 @@ func (w *writer) AppendStart(dst []byte) []byte {
 	if w.head.Whole {
 		return appendHead(dst, w.head).Lit(`,"content":[`)
 	}
-	dst = begin(dst, "message_start").Lit(`,"message":`)
+	dst = dst.Event("message_start").Lit(`,"message":`)
 	dst = appendHead(dst, w.head)
-	dst = wire.JSON(dst).
-		Lit(`,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`)
-	return end(dst)
+	return dst.
+		Lit(`,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`).
+		EndEvent()
 }
 
 // appendHead appends the members of a message that are known before its content, up to the comma.
@@ -241,7 +235,7 @@ func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
 	if w.head.Whole {
 		return openBlock(dst, it)
 	}
-	dst = begin(dst, "content_block_start").Num("index", int64(w.next)).Lit(`,"content_block":`)
+	dst = dst.Event("content_block_start").Num("index", int64(w.next)).Lit(`,"content_block":`)
 	w.next++
 	switch it.kind {
 	case blockThinking:
@@ -253,7 +247,7 @@ func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
 	default:
 		dst = dst.Lit(`{"type":"text","text":""}`)
 	}
-	return end(dst)
+	return dst.EndEvent()
 }
 
 // openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
@@ -297,12 +291,12 @@ func (w *writer) delta(dst wire.JSON, it *item, text string) wire.JSON {
 	default:
 		dst = dst.Lit(`text_delta","text":`)
 	}
-	return end(dst.Quote(text).Lit("}"))
+	return dst.Quote(text).Lit("}").EndEvent()
 }
 
 // blockEvent appends the beginning of an event of the open block.
 func (w *writer) blockEvent(dst wire.JSON, typ string) wire.JSON {
-	return begin(dst, typ).Num("index", int64(w.next-1))
+	return dst.Event(typ).Num("index", int64(w.next-1))
 }
 
 // endBlock appends the events that close the open block.
@@ -319,15 +313,14 @@ func (w *writer) endBlock(dst wire.JSON, it *item) wire.JSON {
 		return w.closeBlock(dst, it)
 	}
 	if it.kind == blockThinking && len(it.signature) > it.signed {
-		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"signature_delta","signature":`)
-		dst = end(dst.Quote(it.signature[it.signed:]).Lit("}"))
+		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"signature_delta","signature":`).Quote(it.signature[it.signed:]).Lit("}").
+			EndEvent()
 	}
 	for _, c := range it.citations {
-		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"citations_delta","citation":`)
-		dst = end(dst.Raw(c).Lit("}"))
+		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"citations_delta","citation":`).Raw(c).Lit("}").EndEvent()
 	}
 	it.args = nil
-	return end(w.blockEvent(dst, "content_block_stop"))
+	return w.blockEvent(dst, "content_block_stop").EndEvent()
 }
 
 // closeBlock appends the end of a block of a whole answer. A call whose arguments are not an object has no form there: with an empty
@@ -380,14 +373,15 @@ func appendRedacted(dst wire.JSON, data string) wire.JSON {
 	return dst.Lit(`{"type":"redacted_thinking"`).Str("data", data).Lit("}")
 }
 
-func (w *writer) AppendKeepAlive(dst []byte) []byte {
+func (w *writer) AppendKeepAlive(to []byte) []byte {
+	dst := wire.JSON(to)
 	switch {
 	case w.finished:
 		return dst
 	case !w.started: // some clients demand message_start before all other events
-		return wire.JSON(dst).Lit(": keep-alive\n\n")
+		return dst.Lit(": keep-alive\n\n")
 	}
-	return end(begin(dst, "ping"))
+	return dst.Event("ping").EndEvent()
 }
 
 func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {

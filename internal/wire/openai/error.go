@@ -18,8 +18,9 @@ const maxErrorText = 2048
 type APIError = wire.APIError
 
 // AppendError appends the body of an error answer.
-func AppendError(dst []byte, e *APIError) []byte {
-	dst = wire.JSON(dst).Lit(`{"error":{"message":`).Quote(e.Message)
+func AppendError(to []byte, e *APIError) []byte {
+	dst := wire.JSON(to)
+	dst = dst.Lit(`{"error":{"message":`).Quote(e.Message)
 	typ := e.Type
 	if typ == "" {
 		typ = "server_error"
@@ -27,16 +28,16 @@ func AppendError(dst []byte, e *APIError) []byte {
 			typ = "invalid_request_error"
 		}
 	}
-	dst = wire.JSON(dst).Str("type", typ)
+	dst = dst.Str("type", typ)
 	for _, f := range [...]struct{ key, text string }{{"param", e.Param}, {"code", e.Code}} {
-		dst = wire.JSON(dst).Key(f.key)
+		dst = dst.Key(f.key)
 		if f.text == "" {
-			dst = wire.JSON(dst).Lit("null")
+			dst = dst.Lit("null")
 		} else {
-			dst = wire.JSON(dst).Quote(f.text)
+			dst = dst.Quote(f.text)
 		}
 	}
-	return wire.JSON(dst).Lit("}}")
+	return dst.Lit("}}")
 }
 
 // ParseError reads the body of an answer with the given HTTP status, whatever it is. It knows

@@ -241,7 +241,8 @@ func (w *ChunkWriter) args(dst wire.JSON, c *outCall, text string) wire.JSON {
 
 // AppendFinish closes the answer as a delta of kind DeltaFinish does. The last frame gets the further
 // members of extra.
-func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	dst := wire.JSON(to)
 	if f == nil {
 		return dst
 	}
@@ -269,12 +270,11 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 	}
 	if w.includeUsage && !w.usage {
 		i := len(w.head) - len(`[{"index":0,"delta":`)
-		dst = wire.JSON(dst).Raw(w.head[:i]).Lit(`[],"usage":`)
+		dst = dst.Raw(w.head[:i]).Lit(`[],"usage":`)
 		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
 	}
 	if len(extra) > 0 && len(dst) > before {
-		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion)
-		dst = wire.JSON(dst).Lit("}\n\n")
+		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion).Lit("}\n\n")
 	}
 	return dst
 }

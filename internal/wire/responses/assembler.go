@@ -13,19 +13,19 @@ import (
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	FaultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
-	FaultAfterDone      = "after_done"            // data after the end; skipped
-	FaultUnknownEvent   = "unknown_event"         // skipped
-	FaultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
-	FaultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
-	FaultItemOpen       = "item_open"             // an item without an end in an answer that is complete
-	FaultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
-	FaultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
-	FaultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
-	FaultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
-	FaultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
-	FaultIDMissing      = "id_missing"            // a call that has no id
-	FaultNameMissing    = "name_missing"          // a call that has no name
+	faultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
+	faultAfterDone      = "after_done"            // data after the end; skipped
+	faultUnknownEvent   = "unknown_event"         // skipped
+	faultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
+	faultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
+	faultItemOpen       = "item_open"             // an item without an end in an answer that is complete
+	faultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
+	faultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
+	faultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
+	faultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
+	faultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
+	faultIDMissing      = "id_missing"            // a call that has no id
+	faultNameMissing    = "name_missing"          // a call that has no name
 )
 
 // Words of the wire.
@@ -108,12 +108,12 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		return dst, nil
 	}
 	if a.Done() {
-		a.fault(FaultAfterDone)
+		a.fault(faultAfterDone)
 		return dst, nil
 	}
 	var e ev
 	if !e.read(data) {
-		a.damage(FaultBadLine)
+		a.damage(faultBadLine)
 		return dst, nil
 	}
 	if len(e.typ) == 0 {
@@ -171,7 +171,7 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return dst
 	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
 		if e.response == nil {
-			a.damage(FaultBadLine)
+			a.damage(faultBadLine)
 			return dst
 		}
 		return a.end(dst, e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
@@ -182,7 +182,7 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return dst
 	}
 	if it := a.find(e); it == nil || it.kind != itemOpaque { // else it is the progress of an item that is kept as it is
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 	}
 	return dst
 }
@@ -269,7 +269,7 @@ func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Del
 // added reads the beginning of an item.
 func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(FaultBadLine)
+		a.damage(faultBadLine)
 		return dst
 	}
 	index, err := strconv.Atoi(string(e.index))
@@ -277,7 +277,7 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 		index = len(a.items)
 	}
 	if err != nil || !a.created || a.at(index) != nil {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst
@@ -288,14 +288,14 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 	it := a.find(e)
 	switch {
 	case it == nil:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		index, err := strconv.Atoi(string(e.index))
 		if err != nil {
 			index = len(a.items)
 		}
 		return a.begin(dst, index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
 	case it.kind != kind || it.done:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst, nil
 	}
 	return dst, it
@@ -315,7 +315,7 @@ func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 		return dst
 	}
 	if it == nil || it.done {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst
 	}
 	if it.kind == itemMessage {

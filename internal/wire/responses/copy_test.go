@@ -50,9 +50,9 @@ func TestEachCopyIsCompared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kind := FaultTextDiffers
+			kind := faultTextDiffers
 			if call {
-				kind = FaultArgsDiffer
+				kind = faultArgsDiffer
 			}
 			found := slices.ContainsFunc(f.Faults, func(fault lathe.Fault) bool { return fault.Kind == kind })
 			// The copy of a text in the response object is not read.

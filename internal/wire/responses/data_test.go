@@ -193,7 +193,7 @@ func checkStream(t *testing.T, list []event) *lathe.Finish {
 	}
 	checkDeltas(t, deltas, f)
 	for _, fault := range f.Faults {
-		if fault.Kind != FaultUnknownEvent {
+		if fault.Kind != faultUnknownEvent {
 			t.Errorf("fault %v", fault)
 		}
 	}

@@ -35,25 +35,26 @@ func merged(name string) bool { return name == "text" || name == "reasoning" || 
 // AppendRequest implements [wire.Upstream]. The input is the last member, so that a growing conversation keeps its beginning.
 // The request has "store": false, unless an override replaces it, and asks for reasoning as opaque data. The overrides `text`,
 // `reasoning` and `include` are merged with the members of the request.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = wire.JSON(dst).Lit("{").OptStr("model", req.Model)
+	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = wire.JSON(dst).Key("stream").Lit("true")
+		dst = dst.Key("stream").Lit("true")
 	}
 	if e.free("store") {
-		dst = wire.JSON(dst).Key("store").Lit("false")
+		dst = dst.Key("store").Lit("false")
 	}
 	dst = e.include(dst)
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	if req.User != "" && e.free("user") {
-		dst = wire.JSON(dst).Str("user", req.User)
+		dst = dst.Str("user", req.User)
 	}
-	dst = wire.JSON(dst).Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
+	dst = dst.Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
 	dst = e.input(dst).Lit("}")
 	return dst, e.dropped
 }
@@ -117,8 +118,9 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 
 // appendObject appends a member whose value is an object of the members own, followed by those of an override of the same name.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
-	first := slices.Clip(own).Lit("}")
-	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { _, twice := rawjson.Get(first, name); return twice })
+	first := wire.JSON(slices.Clip(own)).Lit("}")
+	own = own.
+		Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { _, twice := rawjson.Get(first, name); return twice })
 	if len(own) == 1 {
 		return dst
 	}

@@ -36,7 +36,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		}
 		it.done = true
 		if status == statusCompleted {
-			a.damage(FaultItemOpen)
+			a.damage(faultItemOpen)
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
 			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
@@ -46,7 +46,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	if usage := get(response, "usage"); usage != nil {
 		var bad int
 		a.usage, bad = readUsage(usage)
-		a.faults = wire.CountFault(a.faults, FaultUsageInvalid, bad)
+		a.faults = wire.CountFault(a.faults, faultUsageInvalid, bad)
 		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
 			a.cost = &cost
 		}
@@ -62,7 +62,7 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 	}
 	if it == nil {
 		if !a.whole {
-			a.damage(FaultEventOrder)
+			a.damage(faultEventOrder)
 		}
 		if dst, it = a.begin(dst, index, raw); it == nil {
 			return dst
@@ -70,14 +70,14 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 	}
 	switch {
 	case it.kind != kindOf(text(raw, "type")):
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
 		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
 			if !sameObject(it.args.String(), a.unquote(v)) {
 				it.cut = true
-				a.damage(FaultArgsDiffer)
+				a.damage(faultArgsDiffer)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
 		case reasonFilter:
 			return lathe.FinishContentFilter
 		}
-		a.fault(FaultFinishUnknown)
+		a.fault(faultFinishUnknown)
 		if !calls {
 			return lathe.FinishUnknown
 		}
@@ -161,10 +161,10 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 			parts = append(parts, r)
 		case itemCall, itemCustom:
 			if it.callID == "" {
-				a.fault(FaultIDMissing)
+				a.fault(faultIDMissing)
 			}
 			if it.callName == "" {
-				a.fault(FaultNameMissing)
+				a.fault(faultNameMissing)
 			}
 			parts = append(parts, lathe.ToolCall{ID: it.callID, Name: it.callName, Arguments: it.args.String(), Incomplete: it.cut, Extra: it.extra})
 		case itemOpaque:

@@ -131,7 +131,7 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 	}
 	if !p.announced {
 		p.announced = true
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 	}
 	return a.appendText(dst, it, p, a.unquote(v), whole)
 }
@@ -141,7 +141,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	if whole {
 		more, ok := rest(&p.text, text)
 		if !ok {
-			a.damage(FaultTextDiffers)
+			a.damage(faultTextDiffers)
 		}
 		text = more
 	}
@@ -205,7 +205,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 		return dst
 	}
 	if it.from != "" && it.from != from {
-		a.fault(FaultReasoningTwice)
+		a.fault(faultReasoningTwice)
 		return dst
 	}
 	if it.text.Len() > 0 && it.piece != index {
@@ -240,7 +240,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 		more, ok := rest(&it.args, text)
 		if !ok && !sameObject(it.args.String(), text) {
 			it.cut = true
-			a.damage(FaultArgsDiffer)
+			a.damage(faultArgsDiffer)
 		}
 		text = more
 	}
@@ -296,19 +296,19 @@ func (it *item) start(dst []lathe.Delta) []lathe.Delta {
 // finished reads the end of an item.
 func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(FaultBadLine)
+		a.damage(faultBadLine)
 		return dst
 	}
 	it := a.find(e)
 	if it == nil {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		index := number(e.index, len(a.items))
 		if dst, it = a.begin(dst, index, e.item); it == nil {
 			return dst
 		}
 	}
 	if it.done || it.kind != kindOf(text(e.item, "type")) {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst
 	}
 	return a.close(dst, it, e.item)
@@ -335,7 +335,7 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		return a.closeCall(dst, it, raw)
 	case itemOpaque:
 		if rawjson.Check(raw, rawjson.Limits{}) != nil {
-			a.damage(FaultUnknownContent)
+			a.damage(faultUnknownContent)
 			return dst
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
@@ -354,10 +354,10 @@ func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte
 	name := "text"
 	switch {
 	case kind == partOther:
-		a.fault(FaultUnknownContent)
+		a.fault(faultUnknownContent)
 		return dst
 	case kind != p.kind:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst
 	case kind == partRefusal:
 		name = "refusal"
@@ -385,7 +385,7 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		}
 		more, ok := rest(&it.text, whole)
 		if it.from = from; !ok {
-			a.damage(FaultTextDiffers)
+			a.damage(faultTextDiffers)
 		}
 		if len(more) > 0 {
 			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, more)})

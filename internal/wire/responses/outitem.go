@@ -72,14 +72,12 @@ func (w *writer) current(kind itemKind) *outItem {
 }
 
 func (w *writer) added(dst wire.JSON, index int, item []byte) wire.JSON {
-	dst = w.event(dst, "response.output_item.added").Num("output_index", int64(index))
-	return end(dst.Val("item", item))
+	return w.event(dst, "response.output_item.added").Num("output_index", int64(index)).Val("item", item).EndEvent()
 }
 
 func (w *writer) done(dst wire.JSON, index int, item []byte) wire.JSON {
 	w.keep(index, item)
-	dst = w.event(dst, "response.output_item.done").Num("output_index", int64(index))
-	return end(dst.Val("item", item))
+	return w.event(dst, "response.output_item.done").Num("output_index", int64(index)).Val("item", item).EndEvent()
 }
 
 // keep stores an item for the response object at the end of the stream.
@@ -139,8 +137,7 @@ func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
 		dst = w.closeItems(dst)
 		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
 		if text(item, "type") == typeCompaction {
-			dst = w.event(dst, "response.compaction.compacting").Str("item_id", text(item, "id"))
-			dst = end(dst.Num("output_index", int64(index)))
+			dst = w.event(dst, "response.compaction.compacting").Str("item_id", text(item, "id")).Num("output_index", int64(index)).EndEvent()
 		}
 		return w.done(w.added(dst, index, item), index, item)
 	default:
@@ -157,8 +154,7 @@ func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	t, _ := d.Part.(lathe.Text)
 	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
 		dst = w.ofPart(dst, "response.output_text.annotation.added", it, "content_index")
-		dst = dst.Num("annotation_index", int64(it.citations))
-		dst = end(dst.Val("annotation", el))
+		dst = dst.Num("annotation_index", int64(it.citations)).Val("annotation", el).EndEvent()
 		if it.citations++; len(it.cited) > 0 {
 			it.cited = append(it.cited, ',')
 		}
@@ -183,7 +179,7 @@ func (w *writer) say(dst wire.JSON, kind partKind, phase, text string) wire.JSON
 		dst = w.closePart(dst, it)
 		it.part = kind
 		dst = w.ofPart(dst, "response.content_part.added", it, "content_index")
-		dst = end(it.appendPart(dst.Key("part")))
+		dst = it.appendPart(dst.Key("part")).EndEvent()
 	}
 	if kind == partRefusal {
 		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
@@ -206,7 +202,7 @@ func (w *writer) think(dst wire.JSON, text string) wire.JSON {
 	if it.part == partOther {
 		it.part = partText
 		dst = w.ofPart(dst, "response.reasoning_summary_part.added", it, "summary_index")
-		dst = end(it.appendPart(dst.Key("part")))
+		dst = it.appendPart(dst.Key("part")).EndEvent()
 	}
 	return w.delta(dst, it, "response.reasoning_summary_text.delta", "summary_index", "", text)
 }
@@ -264,11 +260,11 @@ func (w *writer) closeItem(dst wire.JSON, it *outItem) wire.JSON {
 		return w.done(dst, it.index, it.reasoning())
 	case itemCall:
 		dst = w.of(dst, "response.function_call_arguments.done", it)
-		dst = end(it.appendText(dst, "arguments"))
+		dst = it.appendText(dst, "arguments").EndEvent()
 		return w.done(dst, it.index, it.call(status))
 	case itemCustom:
 		dst = w.of(dst, "response.custom_tool_call_input.done", it)
-		dst = end(it.appendText(dst, inputName))
+		dst = it.appendText(dst, inputName).EndEvent()
 		return w.done(dst, it.index, it.call(status))
 	default:
 		return w.done(dst, it.index, it.raw)
@@ -282,19 +278,19 @@ func (w *writer) closePart(dst wire.JSON, it *outItem) wire.JSON {
 	}
 	switch {
 	case it.kind == itemReasoning:
-		dst = end(it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text"))
+		dst = it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text").EndEvent()
 		dst = w.ofPart(dst, "response.reasoning_summary_part.done", it, "summary_index")
 	case it.part == partRefusal:
-		dst = end(it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal"))
+		dst = it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal").EndEvent()
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	default:
 		dst = it.appendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text")
-		dst = end(dst.Lit(`,"logprobs":[]`))
+		dst = dst.Lit(`,"logprobs":[]`).EndEvent()
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	}
 	part := it.appendPart(make([]byte, 0, len(it.encoded)+itemRoom))
 	it.endPart(part)
-	return end(dst.Val("part", part))
+	return dst.Val("part", part).EndEvent()
 }
 
 // endPart records a part that is ended.
@@ -365,14 +361,14 @@ func (w *writer) serverCall(dst wire.JSON, c *wire.ServerCall) wire.JSON {
 		return dst.Str("status", status).Lit("}")
 	}
 	dst = w.added(dst, it.index, item("", statusInProgress, false))
-	dst = end(w.of(dst, "response.mcp_call.in_progress", it))
+	dst = w.of(dst, "response.mcp_call.in_progress", it).EndEvent()
 	dst = w.piece(w.of(dst, "response.mcp_call_arguments.delta", it), "delta", args)
-	dst = end(w.of(dst, "response.mcp_call_arguments.done", it).Str("arguments", args))
+	dst = w.of(dst, "response.mcp_call_arguments.done", it).Str("arguments", args).EndEvent()
 	status := statusCompleted
 	if c.Failed {
 		status = statusFailed
 	}
-	dst = end(w.of(dst, "response.mcp_call."+status, it))
+	dst = w.of(dst, "response.mcp_call."+status, it).EndEvent()
 	return w.done(dst, it.index, item(args, status, true))
 }
 

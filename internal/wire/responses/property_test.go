@@ -292,7 +292,7 @@ func TestArgumentsThatDifferAreNotExecuted(t *testing.T) {
 			list = append(list, event{"", []byte(line)})
 		}
 		_, f, sound, err := assemble(list)
-		if err != nil || sound || !f.Message.Calls()[0].Incomplete || len(f.Faults) == 0 || f.Faults[0].Kind != FaultArgsDiffer {
+		if err != nil || sound || !f.Message.Calls()[0].Incomplete || len(f.Faults) == 0 || f.Faults[0].Kind != faultArgsDiffer {
 			t.Errorf("%+v %v %v", f, sound, err)
 		}
 	}

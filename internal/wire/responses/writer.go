@@ -65,7 +65,7 @@ type outDone struct {
 type op struct {
 	call  *outCall
 	delta lathe.Delta
-	show  func(dst []byte) []byte
+	show  func(dst wire.JSON) wire.JSON
 }
 
 // An outCall is the part of a call that has been received.
@@ -98,13 +98,9 @@ func newWriter(head *wire.AnswerHead) *writer {
 
 // event begins an event.
 func (w *writer) event(dst wire.JSON, typ string) wire.JSON {
-	dst = dst.Lit("event: ").Lit(typ).Lit("\ndata: {\"type\":\"").Lit(typ).Lit(`","sequence_number":`).Int(int64(w.seq))
 	w.seq++
-	return dst
+	return dst.Event(typ).Num("sequence_number", int64(w.seq-1))
 }
-
-// end ends an event.
-func end(dst wire.JSON) wire.JSON { return dst.Lit("}\n\n") }
 
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
@@ -120,7 +116,7 @@ func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
 	if w.padded {
 		dst = dst.Str("obfuscation", wire.Padding(size))
 	}
-	return end(dst)
+	return dst.EndEvent()
 }
 
 // startEvents begin a stream.
@@ -130,7 +126,7 @@ var startEvents = [...]string{"response.created", "response.in_progress"}
 func (w *writer) AppendStart(dst []byte) []byte {
 	for ; w.started < len(startEvents); w.started++ {
 		dst = w.event(dst, startEvents[w.started])
-		dst = end(w.res.append(wire.JSON(dst).Key("response"), &state{status: statusInProgress}))
+		dst = w.res.append(wire.JSON(dst).Key("response"), &state{status: statusInProgress}).EndEvent()
 	}
 	return dst
 }
@@ -263,13 +259,13 @@ func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
 // AppendServerCall implements [wire.Writer]: a complete mcp_call item.
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	call := *c
-	return w.later(dst, func(dst []byte) []byte { return w.serverCall(dst, &call) })
+	return w.later(dst, func(dst wire.JSON) wire.JSON { return w.serverCall(dst, &call) })
 }
 
 // AppendApproval implements [wire.Writer]: an mcp_approval_request item.
 func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
-	return w.later(dst, func(dst []byte) []byte {
+	return w.later(dst, func(dst wire.JSON) wire.JSON {
 		index := w.take()
 		item := wire.JSON("{").Str("id", prefixApproval+approval.ID).Str("type", "mcp_approval_request").Str("server_label", label(approval.Server)).
 			Str("name", approval.Name).Str("arguments", orEmptyObject(approval.Arguments)).Lit("}")
@@ -279,7 +275,7 @@ func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 
 // AppendCarrier implements [wire.Writer]: a reasoning item without a summary.
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
-	return w.later(dst, func(dst []byte) []byte {
+	return w.later(dst, func(dst wire.JSON) wire.JSON {
 		index := w.take()
 		id := w.res.itemID(prefixReasoning, index)
 		dst = w.added(dst, index, appendReasoning(nil, id, "", ""))
@@ -288,7 +284,7 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 }
 
 // later writes an item after the elements of the queue.
-func (w *writer) later(dst wire.JSON, show func([]byte) []byte) wire.JSON {
+func (w *writer) later(dst wire.JSON, show func(wire.JSON) wire.JSON) wire.JSON {
 	if w.ended {
 		return dst
 	}
@@ -373,21 +369,20 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 // terminal appends the event that ends the stream, and the mark of its end.
 func (w *writer) terminal(dst wire.JSON, typ string, s *state) wire.JSON {
 	w.ended, w.closed = true, true
-	dst = end(w.res.append(w.event(dst, typ).Key("response"), s))
-	return dst.Lit("data: [DONE]\n\n")
+	return w.res.append(w.event(dst, typ).Key("response"), s).EndEvent().Lit("data: [DONE]\n\n")
 }
 
 // AppendError implements [wire.Writer]. It writes an `error` event that has both forms of the error, and response.failed.
-func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
+func (w *writer) AppendError(to []byte, e *wire.APIError) []byte {
+	dst := wire.JSON(to)
 	if w.ended {
 		return w.AppendFinish(dst, nil, nil)
 	}
 	dst = w.AppendStart(dst)
 	if !w.failed {
 		dst = w.event(dst, "error")
-		dst = wire.JSON(dst).StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Obj("error").Str("type", errorType(e)).
-			StrOrNull("code", e.Code).Str("message", e.Message)
-		dst = end(wire.JSON(dst).StrOrNull("param", e.Param).Lit("}"))
+		dst = dst.StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Obj("error").Str("type", errorType(e)).
+			StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Lit("}").EndEvent()
 	}
 	w.queue, w.open = nil, nil
 	return w.terminal(dst, "response.failed", &state{status: statusFailed, err: e, output: w.items()})
