@@ -104,14 +104,6 @@ func (j JSON) Float(name string, f float64) JSON {
 	return strconv.AppendFloat(j, f, format, -1, 64)
 }
 
-// OptFloat appends a member that is a number, unless it is nil.
-func (j JSON) OptFloat(name string, f *float64) JSON {
-	if f == nil {
-		return j
-	}
-	return j.Float(name, *f)
-}
-
 // Bool appends a member that is true or false.
 func (j JSON) Bool(name string, b bool) JSON { return strconv.AppendBool(j.Key(name), b) }
 

@@ -222,11 +222,7 @@ func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON
 		allowed = []string{c.Name}
 	}
 	if mode == "ANY" && len(allowed) > 0 {
-		dst = dst.Arr("allowedFunctionNames")
-		for _, name := range allowed {
-			dst = dst.Next().Quote(name)
-		}
-		dst = dst.Lit("]")
+		dst = dst.Strs("allowedFunctionNames", allowed)
 	}
 	return dst.Lit("}")
 }
@@ -246,11 +242,11 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 			dst = dst.Float(f.name, *f.value)
 		}
 	}
-	if s.TopK != nil && free("topK") {
-		dst = dst.Num("topK", int64(*s.TopK))
+	if free("topK") {
+		dst = dst.OptInt("topK", s.TopK)
 	}
-	if s.MaxTokens != nil && free("maxOutputTokens") {
-		dst = dst.Num("maxOutputTokens", int64(*s.MaxTokens))
+	if free("maxOutputTokens") {
+		dst = dst.OptInt("maxOutputTokens", s.MaxTokens)
 	}
 	if s.Seed != nil && free("seed") {
 		if *s.Seed == int64(int32(*s.Seed)) {
@@ -260,11 +256,7 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 		}
 	}
 	if len(s.Stop) > 0 && free("stopSequences") {
-		dst = dst.Arr("stopSequences")
-		for _, stop := range s.Stop {
-			dst = dst.Next().Quote(stop)
-		}
-		dst = dst.Lit("]")
+		dst = dst.Strs("stopSequences", s.Stop)
 	}
 	if len(s.ResponseFormat) > 0 && free("responseMimeType") {
 		dst = e.appendFormat(dst, s.ResponseFormat)

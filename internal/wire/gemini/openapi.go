@@ -73,7 +73,7 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 		}
 	}
 	if nullable {
-		dst = dst.Key("nullable").Lit("true")
+		dst = dst.Bool("nullable", true)
 	}
 	return dst.Lit("}")
 }

@@ -260,7 +260,7 @@ func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at
 		dst = dst.Lit("]")
 	}
 	if r.IsError {
-		dst = dst.Key("is_error").Lit("true")
+		dst = dst.Bool("is_error", true)
 	}
 	return e.extra(dst, from, r.Extra, at, "type", "tool_use_id", "content", "is_error").Lit("}")
 }

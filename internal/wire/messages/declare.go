@@ -199,7 +199,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	}
 	dst = dst.Key("tool_choice").Lit(`{"type":"`).Lit(typ).Lit(`"`).OptStr("name", name)
 	if !parallel && typ != "none" {
-		dst = dst.Key("disable_parallel_tool_use").Lit("true")
+		dst = dst.Bool("disable_parallel_tool_use", true)
 	}
 	return dst.Lit("}")
 }

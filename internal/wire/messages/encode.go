@@ -62,7 +62,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	e.planThinking()
 	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = dst.Key("stream").Lit("true")
+		dst = dst.Bool("stream", true)
 	}
 	dst = e.sampling(dst)
 	dst = e.tools(dst)

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -38,7 +36,7 @@ func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.
 	free := func(name string) bool { return !wire.Named(req.Overrides, name) }
 	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = dst.Key("stream").Lit("true").If(opts.IncludeUsage && free("stream_options"), `,"stream_options":{"include_usage":true}`)
+		dst = dst.Bool("stream", true).If(opts.IncludeUsage && free("stream_options"), `,"stream_options":{"include_usage":true}`)
 	}
 	dst = appendSampling(dst, &req.Sampling, opts, free)
 	if len(req.Tools)+len(req.HostedTools) > 0 {
@@ -47,7 +45,7 @@ func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.
 			dst = appendToolChoice(dst.Key("tool_choice"), req.ToolChoice)
 		}
 		if req.ParallelToolCalls != nil && free("parallel_tool_calls") {
-			dst = strconv.AppendBool(dst.Key("parallel_tool_calls"), *req.ParallelToolCalls)
+			dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
 		}
 	}
 	if req.User != "" && free("user") {
@@ -58,42 +56,33 @@ func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.
 }
 
 func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) wire.JSON {
-	if s.Temperature != nil && free("temperature") {
-		dst = dst.Float("temperature", *s.Temperature)
-	}
-	if s.TopP != nil && free("top_p") {
-		dst = dst.Float("top_p", *s.TopP)
-	}
-	if s.TopK != nil && opts.TopK && free("top_k") {
-		dst = dst.Num("top_k", int64(*s.TopK))
-	}
-	if s.PresencePenalty != nil && free("presence_penalty") {
-		dst = dst.Float("presence_penalty", *s.PresencePenalty)
-	}
-	if s.FrequencyPenalty != nil && free("frequency_penalty") {
-		dst = dst.Float("frequency_penalty", *s.FrequencyPenalty)
-	}
-	if s.MaxTokens != nil {
-		name := "max_tokens"
-		if opts.MaxCompletionTokens {
-			name = "max_completion_tokens"
+	float := func(name string, f *float64) {
+		if f != nil && free(name) {
+			dst = dst.Float(name, *f)
 		}
-		if free(name) {
-			dst = dst.Num(name, int64(*s.MaxTokens))
-		}
+	}
+	float("temperature", s.Temperature)
+	float("top_p", s.TopP)
+	if opts.TopK && free("top_k") {
+		dst = dst.OptInt("top_k", s.TopK)
+	}
+	float("presence_penalty", s.PresencePenalty)
+	float("frequency_penalty", s.FrequencyPenalty)
+	name := "max_tokens"
+	if opts.MaxCompletionTokens {
+		name = "max_completion_tokens"
+	}
+	if free(name) {
+		dst = dst.OptInt(name, s.MaxTokens)
 	}
 	if s.Seed != nil && free("seed") {
 		dst = dst.Num("seed", *s.Seed)
 	}
 	if len(s.Stop) > 0 && free("stop") {
-		dst = dst.Arr("stop")
-		for i, stop := range s.Stop {
-			dst = dst.If(i > 0, ",").Quote(stop)
-		}
-		dst = dst.Lit("]")
+		dst = dst.Strs("stop", s.Stop)
 	}
-	if s.ReasoningEffort != "" && free("reasoning_effort") {
-		dst = dst.Str("reasoning_effort", s.ReasoningEffort)
+	if free("reasoning_effort") {
+		dst = dst.OptStr("reasoning_effort", s.ReasoningEffort)
 	}
 	if len(s.ResponseFormat) > 0 {
 		dst = dst.Key("response_format").Compact(s.ResponseFormat)

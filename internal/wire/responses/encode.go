@@ -43,10 +43,10 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	e := &encoder{req: req, opts: opts}
 	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = dst.Key("stream").Lit("true")
+		dst = dst.Bool("stream", true)
 	}
 	if e.free("store") {
-		dst = dst.Key("store").Lit("false")
+		dst = dst.Bool("store", false)
 	}
 	dst = e.include(dst)
 	dst = e.sampling(dst)

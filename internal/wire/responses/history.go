@@ -203,7 +203,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 		dst = e.choice(dst.Key("tool_choice"), req.ToolChoice)
 	}
 	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
-		dst = strconv.AppendBool(dst.Key("parallel_tool_calls"), *req.ParallelToolCalls)
+		dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
 	}
 	return dst
 }
@@ -340,7 +340,7 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
 			e.drop(at + "." + m.Name)
 		}
 	}
-	return wire.JSON(strconv.AppendBool(wire.AppendKey(dst, "strict"), strict)).Lit("}")
+	return dst.Bool("strict", strict).Lit("}")
 }
 
 // argumentsOf returns the schema of a tool's arguments, spelled out as the destination takes it, and the schema with the changes.

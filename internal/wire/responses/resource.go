@@ -38,13 +38,7 @@ func newResource(head *wire.AnswerHead) *resource {
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
 	l := r.echo([]byte{'{'}, body, "max_output_tokens", '0', "null")
 	l = r.echo(l, body, "max_tool_calls", '0', "null")
-	l = l.Key("store")
-	if head.Kept {
-		l = l.Lit("true")
-	} else {
-		l = l.Lit("false")
-	}
-	l = l.Lit(`,"background":false`)
+	l = l.Bool("store", head.Kept).Lit(`,"background":false`)
 	l = r.echo(l, body, "service_tier", '"', `"default"`)
 	l = r.echo(l, body, "metadata", '{', "{}")
 	l = r.echo(l, body, "safety_identifier", '"', "null")
@@ -66,13 +60,6 @@ func (r *resource) echo(dst wire.JSON, obj []byte, name string, typ byte, other 
 	return dst.Compact(v)
 }
 
-func textOr(dst wire.JSON, name, value string) wire.JSON {
-	if value == "" {
-		return dst.Key(name).Lit("null")
-	}
-	return dst.Str(name, value)
-}
-
 func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body []byte) wire.JSON {
 	dst = dst.Arr("tools")
 	for t := range rawjson.Elements(get(body, "tools")) {
@@ -80,12 +67,7 @@ func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body [
 	}
 	dst = r.appendChoice(dst.Lit("]"), get(body, "tool_choice"))
 	dst = r.echo(dst, body, "truncation", '"', `"disabled"`)
-	dst = dst.Key("parallel_tool_calls")
-	if string(get(body, "parallel_tool_calls")) == "false" {
-		dst = dst.Lit("false")
-	} else {
-		dst = dst.Lit("true")
-	}
+	dst = dst.Bool("parallel_tool_calls", string(get(body, "parallel_tool_calls")) != "false")
 	dst = r.appendTextForm(dst.Obj("text"), get(body, "text"))
 	for _, m := range [...]struct{ name, other string }{{"top_p", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"}, {"top_logprobs", "0"}, {"temperature", "1"}} {
 		dst = r.echo(dst, body, m.name, '0', m.other)
@@ -97,8 +79,7 @@ func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body [
 func (r *resource) appendTool(dst wire.JSON, t []byte) wire.JSON {
 	typ := text(t, "type")
 	if typ != "function" {
-		out := wire.JSON("{").Members(members(t, "authorization", "headers"), nil)
-		return dst.Compact(append(out, '}'))
+		return dst.Compact(wire.JSON("{").Members(members(t, "authorization", "headers"), nil).Lit("}"))
 	}
 	fn := t
 	if inner := get(t, "function"); wire.Kind(inner) == '{' {

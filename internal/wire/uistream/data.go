@@ -77,7 +77,7 @@ func (*dataWriter) approval(dst wire.JSON, c *call) wire.JSON {
 func (*dataWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
 	dst = line(dst, 'a').Str("toolCallId", c.shown).Val("result", appendOutput(nil, o.content))
 	if o.failed {
-		dst = dst.Key("isError").Lit("true")
+		dst = dst.Bool("isError", true)
 	}
 	return closeLine(dst)
 }
@@ -91,7 +91,7 @@ func (w *dataWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
 func (*dataWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
 	dst = line(dst, 'e').Str("finishReason", stepFinish(s.finish))
 	dst = usageBoth(dst, s.usage.InputTokens, s.usage.OutputTokens)
-	return closeLine(dst.Key("isContinued").Lit("false"))
+	return closeLine(dst.Bool("isContinued", false))
 }
 
 // usageBoth writes the usage under the names of both generations of clients.

@@ -90,8 +90,7 @@ func (w *transportWriter) approval(dst wire.JSON, c *call) wire.JSON {
 func (w *transportWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
 	dst = w.frame(dst, "result", c.index)
 	dst = appendOutput(dst.Key("result"), o.content)
-	dst = strconv.AppendBool(dst.Key("isError"), o.failed)
-	dst = dst.EndEvent()
+	dst = dst.Bool("isError", o.failed).EndEvent()
 	return w.frame(dst, "part-finish", c.index).EndEvent()
 }
 
@@ -105,7 +104,7 @@ func (w *transportWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
 func (w *transportWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
 	dst = w.frame(dst, "step-finish", -1).Str("finishReason", stepFinish(s.finish))
 	dst = usage(dst, s.usage)
-	return dst.Key("isContinued").Lit("false").EndEvent()
+	return dst.Bool("isContinued", false).EndEvent()
 }
 
 func (w *transportWriter) end(dst wire.JSON, e *ending) wire.JSON {
