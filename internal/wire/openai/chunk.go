@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -38,6 +37,8 @@ type parsedChunk struct {
 
 	taken bool // a choice was taken
 	choice
+	piece   piece // that is being read
+	escaped bool  // there are escapes
 }
 
 // A choice is what counts of the first choice.
@@ -46,8 +47,8 @@ type choice struct {
 	delta, message                          value
 	whole                                   bool // it is a message
 	content, refusal, role                  value
-	toolCalls                               value
-	legacy                                  *piece // function_call
+	toolCalls, functionCall                 value
+	legacy                                  *piece // of functionCall
 	reasoning                               [len(reasoningFields)]value
 	pieces                                  []piece
 	extra                                   []extraMember
@@ -58,8 +59,8 @@ var reasoningFields = [...]string{"reasoning_content", "reasoning", "thinking"}
 
 // A piece is one element of tool_calls.
 type piece struct {
-	index, id, typ, name, args value
-	extra                      []extraMember
+	index, id, typ, function, name, args value
+	extra                                []extraMember
 }
 
 type extraMember struct {
@@ -69,7 +70,7 @@ type extraMember struct {
 
 // read takes b apart. It reports whether b is one JSON object: only then may the values be used.
 func (c *parsedChunk) read(b []byte) bool {
-	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}}
+	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}, escaped: bytes.IndexByte(b, '\\') >= 0}
 	end, err := rawjson.Scan(b, 0)
 	if err != nil || b[rawjson.SkipSpace(b, 0)] != '{' || rawjson.SkipSpace(b, end) != len(b) {
 		return false
@@ -82,45 +83,42 @@ func (c *parsedChunk) read(b []byte) bool {
 	return true
 }
 
-// members has take read the members of an object. take reports whether the member is one of those that count: these are to come once.
-func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value) bool) {
-	var few [16][]byte
-	seen := few[:0]
+// members has take read the members of an object that is valid.
+func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value)) {
 	for key, v := range rawjson.Members(obj) {
 		name := key[1 : len(key)-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
+		if c.escaped && bytes.IndexByte(name, '\\') >= 0 {
 			name = unquoted(key)
 		}
-		if !take(c, name, v) {
-			continue
-		}
-		if slices.ContainsFunc(seen, func(other []byte) bool { return bytes.Equal(other, name) }) {
-			c.dups++
-		}
-		seen = append(seen, name)
+		take(c, name, v)
 	}
 }
 
-func (c *parsedChunk) top(name []byte, v value) bool {
+// set sets a member that is to come once in its object.
+func (c *parsedChunk) set(to *value, v value) {
+	if *to != nil {
+		c.dups++
+	}
+	*to = v
+}
+
+func (c *parsedChunk) top(name []byte, v value) {
 	switch string(name) {
 	case "choices":
-		c.choices = v
+		c.set(&c.choices, v)
 	case "id":
-		c.id = v
+		c.set(&c.id, v)
 	case "model":
-		c.model = v
+		c.set(&c.model, v)
 	case "usage":
-		c.usage = v
+		c.set(&c.usage, v)
 	case "error":
-		c.failure = v
+		c.set(&c.failure, v)
 	case "object":
-		c.object = v
+		c.set(&c.object, v)
 	case "x_groq":
-		c.xgroq = v
-	default:
-		return false
+		c.set(&c.xgroq, v)
 	}
-	return true
 }
 
 // element reads one element of choices. The first whose index is 0 or not said is taken.
@@ -129,7 +127,6 @@ func (c *parsedChunk) element(v value) {
 		c.extraChoices++
 		return
 	}
-	c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
 	c.members(v, (*parsedChunk).inChoice)
 	if c.index.ok() && string(c.index.body()) != "0" {
 		c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
@@ -137,10 +134,17 @@ func (c *parsedChunk) element(v value) {
 		return
 	}
 	c.taken = true
-	if c.delta == nil {
-		c.delta, c.whole = c.message, c.message != nil
+	if kind(c.delta) != '{' {
+		c.delta, c.whole = nil, kind(c.message) == '{'
+	}
+	if c.whole {
+		c.delta = c.message
 	}
 	c.members(c.delta, (*parsedChunk).inDelta)
+	if kind(c.functionCall) == '{' {
+		legacy := c.function(c.functionCall)
+		c.legacy = &legacy
+	}
 	switch kind(c.toolCalls) {
 	case '[':
 		for el := range rawjson.Elements(c.toolCalls) {
@@ -154,58 +158,45 @@ func (c *parsedChunk) element(v value) {
 	}
 }
 
-func (c *parsedChunk) inChoice(name []byte, v value) bool {
+func (c *parsedChunk) inChoice(name []byte, v value) {
 	switch string(name) {
 	case "delta":
-		if kind(v) == '{' {
-			c.delta = v
-		}
+		c.set(&c.delta, v)
 	case "message":
-		if kind(v) == '{' {
-			c.message = v
-		}
+		c.set(&c.message, v)
 	case "index":
-		c.index = v
+		c.set(&c.index, v)
 	case "finish_reason":
-		c.finish = v
+		c.set(&c.finish, v)
 	case "usage":
-		c.choiceUsage = v
+		c.set(&c.choiceUsage, v)
 	case "error":
-		c.choiceError = v
-	default:
-		return false
+		c.set(&c.choiceError, v)
 	}
-	return true
 }
 
-func (c *parsedChunk) inDelta(name []byte, v value) bool {
+func (c *parsedChunk) inDelta(name []byte, v value) {
 	switch string(name) {
 	case "content":
-		c.content = v
+		c.set(&c.content, v)
 	case "tool_calls":
-		c.toolCalls = v
+		c.set(&c.toolCalls, v)
 	case "reasoning_content":
-		c.reasoning[0] = v
+		c.set(&c.reasoning[0], v)
 	case "reasoning":
-		c.reasoning[1] = v
+		c.set(&c.reasoning[1], v)
 	case "thinking":
-		c.reasoning[2] = v
+		c.set(&c.reasoning[2], v)
 	case "refusal":
-		c.refusal = v
+		c.set(&c.refusal, v)
 	case "function_call":
-		if c.legacy = nil; kind(v) == '{' {
-			c.legacy = &piece{}
-			c.members(v, (*parsedChunk).inLegacy)
-		}
+		c.set(&c.functionCall, v)
 	case "role":
-		c.role = v
+		c.set(&c.role, v)
 	case "index", "name":
-		return false
 	default:
 		c.extra = appendExtra(c.extra, name, v)
-		return false
 	}
-	return true
 }
 
 func appendExtra(extra []extraMember, name []byte, v value) []extraMember {
@@ -221,49 +212,46 @@ func (c *parsedChunk) call(v value) {
 		c.badCalls++
 		return
 	}
-	c.pieces = append(c.pieces, piece{})
-	c.members(v, (*parsedChunk).inCall)
+	c.piece = piece{}
+	c.members(v, (*parsedChunk).inPiece)
+	p := c.piece
+	if kind(p.function) == '{' {
+		fn := c.function(p.function)
+		if fn.name != nil {
+			p.name = fn.name
+		}
+		if fn.args != nil {
+			p.args = fn.args
+		}
+	}
+	c.pieces = append(c.pieces, p)
 }
 
-func (c *parsedChunk) last() *piece { return &c.pieces[len(c.pieces)-1] }
+// function returns what a function object has. Its other members are not read.
+func (c *parsedChunk) function(v value) piece {
+	c.piece = piece{}
+	c.members(v, (*parsedChunk).inPiece)
+	return piece{name: c.piece.name, args: c.piece.args}
+}
 
-func (c *parsedChunk) inCall(name []byte, v value) bool {
-	p := c.last()
+func (c *parsedChunk) inPiece(name []byte, v value) {
+	p := &c.piece
 	switch string(name) {
 	case "index":
-		p.index = v
+		c.set(&p.index, v)
 	case "id":
-		p.id = v
+		c.set(&p.id, v)
 	case "type":
-		p.typ = v
+		c.set(&p.typ, v)
 	case "function":
-		if kind(v) == '{' {
-			p.name, p.args = nil, nil
-			c.members(v, (*parsedChunk).inFunction)
-		}
-	default:
-		if !p.function(name, v) {
-			p.extra = appendExtra(p.extra, name, v)
-			return false
-		}
-	}
-	return true
-}
-
-func (c *parsedChunk) inFunction(name []byte, v value) bool { return c.last().function(name, v) }
-
-func (c *parsedChunk) inLegacy(name []byte, v value) bool { return c.legacy.function(name, v) }
-
-func (p *piece) function(name []byte, v value) bool {
-	switch string(name) {
+		c.set(&p.function, v)
 	case "name":
-		p.name = v
+		c.set(&p.name, v)
 	case "arguments":
-		p.args = v
+		c.set(&p.args, v)
 	default:
-		return false
+		p.extra = appendExtra(p.extra, name, v)
 	}
-	return true
 }
 
 // emptyDelta reports whether the choice has a delta that says nothing.
