@@ -33,18 +33,18 @@ func (u Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOpti
 }
 
 // AppendHead appends a request up to its messages, and returns the paths of what is not sent.
-func (Upstream) AppendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (head wire.JSON, dropped []string) {
+func (Upstream) AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (head []byte, dropped []string) {
 	head, dropped = appendHead(dst, req, opts)
 	return head, droppedOfHead(req, opts, dropped)
 }
 
 // AppendMessages appends the messages of a request from index at on, and to dropped the paths of what is not sent.
-func (Upstream) AppendMessages(dst wire.JSON, msgs []lathe.Message, at int, opts *EncodeOptions, dropped []string) (wire.JSON, []string) {
+func (Upstream) AppendMessages(dst []byte, msgs []lathe.Message, at int, opts *EncodeOptions, dropped []string) ([]byte, []string) {
 	return AppendMessages(dst, msgs, opts), appendDropped(dropped, msgs, at, opts)
 }
 
 // AppendTail appends what closes a request.
-func (Upstream) AppendTail(dst wire.JSON) wire.JSON { return AppendTail(dst) }
+func (Upstream) AppendTail(dst []byte) []byte { return AppendTail(dst) }
 
 // AppendRelayed appends the body of a client's own request. See [AppendRelayed].
 func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {

@@ -66,11 +66,11 @@ func (p Protocol) Headers() [][2]string {
 }
 
 // AppendKeepAlive appends a frame without content that keeps a connection alive.
-func (p Protocol) AppendKeepAlive(dst wire.JSON) wire.JSON {
+func (p Protocol) AppendKeepAlive(dst []byte) []byte {
 	if p == DataStream {
-		return dst.Lit("\n")
+		return wire.JSON(dst).Lit("\n")
 	}
-	return dst.Lit(": ping\n\n")
+	return wire.JSON(dst).Lit(": ping\n\n")
 }
 
 // Options configure an [Encoder]. They are copied.
