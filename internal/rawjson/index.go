@@ -67,7 +67,7 @@ func (x *Index) of(part []byte) (*Index, int) {
 }
 
 // skip is the function skip for part, which stands at the offset in the text. x may be nil.
-func (x *Index) skip(part []byte, i, offset int, known Known) int {
+func (x *Index) skip(part []byte, i, offset int) int {
 	if x != nil && i < len(part) && (part[i] == '"' || part[i] == '{' || part[i] == '[') {
 		start := uint32(offset + i)
 		for e := x.heads[(offset+i)/indexBlock]; e != 0; {
@@ -78,19 +78,19 @@ func (x *Index) skip(part []byte, i, offset int, known Known) int {
 			e = entry.next
 		}
 	}
-	return known.skip(part, i)
+	return skip(part, i)
 }
 
 // Members is the function [Members] for an object of the text.
 func (x *Index) Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	x, offset := x.of(obj)
-	return members(obj, x, offset, nil)
+	return members(obj, x, offset)
 }
 
 // Elements is the function [Elements] for an array of the text.
 func (x *Index) Elements(arr []byte) iter.Seq[[]byte] {
 	x, offset := x.of(arr)
-	return elements(arr, x, offset, nil)
+	return elements(arr, x, offset)
 }
 
 // Get is the function [Get] for an object of the text.

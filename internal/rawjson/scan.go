@@ -1,17 +1,23 @@
 package rawjson
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // Scan returns the index just past the JSON value that starts at b[i], after white space. It
 // holds the value to the grammar of RFC 8259 and to nothing else: keys may repeat, strings may
 // hold any bytes from 0x20 up, depth is not limited. What follows the value is not looked at,
 // save that a digit cannot follow a leading zero. A value that b cuts off is [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
-	return Known(nil).Scan(b, i)
+	end, kind := scan(b, i)
+	if kind != "" {
+		return 0, &SyntaxError{Offset: end, Kind: kind}
+	}
+	return end, nil
 }
 
 // scan returns the end of the value, or the place and cause of an error.
-func scan(b []byte, i int, known Known) (at int, kind string) {
+func scan(b []byte, i int) (at int, kind string) {
 	var buf [64]byte
 	open := buf[:0] // the brackets that are open
 	first := true
@@ -39,10 +45,6 @@ func scan(b []byte, i int, known Known) (at int, kind string) {
 			}
 			continue
 		case '"':
-			if known.at(b, i) {
-				i += len(known)
-				break
-			}
 			i, kind = scanString(b, i)
 		default:
 			i, kind = scanScalar(b, i)

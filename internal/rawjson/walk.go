@@ -8,10 +8,10 @@ import (
 // Members yields the members of the JSON object obj in order: the key as its literal, quotes and
 // escapes included, and the value without white space around it. Both are parts of obj.
 // obj must be valid; what is no object yields nothing.
-func Members(obj []byte) iter.Seq2[[]byte, []byte] { return members(obj, nil, 0, nil) }
+func Members(obj []byte) iter.Seq2[[]byte, []byte] { return members(obj, nil, 0) }
 
 // members is [Members] of an object that stands at the offset in the text of x, which may be nil.
-func members(obj []byte, x *Index, offset int, known Known) iter.Seq2[[]byte, []byte] {
+func members(obj []byte, x *Index, offset int) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		i := begin(obj, '{')
 		for i < len(obj) && obj[i] == '"' {
@@ -22,7 +22,7 @@ func members(obj []byte, x *Index, offset int, known Known) iter.Seq2[[]byte, []
 				return
 			}
 			i = SkipSpace(obj, i+1)
-			end := x.skip(obj, i, offset, known)
+			end := x.skip(obj, i, offset)
 			if end == i || !yield(key, obj[i:end:end]) {
 				return
 			}
@@ -33,14 +33,14 @@ func members(obj []byte, x *Index, offset int, known Known) iter.Seq2[[]byte, []
 
 // Elements yields the values of the JSON array arr in order, without white space around them.
 // They are parts of arr. arr must be valid; what is no array yields nothing.
-func Elements(arr []byte) iter.Seq[[]byte] { return elements(arr, nil, 0, nil) }
+func Elements(arr []byte) iter.Seq[[]byte] { return elements(arr, nil, 0) }
 
 // elements is [Elements] of an array that stands at the offset in the text of x, which may be nil.
-func elements(arr []byte, x *Index, offset int, known Known) iter.Seq[[]byte] {
+func elements(arr []byte, x *Index, offset int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := begin(arr, '[')
 		for i < len(arr) && arr[i] != ']' {
-			end := x.skip(arr, i, offset, known)
+			end := x.skip(arr, i, offset)
 			if end == i || !yield(arr[i:end:end]) {
 				return
 			}
@@ -93,21 +93,19 @@ func next(b []byte, i int) int {
 }
 
 // skip returns the end of the valid value at b[i]. In other text it ends anywhere up to len(b).
-func skip(b []byte, i int) int { return Known(nil).skip(b, i) }
-
-func (k Known) skip(b []byte, i int) int {
+func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
 	}
 	switch b[i] {
 	case '"':
-		return k.skipString(b, i)
+		return skipString(b, i)
 	case '{', '[':
 		depth := 0
 		for i < len(b) {
 			switch b[i] {
 			case '"':
-				i = k.skipString(b, i)
+				i = skipString(b, i)
 				continue
 			case '{', '[':
 				depth++
@@ -147,13 +145,6 @@ func skipString(b []byte, i int) int {
 			return i
 		}
 	}
-}
-
-func (k Known) skipString(b []byte, i int) int {
-	if k.at(b, i) {
-		return i + len(k)
-	}
-	return skipString(b, i)
 }
 
 // AppendCompact appends the valid JSON text b without the white space between its tokens; all

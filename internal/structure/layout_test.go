@@ -75,7 +75,7 @@ var rules = []rule{
 	{path: "internal/vendor", imports: []string{"", "internal/rawjson"}},
 	{path: "internal/callid", imports: []string{""}},
 	{path: "internal/visible", imports: []string{""}},
-	{path: "internal/wire/uistream", imports: []string{"", "event", "internal/rawjson", "internal/visible"}},
+	{path: "internal/wire/uistream", imports: []string{"", "event", "internal/rawjson", "internal/visible", "internal/wire"}},
 	{path: "internal/wire/workers", imports: []string{"", "remote"}},
 	{path: "internal/testdata", std: []string{"os"}},
 	{path: "internal/reflecttest", imports: []string{""}},

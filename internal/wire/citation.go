@@ -37,7 +37,7 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 			case from == to:
 				list = append(list, shifted(rawjson.AppendCompact(nil, el), before))
 			case ok:
-				list = append(list, page.append(nil, to, text, before))
+				list = append(list, json.RawMessage(page.append(nil, to, text, before)))
 			}
 		}
 	}
@@ -100,25 +100,19 @@ func readPage(v []byte, size int) (p page, ok bool) {
 const maxQuote = 150
 
 // append appends the page as a wire has it.
-func (p *page) append(dst []byte, to lathe.Wire, text []rune, before int) []byte {
+func (p *page) append(dst JSON, to lathe.Wire, text []rune, before int) JSON {
 	if to == lathe.WireMessages {
 		quote := p.quote
 		if quote == "" {
 			quote = string(text[p.from:min(p.to, p.from+maxQuote)])
 		}
-		dst = append(dst, `{"type":"web_search_result_location"`...)
-		dst = AppendText(AppendText(AppendText(dst, "cited_text", quote), "url", p.url), "title", p.title)
-		return append(AppendText(dst, "encrypted_index", ""), '}')
+		return dst.Lit(`{"type":"web_search_result_location"`).Str("cited_text", quote).Str("url", p.url).Str("title", p.title).Str("encrypted_index", "").
+			Lit("}")
 	}
-	dst = append(dst, `{"type":"url_citation"`...)
+	dst = dst.Lit(`{"type":"url_citation"`)
 	if to == lathe.WireOpenAIChat {
-		dst = append(AppendKey(dst, "url_citation"), '{')
+		dst = dst.Obj("url_citation")
 	}
-	dst = strconv.AppendInt(AppendKey(dst, "start_index"), int64(before+p.from), 10)
-	dst = strconv.AppendInt(AppendKey(dst, "end_index"), int64(before+p.to), 10)
-	dst = append(AppendText(AppendText(dst, "url", p.url), "title", p.title), '}')
-	if to == lathe.WireOpenAIChat {
-		dst = append(dst, '}')
-	}
-	return dst
+	return dst.Num("start_index", int64(before+p.from)).Num("end_index", int64(before+p.to)).Str("url", p.url).Str("title", p.title).Lit("}").
+		If(to == lathe.WireOpenAIChat, "}")
 }

@@ -297,6 +297,11 @@ func typeOf(p lathe.Part) string {
 	return typ[:min(len(typ), 64)]
 }
 
+// IsSystem reports whether a message is one of the system.
+func IsSystem(m *lathe.Message) bool {
+	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
+}
+
 // Fetchable reports whether every server can fetch the content of an address: it is one of the web, or has the data itself.
 func Fetchable(url string) bool {
 	for _, scheme := range [...]string{"https:", "http:", "data:"} {

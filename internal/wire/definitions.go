@@ -69,7 +69,7 @@ type encoded struct {
 //
 // If the definitions are all of the server's own tools and have 16 KiB or more, Append also keeps the text of the list: later requests
 // with the list and form get a copy, or, if shared is not nil, append nothing and set *shared to the text.
-func (d *Definitions) Append(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {
+func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
 	if d == nil || len(tools) < minDefinitions {
 		return d.appendEach(dst, tools, form, encode)
 	}
@@ -80,7 +80,7 @@ func (d *Definitions) Append(dst []byte, shared *Shared, tools []*lathe.ToolSpec
 	for i := range kept {
 		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
 			if shared == nil {
-				return append(dst, l.text...), l.dropped
+				return dst.Raw(l.text), l.dropped
 			}
 			*shared = Shared{len(dst), l.text}
 			return dst, l.dropped
@@ -109,7 +109,7 @@ func keeps(t *lathe.ToolSpec) bool {
 }
 
 // appendEach is Append without a list: it looks for the text of each tool.
-func (d *Definitions) appendEach(dst []byte, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ []byte, dropped []string) {
+func (d *Definitions) appendEach(dst JSON, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
 	var kept *encoded
 	if d != nil && len(tools) >= minDefinitions {
 		if kept = d.kept.Load(); kept == nil || kept.form != form {
@@ -125,12 +125,10 @@ func (d *Definitions) appendEach(dst []byte, tools []*lathe.ToolSpec, form Form,
 	}
 	added := encoded{}
 	for i, t := range tools {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+		dst = dst.If(i > 0, ",")
 		var paths []string
 		if text, ok := kept.text(t); ok {
-			dst, paths = append(dst, text...), kept.dropped[t]
+			dst, paths = dst.Raw(text), kept.dropped[t]
 		} else {
 			start := len(dst)
 			if dst, paths = encode(dst, t); kept != nil && keeps(t) {

@@ -1,6 +1,8 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // Error describes the error without its message, which may quote the request.
 func (e *APIError) Error() string {

@@ -3,6 +3,7 @@ package wire
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -29,6 +30,15 @@ func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
 	}
 	return w.AppendFinish(dst, f, a.Extra)
 }
+
+// padTo is the step in which the sizes of padded events grow.
+const padTo = 64
+
+var padding = strings.Repeat("0123456789abcdef", padTo/16)
+
+// Padding returns the text that pads an event with a text of size encoded bytes: all texts of up to 64 bytes give events of one size, those of up
+// to 128 bytes the next, and so on.
+func Padding(size int) string { return padding[:padTo-1-(size+padTo-1)%padTo] }
 
 // Deltas yields the deltas of a stream from which an [Assembler] assembles the message, as few as there can be.
 func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {

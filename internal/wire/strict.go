@@ -116,10 +116,10 @@ func (s *stricter) misfit(path, keyword string) {
 	}
 }
 
-func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
+func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON {
 	if Kind(schema) != '{' || depth == 0 {
 		s.misfit(path, "")
-		return append(dst, schema...)
+		return dst.Raw(schema)
 	}
 	if !slices.ContainsFunc(typed, func(keyword string) bool { return has(schema, keyword) }) {
 		s.misfit(path, "type")
@@ -130,7 +130,7 @@ func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
 		s.changed(path, keyword)
 		notes = append(notes, keyword+": "+string(rawjson.AppendCompact(nil, v)))
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	description, described := "", false
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
@@ -138,7 +138,7 @@ func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
 		case "description":
 			description, described = rawjson.Text(v), true
 		case "type", "enum", "const", "title", "required", "$ref", "default":
-			dst = append(AppendKey(dst, name), v...)
+			dst = dst.Val(name, v)
 		case "anyOf", "oneOf", "allOf":
 			to := name
 			if name == "oneOf" {
@@ -151,20 +151,20 @@ func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
 			if name == "allOf" && !s.rules.AllOf {
 				s.misfit(path, name)
 			}
-			dst = append(AppendKey(dst, to), '[')
+			dst = dst.Arr(to)
 			for el := range rawjson.Elements(v) {
 				dst = s.append(comma(dst), el, path+"."+name, depth-1)
 			}
-			dst = append(dst, ']')
+			dst = dst.Lit("]")
 		case "properties", "$defs", "definitions":
-			dst = append(AppendKey(dst, name), '{')
+			dst = dst.Obj(name)
 			for k, el := range rawjson.Members(v) {
-				dst = append(append(comma(dst), k...), ':')
+				dst = comma(dst).Raw(k).Lit(":")
 				dst = s.append(dst, el, path+"."+name+"."+rawjson.Text(k), depth-1)
 			}
-			dst = append(dst, '}')
+			dst = dst.Lit("}")
 		case "items":
-			dst = s.append(AppendKey(dst, name), v, path+"."+name, depth-1)
+			dst = s.append(dst.Key(name), v, path+"."+name, depth-1)
 		case "additionalProperties":
 			if string(v) != "false" {
 				note(name, v)
@@ -178,14 +178,14 @@ func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
 				note(name, v)
 				continue
 			}
-			dst = append(AppendKey(dst, name), v...)
+			dst = dst.Val(name, v)
 		}
 	}
 	if isObject {
 		if open {
 			s.changed(path, "additionalProperties")
 		}
-		dst = append(AppendKey(dst, "additionalProperties"), "false"...)
+		dst = dst.Key("additionalProperties").Lit("false")
 	}
 	if len(notes) > 0 {
 		if description != "" {
@@ -194,9 +194,9 @@ func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
 		description += "{" + strings.Join(notes, ", ") + "}"
 	}
 	if description != "" || described {
-		dst = AppendText(dst, "description", description)
+		dst = dst.Str("description", description)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // checkObject reports whether a schema is that of an object, and whether it says nothing of additional properties. An object of
@@ -236,9 +236,9 @@ func has(schema []byte, key string) bool {
 }
 
 // comma appends a comma unless an array or an object begins.
-func comma(dst []byte) []byte {
+func comma(dst JSON) JSON {
 	if last := dst[len(dst)-1]; last == '[' || last == '{' {
 		return dst
 	}
-	return append(dst, ',')
+	return dst.Lit(",")
 }

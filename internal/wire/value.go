@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -31,6 +32,20 @@ func (o *AssemblerOptions) WithDefaults() AssemblerOptions {
 	return out
 }
 
+// CountFault counts n faults of a kind.
+func CountFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
+	if n == 0 {
+		return faults
+	}
+	for i := range faults {
+		if faults[i].Kind == kind {
+			faults[i].Count += n
+			return faults
+		}
+	}
+	return append(faults, lathe.Fault{Kind: kind, Count: n})
+}
+
 // Kind returns the first byte of a JSON value, which determines its type: '{', '[', '"', 't', 'f', 'n', a digit or '-'. It
 // returns 0 if v is empty.
 func Kind(v []byte) byte {
@@ -38,6 +53,15 @@ func Kind(v []byte) byte {
 		return 0
 	}
 	return v[0]
+}
+
+// EmptyArray reports whether a value is an array without elements.
+func EmptyArray(v []byte) bool {
+	if Kind(v) != '[' {
+		return false
+	}
+	i := rawjson.SkipSpace(v, 1)
+	return i < len(v) && v[i] == ']'
 }
 
 // BadRequest returns an error with status 400 and type invalid_request_error for the member param.
@@ -107,6 +131,14 @@ func NeedObject(v []byte, param string) *APIError {
 		return BadRequest(param, "Must be an object.")
 	}
 	return nil
+}
+
+// CheckObject returns an error if v is not an object, and that of [RejectAmbiguousMember].
+func CheckObject(v []byte, names *rawjson.Names, at string) *APIError {
+	if err := NeedObject(v, at); err != nil {
+		return err
+	}
+	return RejectAmbiguousMember(v, names, at)
 }
 
 // NeedArray returns an error if v is not an array.
@@ -239,29 +271,8 @@ func Members(obj []byte, except func(name string) bool) (out []lathe.Member) {
 	return out
 }
 
-// AppendKey appends `"key":`, with a comma before it unless it is the first of its object.
-func AppendKey(dst []byte, key string) []byte {
-	if dst[len(dst)-1] != '{' {
-		dst = append(dst, ',')
-	}
-	return append(rawjson.AppendQuote(dst, key), ':')
-}
-
-// AppendText appends a member whose value is a string.
-func AppendText(dst []byte, key, text string) []byte {
-	return rawjson.AppendQuote(AppendKey(dst, key), text)
-}
-
-// AppendMembers appends members byte for byte, without those for whose names except returns true and those without a value. Of
-// members with equal names it appends the last. A nil except excludes none.
-func AppendMembers(dst []byte, members []lathe.Member, except func(name string) bool) []byte {
-	for _, m := range Last(members) {
-		if except == nil || !except(m.Name) {
-			dst = append(AppendKey(dst, m.Name), m.Value...)
-		}
-	}
-	return dst
-}
+// AppendKey is [JSON.Key].
+func AppendKey(dst []byte, key string) []byte { return JSON(dst).Key(key) }
 
 // Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear
 // time, and returns the slice members itself if the result is equal to it.
@@ -292,6 +303,16 @@ func Last(members []lathe.Member) []lathe.Member {
 	return kept
 }
 
+// MemberValue returns the value of the last member of the name, nil if there is none.
+func MemberValue(members []lathe.Member, name string) json.RawMessage {
+	for i := len(members) - 1; i >= 0; i-- {
+		if members[i].Name == name {
+			return members[i].Value
+		}
+	}
+	return nil
+}
+
 // Named reports whether a member has the name.
 func Named(members []lathe.Member, name string) bool {
 	for i := range members {
@@ -302,18 +323,6 @@ func Named(members []lathe.Member, name string) bool {
 	return false
 }
 
-// AppendFloat appends f as encoding/json writes it, and null for infinities and NaN.
-func AppendFloat(dst []byte, f float64) []byte {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return append(dst, "null"...)
-	}
-	format := byte('f')
-	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(dst, f, format, -1, 64)
-}
-
 // BlobNote returns the text that stands in a tool's result for a part which the wire cannot send: its type and size.
 func BlobNote(b *lathe.Blob) string {
 	media := cmp.Or(b.MediaType, "file")
@@ -321,6 +330,39 @@ func BlobNote(b *lathe.Blob) string {
 		return fmt.Sprintf("[%.100s: not sent, because the API of the model has no form for it]", media)
 	}
 	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
+}
+
+// sendable limits the arguments in a request. It is above every limit on calls that are executed, and below the depth that parsers of
+// servers accept (Python: 1000).
+var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
+
+// Sendable reports whether the arguments of a call are a JSON object that servers accept in a history.
+func Sendable(arguments []byte) bool { return rawjson.IsObject(arguments, sendable) }
+
+// SentArguments returns the arguments of a call as servers accept them in a history, which refuse what is no JSON object: llama.cpp with 500,
+// Ollama with 400. Arguments that are none become the object that they have one reading as ([rawjson.RepairObject]), else {}. Blank ones, null
+// and "" stand for {}. same reports whether nothing was changed, and kept whether nothing was lost.
+func SentArguments(arguments string) (object []byte, same, kept bool) {
+	b := bytes.Trim([]byte(arguments), " \t\r\n")
+	switch {
+	case len(b) == 0, string(b) == "null", string(b) == `""`:
+		return []byte("{}"), true, true
+	case Sendable(b):
+		return b, true, true
+	}
+	if object, _, ok := rawjson.RepairObject(b); ok && Sendable(object) {
+		return object, false, true
+	}
+	return []byte("{}"), false, false
+}
+
+// SentText is SentArguments for wires where arguments are a text: white space around an object stays.
+func SentText(arguments string) string {
+	if Sendable([]byte(arguments)) {
+		return arguments
+	}
+	object, _, _ := SentArguments(arguments)
+	return string(object)
 }
 
 // ReadArguments reports whether the arguments of a call are an object that clients can parse, whatever they make of names that

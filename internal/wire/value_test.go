@@ -23,7 +23,7 @@ func TestMembersKeepTheLastOfEqualNames(t *testing.T) {
 		if diff := cmp.Diff(want, Last(members)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", n, diff)
 		}
-		got := string(AppendMembers([]byte{'{'}, members, func(name string) bool { return strings.HasPrefix(name, "x") }))
+		got := string(JSON("{").Members(members, func(name string) bool { return strings.HasPrefix(name, "x") }))
 		if got != `{"a":2` {
 			t.Errorf("got %s", got)
 		}

@@ -85,6 +85,30 @@ type ClientRequest struct {
 	Body []byte
 }
 
+// Drop adds a path to Dropped, which has at most [MaxDropped].
+func (r *ClientRequest) Drop(path string) {
+	if len(r.Dropped) < MaxDropped {
+		r.Dropped = append(r.Dropped, path)
+	}
+}
+
+// DropMembers adds the paths of members of the object at the path at to Dropped.
+func (r *ClientRequest) DropMembers(at string, members []lathe.Member) {
+	for i := range members {
+		r.Drop(at + "." + members[i].Name)
+	}
+}
+
+// ClientName returns the client's name of a tool. r may be nil.
+func (r *ClientRequest) ClientName(name string) string {
+	if r != nil {
+		if n, ok := r.Names[name]; ok {
+			return n.Name
+		}
+	}
+	return name
+}
+
 // A HostedTool is a tool that a client declares and that the client does not execute.
 type HostedTool struct {
 	Type string // such as "web_search"

@@ -6,21 +6,21 @@ import (
 )
 
 // appendPart appends a file that the model generated, or an unknown part of this wire, with the signature of the next part.
-func (w *Writer) appendPart(dst []byte, d *lathe.Delta) []byte {
+func (w *Writer) appendPart(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	own := d.Name == string(lathe.WireGemini)
 	switch p := d.Part.(type) {
 	case lathe.Blob:
 		switch {
 		case len(p.Raw) > 0 && own:
-			return w.chunk(dst, func(dst []byte) []byte { return appendSigned(dst, compact(p.Raw), w.take()) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.Raw), w.take()) })
 		case len(p.Data) > 0 || p.URL != "":
-			return w.chunk(dst, func(dst []byte) []byte {
-				return append(appendSignature(appendBlobValue(append(dst, '{'), &p), w.take()), '}')
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON {
+				return appendSignature(appendBlobValue(append(dst, '{'), &p), w.take()).Lit("}")
 			})
 		}
 	case lathe.Opaque:
 		if own && wire.Kind(p.JSON) == '{' {
-			return w.chunk(dst, func(dst []byte) []byte { return appendSigned(dst, compact(p.JSON), w.take()) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.JSON), w.take()) })
 		}
 	default: // has deltas of its own
 	}
@@ -53,12 +53,11 @@ func blocked(f *lathe.Finish) bool {
 }
 
 // appendBlocked appends the beginning of the object for a refused prompt.
-func appendBlocked(dst []byte, f *lathe.Finish) []byte {
+func appendBlocked(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	word := "SAFETY"
 	switch f.RawReason {
 	case "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK":
 		word = f.RawReason
 	}
-	dst = append(dst, `{"promptFeedback":{"blockReason":"`...)
-	return append(append(dst, word...), `"}`...)
+	return dst.Lit(`{"promptFeedback":{"blockReason":"`).Lit(word).Lit(`"}`)
 }

@@ -39,7 +39,6 @@ type Assembler struct {
 	unsound   bool
 	broken    bool // data was lost
 	err       error
-	memo      memo
 }
 
 var _ wire.Assembler = (*Assembler)(nil)
@@ -51,8 +50,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	m := &a.memo
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{before: m.before[:0], between: m.between[:0], after: m.after[:0]}}
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0]}
 }
 
 // Done implements [wire.Assembler]. It returns false: no event marks the end of an answer, which is the end of the body.
@@ -76,14 +74,6 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 	if len(data) == 0 {
 		return dst, nil
 	}
-	if text, usage, ok := a.memo.match(data); ok {
-		if usage != nil {
-			a.takeUsage(usage)
-		}
-		a.size += partSize
-		return a.addText(dst, text, a.memo.thought, "", nil), a.tooLarge()
-	}
-	a.memo.read()
 	if !a.acceptable(data) {
 		return dst, nil
 	}
@@ -91,9 +81,7 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 		a.damage(faultBadLine)
 		return dst, nil
 	}
-	dst = a.take(dst, data)
-	a.memo.learn(data)
-	return dst, a.tooLarge()
+	return a.take(dst, data), a.tooLarge()
 }
 
 // tooLarge returns the error of the answer, also one that exceeds the limit.
@@ -125,14 +113,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 
 // fault counts a deviation of a kind.
 func (a *Assembler) fault(kind string) {
-	a.memo.other = true // the next event of its form has the fault too
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count++
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+	a.faults = wire.CountFault(a.faults, kind, 1)
 }
 
 // damage counts a deviation that clients of the wire may not tolerate.
@@ -156,8 +137,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 			feedback, known = v, true
 		case `"usageMetadata"`, `"usage_metadata"`:
 			a.takeUsage(v)
-			a.memo.other = a.memo.other || a.memo.usage != nil
-			a.memo.usage, known = v, true
+			known = true
 		case `"modelVersion"`, `"model_version"`:
 			if a.model == "" {
 				a.model = a.keep(v)
@@ -167,7 +147,6 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 				a.id = a.keep(v)
 			}
 		case `"error"`:
-			a.memo.other = true
 			a.err = readError(v)
 			return dst
 		}
@@ -182,7 +161,6 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 		}
 		first = false
 	}
-	a.memo.other = a.memo.other || feedback != nil
 	if wire.Kind(feedback) == '{' {
 		dst = a.takeFeedback(dst, feedback)
 	}
@@ -211,7 +189,6 @@ func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first boo
 			a.message = boundedText(v)
 		}
 	}
-	a.memo.other = a.memo.other || !first || finish != nil
 	if !first {
 		a.fault(faultExtraChoice)
 		return dst
@@ -234,7 +211,6 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 		return dst
 	}
 	a.size += partSize
-	a.memo.parts++
 	var text, signature []byte
 	thought := false
 	for key, v := range rawjson.Members(part) {
@@ -246,15 +222,11 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 		case `"thoughtSignature"`, `"thought_signature"`:
 			signature = v
 		default:
-			a.memo.other = true
 			return a.takeOther(dst, part)
 		}
 	}
 	if text == nil && signature == nil {
 		return dst
-	}
-	if signature == nil {
-		a.memo.text, a.memo.thought = text, thought
 	}
 	return a.addText(dst, text, thought, rawjson.Text(signature), nil)
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 
@@ -86,7 +87,7 @@ func (r *reader) parseThinking(v []byte, in string) *wire.APIError {
 				r.Sampling.ReasoningEffort = level
 			}
 		default:
-			r.drop(at)
+			r.Drop(at)
 		}
 		if err != nil {
 			return err
@@ -131,8 +132,7 @@ func (r *reader) setFormat(f *formatMembers) *wire.APIError {
 		if f.schema.name == "responseSchema" {
 			schema = toJSONSchema(schema)
 		}
-		out := append([]byte(nil), `{"type":"json_schema","json_schema":{"name":"`+formatName+`","schema":`...)
-		r.Sampling.ResponseFormat = append(append(out, schema...), "}}"...)
+		r.Sampling.ResponseFormat = json.RawMessage(wire.JSON(`{"type":"json_schema","json_schema":{`).Str("name", formatName).Val("schema", schema).Lit("}}"))
 	case f.schema != nil && (f.mime == "" || f.mime == "text/plain"):
 		return wire.BadRequest("generationConfig."+f.schema.name, "A schema needs the responseMimeType application/json.")
 	case f.mime != "" && f.mime != "text/plain":

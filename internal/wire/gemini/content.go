@@ -128,7 +128,7 @@ func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIErr
 		return c.addModelPart(m, &p)
 	})
 	if seen == 0 {
-		c.r.drop("")
+		c.r.Drop("")
 	}
 	if len(m.Parts) == 0 {
 		c.messages = c.messages[:n-1]
@@ -139,17 +139,17 @@ func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIErr
 func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) *wire.APIError {
 	if p.thought && (p.data == "text" || p.data == "") {
 		if p.text == "" && p.signature == "" {
-			c.r.drop("")
+			c.r.Drop("")
 			return nil
 		}
 		for i := range p.rest {
-			c.r.drop(p.rest[i].Name)
+			c.r.Drop(p.rest[i].Name)
 		}
 		m.Parts = appendThought(m.Parts, p.text, p.signature)
 		return nil
 	}
 	if p.data == "" && p.signature == "" && len(p.rest) == 0 {
-		c.r.drop("")
+		c.r.Drop("")
 		return nil
 	}
 	if p.signature != "" {
@@ -230,7 +230,7 @@ func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIErro
 			return err
 		}
 		if p.signature != "" {
-			c.r.drop(fieldSignature)
+			c.r.Drop(fieldSignature)
 			p.signature, p.whole = "", without(p.whole, fieldSignature)
 		}
 		switch p.data {
@@ -252,7 +252,7 @@ func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIErro
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		case "":
 			if len(p.rest) == 0 {
-				c.r.drop("")
+				c.r.Drop("")
 				return nil
 			}
 			fallthrough
@@ -265,11 +265,11 @@ func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIErro
 		c.after = append(c.after, m)
 	} else {
 		for i := range extra {
-			c.r.drop(extra[i].Name)
+			c.r.Drop(extra[i].Name)
 		}
 	}
 	if seen == 0 {
-		c.r.drop("")
+		c.r.Drop("")
 	}
 	return err
 }
@@ -296,7 +296,7 @@ func (c *conversation) answer(t lathe.ToolResult) *wire.APIError {
 	t.CallID, t.Name = to.id, to.name
 	m := resultMessage(t)
 	if slices.ContainsFunc(to.results, func(sent lathe.Message) bool { return reflect.DeepEqual(sent, m) }) {
-		c.r.drop("") // Gemini CLI sends the results of a resumed conversation twice
+		c.r.Drop("") // Gemini CLI sends the results of a resumed conversation twice
 		return nil
 	}
 	to.results = append(to.results, m)

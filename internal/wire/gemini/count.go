@@ -21,13 +21,12 @@ func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.Enc
 	if !strings.Contains(model, "/") {
 		model = "models/" + model
 	}
-	dst = append(dst, `{"generateContentRequest":`...)
+	dst = wire.JSON(dst).Lit(`{"generateContentRequest":`)
 	at := len(dst)
 	dst, _ = c.AppendRequest(dst, req, opts)
 	dst[at] = ','
 	body := string(dst[at:])
-	dst = wire.AppendText(append(dst[:at], '{'), "model", model)
-	return append(append(dst, body...), '}')
+	return wire.JSON(dst[:at]).Lit("{").Str("model", model).Lit(body).Lit("}")
 }
 
 // ReadCount implements [wire.Counter].

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -27,12 +26,13 @@ type encoder struct {
 
 // AppendRequest implements [wire.Upstream]. The contents are the last member, so that a growing conversation keeps its
 // beginning. Overrides named generationConfig and toolConfig replace members of these objects, not the whole objects.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	n := leading(req.Messages)
 	if n > 0 {
 		dst = e.appendSystem(dst, req.Messages[:n])
@@ -40,34 +40,30 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 	dst = e.appendTools(dst)
 	dst = e.appendToolConfig(dst)
 	dst = e.appendConfig(dst)
-	dst = wire.AppendMembers(dst, req.Overrides, func(name string) bool {
+	dst = dst.Members(req.Overrides, func(name string) bool {
 		return reserved(name) || name == "generationConfig" || name == "toolConfig"
 	})
 	if req.User != "" {
 		e.d.add("user")
 	}
-	dst = append(wire.AppendKey(dst, "contents"), '[')
+	dst = dst.Arr("contents")
 	dst = e.appendContents(dst, n)
-	return append(dst, "]}"...), e.d.paths
-}
-
-func system(m *lathe.Message) bool {
-	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
+	return dst.Lit("]}"), e.d.paths
 }
 
 // leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.
 func leading(msgs []lathe.Message) int {
 	for i := range msgs {
-		if !system(&msgs[i]) && msgs[i].Role != "" {
+		if !wire.IsSystem(&msgs[i]) && msgs[i].Role != "" {
 			return i
 		}
 	}
 	return 0
 }
 
-func (e *encoder) appendSystem(dst []byte, msgs []lathe.Message) []byte {
+func (e *encoder) appendSystem(dst wire.JSON, msgs []lathe.Message) wire.JSON {
 	start := len(dst)
-	dst = append(wire.AppendKey(dst, "systemInstruction"), `{"parts":[`...)
+	dst = dst.Key("systemInstruction").Lit(`{"parts":[`)
 	open := len(dst)
 	for i := range msgs {
 		m := &msgs[i]
@@ -83,14 +79,14 @@ func (e *encoder) appendSystem(dst []byte, msgs []lathe.Message) []byte {
 				continue
 			}
 			if t.Text != "" {
-				dst = e.appendTextPart(appendComma(dst, '['), m, &t, "", wire.Element(at+".parts", j))
+				dst = e.appendTextPart(dst.Next(), m, &t, "", wire.Element(at+".parts", j))
 			}
 		}
 	}
 	if len(dst) == open {
 		return dst[:start]
 	}
-	return append(dst, "]}"...)
+	return dst.Lit("]}")
 }
 
 // noteMessage records as dropped the members of a message that a content does not have.
@@ -116,24 +112,24 @@ func (e *encoder) noteExtra(members []lathe.Member, at string) {
 	}
 }
 
-func (e *encoder) appendTools(dst []byte) []byte {
+func (e *encoder) appendTools(dst wire.JSON) wire.JSON {
 	if len(e.req.Tools) == 0 && len(e.req.HostedTools) == 0 {
 		return dst
 	}
-	dst = append(wire.AppendKey(dst, "tools"), '[')
+	dst = dst.Arr("tools")
 	if len(e.req.Tools) > 0 {
-		dst = append(dst, `{"functionDeclarations":[`...)
+		dst = dst.Lit(`{"functionDeclarations":[`)
 		var dropped []string
 		dst, dropped = e.opts.Definitions.Append(dst, e.opts.Shared, e.req.Tools, wire.Form{Reduced: has(e.opts.Without, featureJSONSchema)}, e.definition)
 		for _, path := range dropped {
 			e.d.add(path)
 		}
-		dst = append(dst, "]}"...)
+		dst = dst.Lit("]}")
 	}
 	for _, t := range e.req.HostedTools {
-		dst = append(appendComma(dst, '['), t...)
+		dst = dst.Next().Raw(t)
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // definition is a [wire.EncodeDefinition].
@@ -149,34 +145,31 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 	return dst, dropped
 }
 
-func (e *encoder) appendTool(dst []byte, t *lathe.ToolSpec, at string) []byte {
-	dst = append(dst, `{"name":`...)
-	dst = rawjson.AppendQuote(dst, t.Name)
-	if t.Description != "" {
-		dst = wire.AppendText(dst, "description", t.Description)
-	}
+func (e *encoder) appendTool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
+	dst = dst.Lit(`{"name":`).Quote(t.Name).OptStr("description", t.Description)
 	if rawjson.SkipSpace(t.Schema, 0) < len(t.Schema) {
 		switch {
 		case has(e.opts.Without, featureJSONSchema):
-			dst = appendSchema(wire.AppendKey(dst, "parameters"), t.Schema, at+".schema", true, &e.d)
+			dst = appendSchema(dst.Key("parameters"), t.Schema, at+".schema", true, &e.d)
 		case t.Wire == lathe.WireGemini: // as its client wrote it for this wire
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, "parametersJsonSchema"), t.Schema)
+			dst = dst.Key("parametersJsonSchema").Compact(t.Schema)
 		default:
-			dst = appendSchema(wire.AppendKey(dst, "parametersJsonSchema"), t.Schema, at+".schema", false, &e.d)
+			dst = appendSchema(dst.Key("parametersJsonSchema"), t.Schema, at+".schema", false, &e.d)
 		}
 	}
 	if t.Wire == lathe.WireGemini {
-		dst = wire.AppendMembers(dst, t.Extra, func(name string) bool {
-			switch name {
-			case "name", "description", "parameters", "parametersJsonSchema":
-				return true
-			}
-			return false
-		})
+		dst = dst.
+			Members(t.Extra, func(name string) bool {
+				switch name {
+				case "name", "description", "parameters", "parametersJsonSchema":
+					return true
+				}
+				return false
+			})
 	} else {
 		e.noteExtra(t.Extra, at)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // override returns the override named name if it is an object.
@@ -189,7 +182,7 @@ func (e *encoder) override(name string) []byte {
 	return nil
 }
 
-func (e *encoder) appendToolConfig(dst []byte) []byte {
+func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 	if e.req.ParallelToolCalls != nil && !*e.req.ParallelToolCalls && len(e.req.Tools) > 0 {
 		e.d.add("parallel_tool_calls")
 	}
@@ -204,20 +197,19 @@ func (e *encoder) appendToolConfig(dst []byte) []byte {
 	if choice.Mode == "" && with == nil {
 		return dst
 	}
-	dst = append(wire.AppendKey(dst, "toolConfig"), '{')
+	dst = dst.Obj("toolConfig")
 	if choice.Mode != "" {
 		dst = appendChoice(dst, choice, wire.Allowed(e.req.Tools))
 	}
 	for key, v := range rawjson.Members(with) {
-		dst = append(append(appendComma(dst, '{'), key...), ':')
-		dst = append(dst, v...)
+		dst = dst.Pair(key, v)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // appendChoice appends the member functionCallingConfig. allowed are the functions that the model may call; nil: all. The wire can say so
 // only if a call is required.
-func appendChoice(dst []byte, c lathe.ToolChoice, allowed []string) []byte {
+func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON {
 	mode := "AUTO"
 	switch c.Mode {
 	case lathe.ChoiceNone:
@@ -225,26 +217,21 @@ func appendChoice(dst []byte, c lathe.ToolChoice, allowed []string) []byte {
 	case lathe.ChoiceRequired, lathe.ChoiceFunction:
 		mode = "ANY"
 	}
-	dst = append(wire.AppendKey(dst, "functionCallingConfig"), `{"mode":"`...)
-	dst = append(append(dst, mode...), '"')
+	dst = dst.Key("functionCallingConfig").Lit(`{"mode":"`).Lit(mode).Lit(`"`)
 	if c.Mode == lathe.ChoiceFunction {
 		allowed = []string{c.Name}
 	}
 	if mode == "ANY" && len(allowed) > 0 {
-		dst = append(wire.AppendKey(dst, "allowedFunctionNames"), '[')
-		for _, name := range allowed {
-			dst = rawjson.AppendQuote(appendComma(dst, '['), name)
-		}
-		dst = append(dst, ']')
+		dst = dst.Strs("allowedFunctionNames", allowed)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func (e *encoder) appendConfig(dst []byte) []byte {
+func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 	with := e.override("generationConfig")
 	free := func(name string) bool { return get(with, name) == nil }
 	start := len(dst)
-	dst = append(wire.AppendKey(dst, "generationConfig"), '{')
+	dst = dst.Obj("generationConfig")
 	open := len(dst)
 	s := &e.req.Sampling
 	for _, f := range [...]struct {
@@ -252,63 +239,48 @@ func (e *encoder) appendConfig(dst []byte) []byte {
 		value *float64
 	}{{"temperature", s.Temperature}, {"topP", s.TopP}, {"presencePenalty", s.PresencePenalty}, {"frequencyPenalty", s.FrequencyPenalty}} {
 		if f.value != nil && free(f.name) {
-			dst = wire.AppendFloat(wire.AppendKey(dst, f.name), *f.value)
+			dst = dst.Float(f.name, *f.value)
 		}
 	}
-	if s.TopK != nil && free("topK") {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "topK"), int64(*s.TopK), 10)
+	if free("topK") {
+		dst = dst.OptInt("topK", s.TopK)
 	}
-	if s.MaxTokens != nil && free("maxOutputTokens") {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "maxOutputTokens"), int64(*s.MaxTokens), 10)
+	if free("maxOutputTokens") {
+		dst = dst.OptInt("maxOutputTokens", s.MaxTokens)
 	}
 	if s.Seed != nil && free("seed") {
 		if *s.Seed == int64(int32(*s.Seed)) {
-			dst = strconv.AppendInt(wire.AppendKey(dst, "seed"), *s.Seed, 10)
+			dst = dst.Num("seed", *s.Seed)
 		} else {
 			e.d.add("sampling.seed")
 		}
 	}
 	if len(s.Stop) > 0 && free("stopSequences") {
-		dst = append(wire.AppendKey(dst, "stopSequences"), '[')
-		for _, stop := range s.Stop {
-			dst = rawjson.AppendQuote(appendComma(dst, '['), stop)
-		}
-		dst = append(dst, ']')
+		dst = dst.Strs("stopSequences", s.Stop)
 	}
 	if len(s.ResponseFormat) > 0 && free("responseMimeType") {
 		dst = e.appendFormat(dst, s.ResponseFormat)
 	}
 	if free("thinkingConfig") {
 		if t, ok := thinkingOf(e.req, e.opts, &e.d); ok {
-			dst = appendThinking(wire.AppendKey(dst, "thinkingConfig"), t)
+			dst = appendThinking(dst.Key("thinkingConfig"), t)
 		}
 	}
 	for key, v := range rawjson.Members(with) {
-		dst = append(append(appendComma(dst, '{'), key...), ':')
-		dst = append(dst, v...)
+		dst = dst.Pair(key, v)
 	}
 	if len(dst) == open {
 		return dst[:start]
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func appendThinking(dst []byte, t thinking) []byte {
-	dst = append(dst, '{')
-	if t.include {
-		dst = append(dst, `"includeThoughts":true`...)
-	}
-	if t.budget != nil {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "thinkingBudget"), int64(*t.budget), 10)
-	}
-	if t.level != "" {
-		dst = wire.AppendText(dst, "thinkingLevel", t.level)
-	}
-	return append(dst, '}')
+func appendThinking(dst wire.JSON, t thinking) wire.JSON {
+	return dst.Lit("{").If(t.include, `"includeThoughts":true`).OptInt("thinkingBudget", t.budget).OptStr("thinkingLevel", t.level).Lit("}")
 }
 
 // appendFormat appends the members that define the response format.
-func (e *encoder) appendFormat(dst, format []byte) []byte {
+func (e *encoder) appendFormat(dst wire.JSON, format []byte) wire.JSON {
 	const at = "sampling.response_format"
 	typ, _ := rawjson.Get(format, "type")
 	const json = `"application/json"`
@@ -316,21 +288,21 @@ func (e *encoder) appendFormat(dst, format []byte) []byte {
 	case "", "text":
 		return dst
 	case "json_object":
-		return append(wire.AppendKey(dst, "responseMimeType"), json...)
+		return dst.Key("responseMimeType").Lit(json)
 	case "json_schema":
 		inner, _ := rawjson.Get(format, "json_schema")
 		if v, ok := rawjson.Get(inner, "description"); ok && string(v) != "null" {
 			e.d.add(at + ".json_schema.description")
 		}
-		dst = append(wire.AppendKey(dst, "responseMimeType"), json...)
+		dst = dst.Key("responseMimeType").Lit(json)
 		schema, _ := rawjson.Get(inner, "schema")
 		if wire.Kind(schema) != '{' {
 			return dst
 		}
 		if has(e.opts.Without, featureJSONSchema) {
-			return appendSchema(wire.AppendKey(dst, "responseSchema"), schema, at+".json_schema.schema", true, &e.d)
+			return appendSchema(dst.Key("responseSchema"), schema, at+".json_schema.schema", true, &e.d)
 		}
-		return appendSchema(wire.AppendKey(dst, "responseJsonSchema"), schema, at+".json_schema.schema", false, &e.d)
+		return appendSchema(dst.Key("responseJsonSchema"), schema, at+".json_schema.schema", false, &e.d)
 	}
 	e.d.add(at)
 	return dst

@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"encoding/base64"
-	"math"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -12,7 +11,7 @@ import (
 )
 
 // appendContents appends the messages from the n-th on. The results of a step are one content.
-func (e *encoder) appendContents(dst []byte, n int) []byte {
+func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	msgs := e.req.Messages
 	names := map[string]string{} // of the calls of the last message of the model
 	for i := n; i < len(msgs); i++ {
@@ -31,8 +30,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 				names[c.ID] = c.Name
 			}
 		}
-		dst = append(appendComma(dst, '['), `{"role":"`...)
-		dst = append(append(dst, role...), `","parts":[`...)
+		dst = dst.Next().Lit(`{"role":"`).Lit(role).Lit(`","parts":[`)
 		open := len(dst)
 		switch {
 		case m.Role == lathe.RoleTool:
@@ -43,7 +41,7 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 			}
 			dst = e.appendResults(dst, i, end, names)
 			i = end - 1
-		case system(m):
+		case wire.IsSystem(m):
 			e.d.add(at + ".role")
 			dst = e.appendMidSystem(dst, m, at)
 		case m.Role == lathe.RoleAssistant:
@@ -56,17 +54,17 @@ func (e *encoder) appendContents(dst []byte, n int) []byte {
 			e.d.add(at)
 			continue
 		}
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 		if m.Wire == lathe.WireGemini && m.Role != lathe.RoleTool {
-			dst = wire.AppendMembers(dst, m.Extra, func(name string) bool { return name == "role" || name == "parts" })
+			dst = dst.Members(m.Extra, func(name string) bool { return name == "role" || name == "parts" })
 		}
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
 	return dst
 }
 
 // appendMidSystem appends a system message of a conversation that has no others, for which the wire has no role, as text of the user.
-func (e *encoder) appendMidSystem(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) appendMidSystem(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		t, ok := p.(lathe.Text)
 		if !ok {
@@ -75,27 +73,27 @@ func (e *encoder) appendMidSystem(dst []byte, m *lathe.Message, at string) []byt
 		}
 		if t.Text != "" {
 			t.Text = "<system>\n" + t.Text + "\n</system>"
-			dst = e.appendTextPart(appendComma(dst, '['), m, &t, "", wire.Element(at+".parts", i))
+			dst = e.appendTextPart(dst.Next(), m, &t, "", wire.Element(at+".parts", i))
 		}
 	}
 	return dst
 }
 
 // appendUserParts appends the parts of a message of the user.
-func (e *encoder) appendUserParts(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) appendUserParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		at := wire.Element(at+".parts", i)
 		switch p := p.(type) {
 		case lathe.Text:
 			if p.Text != "" || m.Wire == lathe.WireGemini {
-				dst = e.appendTextPart(appendComma(dst, '['), m, &p, "", at)
+				dst = e.appendTextPart(dst.Next(), m, &p, "", at)
 			}
 		case lathe.Blob:
 			dst = e.appendBlob(dst, m.Wire, &p, "", at)
 		case lathe.Opaque:
 			dst = e.appendOpaque(dst, m, &p, "", at)
 		case lathe.Refusal:
-			dst = append(wire.AppendText(append(appendComma(dst, '['), '{'), "text", p.Text), '}')
+			dst = dst.Next().Lit("{").Str("text", p.Text).Lit("}")
 		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 			e.d.add(at)
 		}
@@ -109,12 +107,11 @@ func (e *encoder) usable(m *lathe.Message, r *lathe.Reasoning) bool {
 }
 
 // appendModelParts appends the parts of a message of the model. A signature is a member of the part after it.
-func (e *encoder) appendModelParts(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	signature := ""
 	alone := func() { // writes a signature whose part had no text
 		if signature != "" {
-			dst = append(appendComma(dst, '['), `{"text":""`...)
-			dst = append(wire.AppendText(dst, fieldSignature, signature), '}')
+			dst = dst.Next().Lit(`{"text":""`).Str(fieldSignature, signature).Lit("}")
 			signature = ""
 		}
 	}
@@ -132,21 +129,16 @@ func (e *encoder) appendModelParts(dst []byte, m *lathe.Message, at string) []by
 				signature = p.Data
 				continue
 			}
-			dst = append(appendComma(dst, '['), `{"text":`...)
-			dst = append(rawjson.AppendQuote(dst, p.Text), `,"thought":true`...)
-			if p.Data != "" {
-				dst = wire.AppendText(dst, fieldSignature, p.Data)
-			}
-			dst = append(dst, '}')
+			dst = dst.Next().Lit(`{"text":`).Quote(p.Text).Lit(`,"thought":true`).OptStr(fieldSignature, p.Data).Lit("}")
 			continue
 		case lathe.Text:
 			if p.Text == "" && signature == "" && len(p.Extra) == 0 {
 				continue
 			}
-			dst = e.appendTextPart(appendComma(dst, '['), m, &p, signature, at)
+			dst = e.appendTextPart(dst.Next(), m, &p, signature, at)
 		case lathe.Refusal:
-			dst = wire.AppendText(append(appendComma(dst, '['), '{'), "text", p.Text)
-			dst = append(appendSignature(dst, signature), '}')
+			dst = dst.Next().Lit("{").Str("text", p.Text)
+			dst = appendSignature(dst, signature).Lit("}")
 		case lathe.Blob:
 			dst = e.appendBlob(dst, m.Wire, &p, signature, at)
 		case lathe.Opaque:
@@ -155,7 +147,7 @@ func (e *encoder) appendModelParts(dst []byte, m *lathe.Message, at string) []by
 			if calls++; calls == 1 && signature == "" && (generation(e.req.Model) > 2 || has(e.opts.Without, featureUnsigned)) {
 				signature = noSignature
 			}
-			dst = e.appendCall(appendComma(dst, '['), m, &p, signature, at)
+			dst = e.appendCall(dst.Next(), m, &p, signature, at)
 		case lathe.ToolResult:
 			e.d.add(at)
 			continue
@@ -166,11 +158,11 @@ func (e *encoder) appendModelParts(dst []byte, m *lathe.Message, at string) []by
 	return dst
 }
 
-func appendSignature(dst []byte, signature string) []byte {
+func appendSignature(dst wire.JSON, signature string) wire.JSON {
 	if signature == "" {
 		return dst
 	}
-	return wire.AppendText(dst, fieldSignature, signature)
+	return dst.Str(fieldSignature, signature)
 }
 
 // claimedPart reports whether the internal form has a field for the member of a part.
@@ -179,22 +171,22 @@ func claimedPart(name string) bool {
 	return known
 }
 
-func (e *encoder) appendTextPart(dst []byte, m *lathe.Message, t *lathe.Text, signature, at string) []byte {
-	dst = append(dst, `{"text":`...)
-	dst = appendSignature(rawjson.AppendQuote(dst, t.Text), signature)
-	return append(e.appendExtra(dst, m.Wire, t.Extra, at), '}')
+func (e *encoder) appendTextPart(dst wire.JSON, m *lathe.Message, t *lathe.Text, signature, at string) wire.JSON {
+	dst = dst.Lit(`{"text":`)
+	dst = appendSignature(dst.Quote(t.Text), signature)
+	return e.appendExtra(dst, m.Wire, t.Extra, at).Lit("}")
 }
 
 // appendExtra appends the unknown members of a part if they are of this wire, else records them as dropped.
-func (e *encoder) appendExtra(dst []byte, of lathe.Wire, extra []lathe.Member, at string) []byte {
+func (e *encoder) appendExtra(dst wire.JSON, of lathe.Wire, extra []lathe.Member, at string) wire.JSON {
 	if of != lathe.WireGemini {
 		e.noteExtra(extra, at)
 		return dst
 	}
-	return wire.AppendMembers(dst, extra, claimedPart)
+	return dst.Members(extra, claimedPart)
 }
 
-func (e *encoder) appendOpaque(dst []byte, m *lathe.Message, o *lathe.Opaque, signature, at string) []byte {
+func (e *encoder) appendOpaque(dst wire.JSON, m *lathe.Message, o *lathe.Opaque, signature, at string) wire.JSON {
 	if m.Wire != lathe.WireGemini || wire.Kind(o.JSON) != '{' {
 		e.d.add(at)
 		return dst
@@ -203,18 +195,18 @@ func (e *encoder) appendOpaque(dst []byte, m *lathe.Message, o *lathe.Opaque, si
 }
 
 // appendSigned appends a part unchanged, with its signature.
-func appendSigned(dst, part []byte, signature string) []byte {
-	dst = append(appendComma(dst, '['), part...)
+func appendSigned(dst wire.JSON, part []byte, signature string) wire.JSON {
+	dst = dst.Next().Raw(part)
 	if signature == "" {
 		return dst
 	}
 	dst = bytes.TrimRight(dst, " \t\r\n")
 	dst = bytes.TrimRight(dst[:len(dst)-1], " \t\r\n") // without the bracket
-	return append(wire.AppendText(dst, fieldSignature, signature), '}')
+	return dst.Str(fieldSignature, signature).Lit("}")
 }
 
 // appendBlob appends a blob as a part, unless the wire cannot express what it refers to.
-func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature, at string) []byte {
+func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signature, at string) wire.JSON {
 	if len(b.Raw) > 0 {
 		if of == lathe.WireGemini {
 			return appendSigned(dst, b.Raw, signature)
@@ -232,8 +224,8 @@ func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature
 	if b.Detail != "" && b.Detail != "auto" {
 		e.d.add(at + ".detail")
 	}
-	dst = appendBlobValue(append(appendComma(dst, '['), '{'), b)
-	return append(appendSignature(dst, signature), '}')
+	dst = appendBlobValue(dst.Next().Lit("{"), b)
+	return appendSignature(dst, signature).Lit("}")
 }
 
 // HasForm implements [wire.Upstream]. Messages of the system have text only.
@@ -241,9 +233,9 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	own := m.Wire == lathe.WireGemini
 	switch p := p.(type) {
 	case lathe.Blob:
-		return !system(m) && (own && len(p.Raw) > 0 || reachable(&p))
+		return !wire.IsSystem(m) && (own && len(p.Raw) > 0 || reachable(&p))
 	case lathe.Opaque:
-		return own && !system(m) && wire.Kind(p.JSON) == '{'
+		return own && !wire.IsSystem(m) && wire.Kind(p.JSON) == '{'
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
@@ -263,50 +255,26 @@ func reachable(b *lathe.Blob) bool {
 }
 
 // appendBlobValue appends the member inlineData or fileData.
-func appendBlobValue(dst []byte, b *lathe.Blob) []byte {
+func appendBlobValue(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	if len(b.Data) > 0 {
 		media := b.MediaType
 		if media == "" {
 			media = "application/octet-stream"
 		}
-		dst = append(wire.AppendKey(dst, "inlineData"), `{"mimeType":`...)
-		dst = rawjson.AppendQuote(dst, media)
-		dst = append(dst, `,"data":"`...)
-		dst = append(base64.StdEncoding.AppendEncode(dst, b.Data), '"')
+		dst = dst.Key("inlineData").Lit(`{"mimeType":`).Quote(media).Lit(`,"data":"`)
+		dst = wire.JSON(base64.StdEncoding.AppendEncode(dst, b.Data)).Lit(`"`)
 	} else {
-		dst = append(wire.AppendKey(dst, "fileData"), '{')
+		dst = dst.Obj("fileData")
 		if b.MediaType != "" && !strings.HasSuffix(b.MediaType, "/*") {
-			dst = wire.AppendText(dst, "mimeType", b.MediaType)
+			dst = dst.Str("mimeType", b.MediaType)
 		}
-		dst = wire.AppendText(dst, "fileUri", b.URL)
+		dst = dst.Str("fileUri", b.URL)
 	}
-	if b.Name != "" {
-		dst = wire.AppendText(dst, "displayName", b.Name)
-	}
-	return append(dst, '}')
+	return dst.OptStr("displayName", b.Name).Lit("}")
 }
 
-// sendable limits the arguments in a request.
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// object returns the JSON object in an argument text. If the text is not an object, it returns the object that the text
-// has one reading as, else an empty object and false.
-func object(args string) ([]byte, bool) {
-	text := bytes.TrimSpace([]byte(args))
-	switch {
-	case len(text) == 0, string(text) == "null", string(text) == `""`:
-		return []byte("{}"), true
-	case rawjson.IsObject(text, sendable):
-		return text, true
-	}
-	if inner, _, ok := rawjson.RepairObject(text); ok && rawjson.IsObject(inner, sendable) {
-		return inner, false
-	}
-	return []byte("{}"), false
-}
-
-func (e *encoder) appendCall(dst []byte, m *lathe.Message, c *lathe.ToolCall, signature, at string) []byte {
-	args, ok := object(c.Arguments)
+func (e *encoder) appendCall(dst wire.JSON, m *lathe.Message, c *lathe.ToolCall, signature, at string) wire.JSON {
+	args, ok, _ := wire.SentArguments(c.Arguments)
 	if !ok {
 		e.d.add(at + ".arguments")
 	}
@@ -314,21 +282,17 @@ func (e *encoder) appendCall(dst []byte, m *lathe.Message, c *lathe.ToolCall, si
 	if has(e.opts.Without, featureIDs) {
 		id = ""
 	}
-	dst = append(dst, `{"functionCall":{`...)
+	dst = dst.Lit(`{"functionCall":{`)
 	dst = appendCallMembers(dst, id, sentName(c.Name), args)
 	if m.Wire == lathe.WireGemini {
 		dst = appendInnerMembers(dst, c.Extra, "functionCall", callNames)
 	}
-	dst = appendSignature(append(dst, '}'), signature)
-	return append(e.appendExtra(dst, m.Wire, c.Extra, at), '}')
+	dst = appendSignature(dst.Lit("}"), signature)
+	return e.appendExtra(dst, m.Wire, c.Extra, at).Lit("}")
 }
 
-func appendCallMembers(dst []byte, id, name string, args []byte) []byte {
-	if id != "" {
-		dst = wire.AppendText(dst, "id", id)
-	}
-	dst = wire.AppendText(dst, "name", name)
-	return append(wire.AppendKey(dst, "args"), args...)
+func appendCallMembers(dst wire.JSON, id, name string, args []byte) wire.JSON {
+	return dst.OptStr("id", id).Str("name", name).Val("args", args)
 }
 
 // sentName returns a name in a form that requests may have.
@@ -340,15 +304,14 @@ func sentName(name string) string {
 }
 
 // appendInnerMembers appends the unknown members of the object name, which extra contains.
-func appendInnerMembers(dst []byte, extra []lathe.Member, name string, known *nameSet) []byte {
+func appendInnerMembers(dst wire.JSON, extra []lathe.Member, name string, known *nameSet) wire.JSON {
 	for i := range extra {
 		if extra[i].Name != name {
 			continue
 		}
 		for key, v := range rawjson.Members(extra[i].Value) {
 			if _, claimed := known.spellings()[rawjson.Text(key)]; !claimed {
-				dst = append(append(appendComma(dst, '{'), key...), ':')
-				dst = append(dst, v...)
+				dst = dst.Pair(key, v)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // appendResults appends the results in the messages from i up to end, in their order. names are those of the calls by id.
 // Files of results are within the results if the model supports that, else after all of them.
-func (e *encoder) appendResults(dst []byte, i, end int, names map[string]string) []byte {
+func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]string) wire.JSON {
 	type file struct {
 		blob *lathe.Blob
 		of   lathe.Wire
@@ -35,7 +35,7 @@ func (e *encoder) appendResults(dst []byte, i, end int, names map[string]string)
 				}
 			}
 			inside := len(r.Blobs) > 0 && (m.Wire == lathe.WireGemini || generation(e.req.Model) > 2)
-			dst = e.appendResult(appendComma(dst, '['), m, &r, inside, at)
+			dst = e.appendResult(dst.Next(), m, &r, inside, at)
 			for k := range r.Blobs {
 				if !inside {
 					files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
@@ -49,35 +49,34 @@ func (e *encoder) appendResults(dst []byte, i, end int, names map[string]string)
 	return dst
 }
 
-func (e *encoder) appendResult(dst []byte, m *lathe.Message, r *lathe.ToolResult, files bool, at string) []byte {
-	dst = append(dst, `{"functionResponse":{`...)
+func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolResult, files bool, at string) wire.JSON {
+	dst = dst.Lit(`{"functionResponse":{`)
 	if r.CallID != "" && !has(e.opts.Without, featureIDs) {
-		dst = wire.AppendText(dst, "id", r.CallID)
+		dst = dst.Str("id", r.CallID)
 	}
-	dst = wire.AppendText(dst, "name", sentName(r.Name))
-	dst = wire.AppendKey(dst, "response")
+	dst = dst.Str("name", sentName(r.Name)).Key("response")
 	own := m.Wire == lathe.WireGemini
 	if raw := keptResponse(r); own && raw != nil {
-		dst = append(dst, raw...)
+		dst = dst.Raw(raw)
 	} else {
 		key := "output"
 		if r.IsError {
 			key = "error"
 		}
-		dst = append(wire.AppendText(append(dst, '{'), key, r.Content), '}')
+		dst = dst.Lit("{").Str(key, r.Content).Lit("}")
 	}
 	if files {
-		dst = append(wire.AppendKey(dst, "parts"), '[')
+		dst = dst.Arr("parts")
 		for k := range r.Blobs {
 			dst = e.appendBlob(dst, m.Wire, &r.Blobs[k], "", wire.Element(at+".blobs", k))
 		}
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 	}
 	if own {
 		dst = appendInnerMembers(dst, r.Extra, "functionResponse", resultNames)
 	}
-	dst = append(dst, '}')
-	return append(e.appendExtra(dst, m.Wire, r.Extra, at), '}')
+	dst = dst.Lit("}")
+	return e.appendExtra(dst, m.Wire, r.Extra, at).Lit("}")
 }
 
 // keptResponse returns the response object that the client sent, if it is more than one text and its text is still that of the

@@ -71,42 +71,35 @@ const (
 )
 
 // AppendError implements [wire.Served].
-func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
+func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
+	dst := wire.JSON(to)
 	status, word := statusOf(e)
 	message := e.Message
 	if e.Code == codeContextLength && !strings.Contains(message, overflow) {
 		message = strings.TrimRight("The input token count "+overflow+" allowed. "+message, " ")
 	}
-	dst = append(dst, `{"error":{"code":`...)
-	dst = strconv.AppendInt(dst, int64(status), 10)
-	dst = wire.AppendText(dst, "message", message)
-	dst = wire.AppendText(dst, "status", word)
-	dst = append(wire.AppendKey(dst, "details"), '[')
+	dst = dst.Lit(`{"error":{"code":`).Int(int64(status)).Str("message", message).Str("status", word).Arr("details")
 	if e.Code != "" {
 		dst = appendDetail(dst, "ErrorInfo")
-		dst = wire.AppendText(dst, "reason", e.Code)
-		dst = append(dst, '}')
+		dst = dst.Str("reason", e.Code).Lit("}")
 	}
 	if e.Param != "" {
-		dst = append(appendDetail(dst, "BadRequest"), `,"fieldViolations":[{"field":`...)
-		dst = rawjson.AppendQuote(dst, e.Param)
-		dst = append(wire.AppendText(dst, "description", message), "}]}"...)
+		dst = appendDetail(dst, "BadRequest").Lit(`,"fieldViolations":[{"field":`).Quote(e.Param).Str("description", message).Lit("}]}")
 	}
 	if e.RetryAfter > 0 {
-		dst = append(appendDetail(dst, "RetryInfo"), `,"retryDelay":"`...)
+		dst = appendDetail(dst, "RetryInfo").Lit(`,"retryDelay":"`)
 		dst = strconv.AppendFloat(dst, e.RetryAfter, 'f', -1, 64)
-		dst = append(dst, `s"}`...)
+		dst = dst.Lit(`s"}`)
 	}
 	if e.RequestID != "" {
-		dst = append(wire.AppendText(appendDetail(dst, "RequestInfo"), "requestId", e.RequestID), '}')
+		dst = appendDetail(dst, "RequestInfo").Str("requestId", e.RequestID).Lit("}")
 	}
-	return append(dst, "]}}"...)
+	return dst.Lit("]}}")
 }
 
 // appendDetail appends the beginning of one detail.
-func appendDetail(dst []byte, typ string) []byte {
-	dst = append(appendComma(dst, '['), `{"@type":"`+typePrefix...)
-	return append(append(dst, typ...), '"')
+func appendDetail(dst wire.JSON, typ string) wire.JSON {
+	return dst.Next().Lit(`{"@type":"` + typePrefix).Lit(typ).Lit(`"`)
 }
 
 // ParseError implements [wire.Upstream].

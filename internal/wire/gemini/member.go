@@ -165,11 +165,3 @@ func parseStrings(v []byte, at string) ([]string, *wire.APIError) {
 	}
 	return out, nil
 }
-
-// appendComma appends a comma unless dst ends with the bracket that opens the object or array.
-func appendComma(dst []byte, open byte) []byte {
-	if dst[len(dst)-1] != open {
-		dst = append(dst, ',')
-	}
-	return dst
-}

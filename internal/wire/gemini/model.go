@@ -1,9 +1,6 @@
 package gemini
 
 import (
-	"strconv"
-
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -17,38 +14,31 @@ type Model struct {
 }
 
 // AppendModel appends the object that describes a model.
-func AppendModel(dst []byte, m *Model) []byte {
+func AppendModel(dst wire.JSON, m *Model) wire.JSON {
 	name := m.DisplayName
 	if name == "" {
 		name = m.ID
 	}
-	dst = append(dst, `{"name":`...)
-	dst = rawjson.AppendQuote(dst, "models/"+m.ID)
-	dst = wire.AppendText(dst, "version", m.ID)
-	dst = wire.AppendText(dst, "displayName", name)
-	if m.Description != "" {
-		dst = wire.AppendText(dst, "description", m.Description)
-	}
+	dst = dst.Lit(`{"name":`).Quote("models/"+m.ID).Str("version", m.ID).Str("displayName", name).OptStr("description", m.Description)
 	if m.InputTokens > 0 {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "inputTokenLimit"), int64(m.InputTokens), 10)
+		dst = dst.Num("inputTokenLimit", int64(m.InputTokens))
 	}
 	if m.OutputTokens > 0 {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "outputTokenLimit"), int64(m.OutputTokens), 10)
+		dst = dst.Num("outputTokenLimit", int64(m.OutputTokens))
 	}
-	return append(dst, `,"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`...)
+	return dst.Lit(`,"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`)
 }
 
 // AppendModels appends the list of models.
-func AppendModels(dst []byte, models []Model) []byte {
-	dst = append(dst, `{"models":[`...)
+func AppendModels(dst wire.JSON, models []Model) wire.JSON {
+	dst = dst.Lit(`{"models":[`)
 	for i := range models {
-		dst = AppendModel(appendComma(dst, '['), &models[i])
+		dst = AppendModel(dst.Next(), &models[i])
 	}
-	return append(dst, "]}"...)
+	return dst.Lit("]}")
 }
 
 // AppendCount appends the answer to a request for the number of tokens.
-func AppendCount(dst []byte, tokens int64) []byte {
-	dst = append(dst, `{"totalTokens":`...)
-	return append(strconv.AppendInt(dst, tokens, 10), '}')
+func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
+	return dst.Lit(`{"totalTokens":`).Int(tokens).Lit("}")
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // appendOpenAPI converts a JSON Schema to a Schema object of the wire and appends it.
-func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
+func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 	if ref, ok := rawjson.Get(schema, "$ref"); ok {
 		target := s.resolve(rawjson.Text(ref))
 		if target == nil {
 			s.note("$ref")
-			return append(dst, `{"type":"OBJECT"}`...)
+			return dst.Lit(`{"type":"OBJECT"}`)
 		}
 		for key := range rawjson.Members(schema) {
 			if name := rawjson.Text(key); name != "$ref" && name != "$defs" && name != "definitions" && name != "$schema" {
@@ -25,7 +25,7 @@ func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
 		s.depth--
 		return dst
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	nullable, typed := false, false
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
@@ -34,21 +34,21 @@ func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
 			dst, nullable, typed = s.appendUpperTypes(dst, v, nullable)
 		case "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern",
 			"minProperties", "maxProperties", "required", "propertyOrdering", "default":
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)
+			dst = dst.Key(name).Compact(v)
 		case "enum":
 			if values, ok := s.enum(v, isText); ok {
-				dst = append(wire.AppendKey(dst, name), values...)
+				dst = dst.Val(name, values)
 			}
 		case "const":
 			dst = s.appendConst(dst, schema, v, isText)
 		case "properties":
-			dst = s.appendMap(wire.AppendKey(dst, name), v, name)
+			dst = s.appendMap(dst.Key(name), v, name)
 		case "items":
 			if wire.Kind(v) == '[' {
 				s.note(name)
 				continue
 			}
-			dst = wire.AppendKey(dst, name)
+			dst = dst.Key(name)
 			s.in(func() { dst = s.append(dst, v) }, name)
 		case "anyOf", "oneOf":
 			if _, both := rawjson.Get(schema, "anyOf"); both && name == "oneOf" {
@@ -57,7 +57,7 @@ func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
 			}
 			var rest []byte
 			rest, nullable = withoutNull(v, nullable)
-			dst = s.appendList(wire.AppendKey(dst, "anyOf"), rest, name)
+			dst = s.appendList(dst.Key("anyOf"), rest, name)
 			typed = true
 		case "$schema", "$defs", "definitions": // definitions stand where they are used
 		default:
@@ -67,21 +67,21 @@ func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
 	if !typed {
 		for _, of := range [...]struct{ keyword, typ string }{{"properties", "OBJECT"}, {"items", "ARRAY"}, {"enum", "STRING"}, {"const", "STRING"}} {
 			if _, ok := rawjson.Get(schema, of.keyword); ok {
-				dst = wire.AppendText(dst, "type", of.typ)
+				dst = dst.Str("type", of.typ)
 				break
 			}
 		}
 	}
 	if nullable {
-		dst = append(wire.AppendKey(dst, "nullable"), "true"...)
+		dst = dst.Bool("nullable", true)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // appendUpperTypes appends the type in v, or several types as alternatives. null among them makes the value nullable.
-func (s *subset) appendUpperTypes(dst, v []byte, nullable bool) ([]byte, bool, bool) {
+func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool, bool) {
 	if wire.Kind(v) == '"' {
-		return wire.AppendText(dst, "type", strings.ToUpper(rawjson.Text(v))), nullable, true
+		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable, true
 	}
 	var types []string
 	for el := range rawjson.Elements(v) {
@@ -93,25 +93,25 @@ func (s *subset) appendUpperTypes(dst, v []byte, nullable bool) ([]byte, bool, b
 	}
 	switch len(types) {
 	case 0:
-		return wire.AppendText(dst, "type", "NULL"), nullable, true
+		return dst.Str("type", "NULL"), nullable, true
 	case 1:
-		return wire.AppendText(dst, "type", types[0]), nullable, true
+		return dst.Str("type", types[0]), nullable, true
 	}
 	s.note("type")
-	return wire.AppendText(dst, "type", types[0]), nullable, true
+	return dst.Str("type", types[0]), nullable, true
 }
 
 // withoutNull returns the alternatives without {"type":"null"}, and whether there was one.
 func withoutNull(v []byte, nullable bool) ([]byte, bool) {
-	out := []byte{'['}
+	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
 		if t, ok := rawjson.Get(el, "type"); ok && rawjson.EqualKey(t, "null") {
 			nullable = true
 			continue
 		}
-		out = append(appendComma(out, '['), el...)
+		out = out.Next().Raw(el)
 	}
-	return append(out, ']'), nullable
+	return out.Lit("]"), nullable
 }
 
 // resolve returns the schema that a reference within the root refers to; nil if it does not exist or a limit is reached.

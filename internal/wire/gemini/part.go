@@ -263,7 +263,7 @@ func (r *reader) parseResultParts(t *lathe.ToolResult, v []byte, at string) *wir
 			return err
 		}
 		if p.data != "inlineData" && p.data != "fileData" {
-			r.drop("")
+			r.Drop("")
 			return nil
 		}
 		b, err := p.blob()
@@ -281,5 +281,5 @@ func appendInner(dst []lathe.Member, name string, inner []lathe.Member) []lathe.
 	for i := range inner {
 		size += len(inner[i].Name) + len(inner[i].Value) + len(`"":,`)
 	}
-	return append(dst, lathe.Member{Name: name, Value: append(wire.AppendMembers(append(make([]byte, 0, size), '{'), inner, nil), '}')})
+	return append(dst, lathe.Member{Name: name, Value: json.RawMessage(make(wire.JSON, 0, size).Lit("{").Members(inner, nil).Lit("}"))})
 }

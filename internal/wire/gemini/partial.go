@@ -120,26 +120,26 @@ func (n *node) at(s step) *node {
 	return n.list[s.index]
 }
 
-func (n *node) append(dst []byte) []byte {
+func (n *node) append(dst wire.JSON) wire.JSON {
 	switch n.kind {
 	case '{':
-		dst = append(dst, '{')
+		dst = dst.Lit("{")
 		for _, key := range n.keys {
-			dst = n.by[key].append(wire.AppendKey(dst, key))
+			dst = n.by[key].append(dst.Key(key))
 		}
-		return append(dst, '}')
+		return dst.Lit("}")
 	case '[':
-		dst = append(dst, '[')
+		dst = dst.Lit("[")
 		for _, child := range n.list {
-			dst = child.append(appendComma(dst, '['))
+			dst = child.append(dst.Next())
 		}
-		return append(dst, ']')
+		return dst.Lit("]")
 	case '"':
-		return rawjson.AppendQuote(dst, string(n.text))
+		return dst.Quote(string(n.text))
 	case 'v':
-		return append(dst, n.text...)
+		return dst.Raw(n.text)
 	}
-	return append(dst, "null"...)
+	return dst.Lit("null")
 }
 
 // parsePath reads a JSONPath of names and indexes: $.a.b[0]['c'].

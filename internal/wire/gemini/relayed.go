@@ -11,7 +11,8 @@ import (
 // AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice
 // if that of req is different. It returns the bytes of body if nothing is replaced, else an object in which all other values are
 // unchanged.
-func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+	dst := wire.JSON(to)
 	need := map[string][]byte{}
 	for _, m := range req.Overrides {
 		if reserved(m.Name) || len(m.Value) == 0 {
@@ -30,7 +31,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 		config = override
 	}
 	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" && !sameChoice(config, req.ToolChoice) {
-		need["toolConfig"] = merged(config, append(appendChoice([]byte{'{'}, req.ToolChoice, nil), '}'))
+		need["toolConfig"] = merged(config, appendChoice([]byte{'{'}, req.ToolChoice, nil).Lit("}"))
 	}
 	for name, v := range need {
 		if bytes.Equal(get(body, name), v) {
@@ -38,9 +39,9 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 		}
 	}
 	if len(need) == 0 {
-		return append(dst, body...)
+		return dst.Raw(body)
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	for key, v := range rawjson.Members(body) {
 		name := rawjson.Text(key)
 		if camel, ok := requestNames.spellings()[name]; ok {
@@ -50,19 +51,18 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeO
 			v = to
 			delete(need, name)
 		}
-		dst = append(append(appendComma(dst, '{'), key...), ':')
-		dst = append(dst, v...)
+		dst = dst.Pair(key, v)
 	}
 	for _, m := range req.Overrides { // in their order
 		if v, ok := need[m.Name]; ok {
-			dst = append(wire.AppendKey(dst, m.Name), v...)
+			dst = dst.Val(m.Name, v)
 			delete(need, m.Name)
 		}
 	}
 	if v, ok := need["toolConfig"]; ok {
-		dst = append(wire.AppendKey(dst, "toolConfig"), v...)
+		dst = dst.Val("toolConfig", v)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // merged returns the object given with the members of with added. They replace members with the same name.
@@ -70,18 +70,16 @@ func merged(given, with []byte) []byte {
 	if wire.Kind(given) != '{' || wire.Kind(with) != '{' {
 		return with
 	}
-	out := []byte{'{'}
+	out := wire.JSON("{")
 	for key, v := range rawjson.Members(given) {
 		if name := rawjson.Text(key); !spelledIn(with, name) {
-			out = append(append(appendComma(out, '{'), key...), ':')
-			out = append(out, v...)
+			out = out.Pair(key, v)
 		}
 	}
 	for key, v := range rawjson.Members(with) {
-		out = append(append(appendComma(out, '{'), key...), ':')
-		out = append(out, v...)
+		out = out.Pair(key, v)
 	}
-	return append(out, '}')
+	return out.Lit("}")
 }
 
 // spelledIn reports whether obj has the member name in one of its spellings.

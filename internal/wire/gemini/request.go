@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -109,17 +110,10 @@ func parseRequest(body []byte) (*wire.ClientRequest, *wire.APIError) {
 	}
 	for i, name := range [...]string{restConfig: "generationConfig", restChoice: "toolConfig"} {
 		if len(r.rest[i]) > 0 {
-			r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: append(wire.AppendMembers([]byte{'{'}, r.rest[i], nil), '}')})
+			r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: json.RawMessage(wire.JSON("{").Members(r.rest[i], nil).Lit("}"))})
 		}
 	}
 	return r.ClientRequest, nil
-}
-
-// drop records a member that is neither read nor kept.
-func (r *reader) drop(at string) {
-	if len(r.Dropped) < wire.MaxDropped {
-		r.Dropped = append(r.Dropped, at)
-	}
 }
 
 // parseSystem parses systemInstruction, a content that has only text.
@@ -146,12 +140,12 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 				if p.text != "" {
 					m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 				} else {
-					r.drop("")
+					r.Drop("")
 				}
 				return nil
 			})
 		default:
-			r.drop(wire.Join(at, f.name))
+			r.Drop(wire.Join(at, f.name))
 		}
 		if err != nil {
 			return err
@@ -184,17 +178,16 @@ func (r *reader) eachPart(v []byte, at string, f func(v []byte) *wire.APIError) 
 }
 
 // compact returns a copy of a value without white space between its tokens.
-func compact(v []byte) []byte { return rawjson.AppendCompact(make([]byte, 0, len(v)), v) }
+func compact(v []byte) []byte { return make(wire.JSON, 0, len(v)).Compact(v) }
 
 // without returns a copy of the object obj without the member name, in both spellings.
 func without(obj []byte, name string) []byte {
-	out := []byte{'{'}
+	out := wire.JSON("{")
 	other := snake(name)
 	for key, v := range rawjson.Members(obj) {
 		if !rawjson.EqualKey(key, name) && !rawjson.EqualKey(key, other) {
-			out = append(append(appendComma(out, '{'), key...), ':')
-			out = append(out, v...)
+			out = out.Pair(key, v)
 		}
 	}
-	return append(out, '}')
+	return out.Lit("}")
 }

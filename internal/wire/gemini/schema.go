@@ -16,12 +16,12 @@ var schemaNames = newNameSet("type", "format", "title", "description", "nullable
 	"properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf",
 	"propertyOrdering", "default", "minimum", "maximum", "additionalProperties", "oneOf", "allOf", "not")
 
-func appendJSONSchema(dst, schema []byte) []byte {
+func appendJSONSchema(dst wire.JSON, schema []byte) wire.JSON {
 	if wire.Kind(schema) != '{' {
-		return rawjson.AppendCompact(dst, schema)
+		return dst.Compact(schema)
 	}
 	nullable := string(get(schema, "nullable")) == "true"
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	for key, v := range rawjson.Members(schema) {
 		raw := rawjson.Text(key)
 		name, ok := schemaNames.spellings()[raw]
@@ -31,69 +31,68 @@ func appendJSONSchema(dst, schema []byte) []byte {
 		if name == "nullable" || name == "type" && rawjson.EqualKey(v, "TYPE_UNSPECIFIED") {
 			continue
 		}
-		dst = wire.AppendKey(dst, name)
+		dst = dst.Key(name)
 		switch name {
 		case "type":
 			dst = appendLowerType(dst, v, nullable)
 		case "enum":
 			dst = appendEnum(dst, v, nullable)
 		case "properties":
-			dst = appendNamed(dst, v, func(dst, v []byte, _ string) []byte { return appendJSONSchema(dst, v) })
+			dst = appendNamed(dst, v, func(dst wire.JSON, v []byte, _ string) wire.JSON { return appendJSONSchema(dst, v) })
 		case "items", "additionalProperties", "not":
 			dst = appendJSONSchema(dst, v)
 		case "anyOf", "oneOf", "allOf", "prefixItems":
-			dst = append(dst, '[')
+			dst = dst.Lit("[")
 			for el := range rawjson.Elements(v) {
-				dst = appendJSONSchema(appendComma(dst, '['), el)
+				dst = appendJSONSchema(dst.Next(), el)
 			}
 			if nullable && name == "anyOf" {
-				dst = append(appendComma(dst, '['), `{"type":"null"}`...)
+				dst = dst.Next().Lit(`{"type":"null"}`)
 			}
-			dst = append(dst, ']')
+			dst = dst.Lit("]")
 		case "maxItems", "minItems", "minProperties", "maxProperties", "minLength", "maxLength":
 			dst = appendInteger(dst, v)
 		default:
-			dst = rawjson.AppendCompact(dst, v)
+			dst = dst.Compact(v)
 		}
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // appendLowerType appends the type in v in lower case, together with null if nullable is set.
-func appendLowerType(dst, v []byte, nullable bool) []byte {
+func appendLowerType(dst wire.JSON, v []byte, nullable bool) wire.JSON {
 	if wire.Kind(v) != '"' {
-		return rawjson.AppendCompact(dst, v)
+		return dst.Compact(v)
 	}
 	name := strings.ToLower(rawjson.Text(v))
 	if !nullable || name == "null" {
-		return rawjson.AppendQuote(dst, name)
+		return dst.Quote(name)
 	}
-	dst = rawjson.AppendQuote(append(dst, '['), name)
-	return append(dst, `,"null"]`...)
+	return dst.Lit("[").Quote(name).Lit(`,"null"]`)
 }
 
-func appendEnum(dst, v []byte, nullable bool) []byte {
+func appendEnum(dst wire.JSON, v []byte, nullable bool) wire.JSON {
 	if !nullable || wire.Kind(v) != '[' {
-		return rawjson.AppendCompact(dst, v)
+		return dst.Compact(v)
 	}
-	dst = append(dst, '[')
+	dst = dst.Lit("[")
 	for el := range rawjson.Elements(v) {
 		if string(el) == "null" {
 			nullable = false
 		}
-		dst = rawjson.AppendCompact(appendComma(dst, '['), el)
+		dst = dst.Next().Compact(el)
 	}
 	if nullable {
-		dst = append(appendComma(dst, '['), "null"...)
+		dst = dst.Next().Lit("null")
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
-func appendInteger(dst, v []byte) []byte {
+func appendInteger(dst wire.JSON, v []byte) wire.JSON {
 	if wire.Kind(v) == '"' {
 		if n, ok := rawjson.Integer([]byte(rawjson.Text(v))); ok {
-			return append(dst, n...)
+			return dst.Raw(n)
 		}
 	}
-	return rawjson.AppendCompact(dst, v)
+	return dst.Compact(v)
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // appendSchema appends the schema at the path at.
-func appendSchema(dst, schema []byte, at string, openAPI bool, d *dropped) []byte {
+func appendSchema(dst wire.JSON, schema []byte, at string, openAPI bool, d *dropped) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
 	s := &subset{d: d, where: []string{at}, openAPI: openAPI, root: schema}
 	return s.append(dst, schema)
@@ -43,17 +43,17 @@ func (s *subset) in(f func(), names ...string) {
 	s.where = s.where[:n]
 }
 
-func (s *subset) append(dst, schema []byte) []byte {
+func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 	if wire.Kind(schema) != '{' { // true or false
 		if s.openAPI {
-			return append(dst, "{}"...)
+			return dst.Lit("{}")
 		}
-		return rawjson.AppendCompact(dst, schema)
+		return dst.Compact(schema)
 	}
 	if s.openAPI {
 		return s.appendOpenAPI(dst, schema)
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	_, refers := rawjson.Get(schema, "$ref")
 	for key, v := range rawjson.Members(schema) {
 		name := rawjson.Text(key)
@@ -63,12 +63,12 @@ func (s *subset) append(dst, schema []byte) []byte {
 		}
 		switch name {
 		case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)
+			dst = dst.Key(name).Compact(v)
 		case "$ref":
-			dst = s.appendRef(wire.AppendKey(dst, name), v)
+			dst = s.appendRef(dst.Key(name), v)
 		case "enum":
 			if values, ok := s.enum(v, scalar); ok {
-				dst = append(wire.AppendKey(dst, name), values...)
+				dst = dst.Val(name, values)
 			}
 		case "const":
 			dst = s.appendConst(dst, schema, v, scalar)
@@ -81,24 +81,24 @@ func (s *subset) append(dst, schema []byte) []byte {
 					continue
 				}
 			}
-			dst = s.appendMap(wire.AppendKey(dst, to), v, name)
+			dst = s.appendMap(dst.Key(to), v, name)
 		case "items":
 			if wire.Kind(v) == '[' { // of draft 7
-				dst = s.appendList(wire.AppendKey(dst, "prefixItems"), v, name)
+				dst = s.appendList(dst.Key("prefixItems"), v, name)
 				continue
 			}
 			fallthrough
 		case "additionalProperties":
-			dst = wire.AppendKey(dst, name)
+			dst = dst.Key(name)
 			s.in(func() { dst = s.append(dst, v) }, name)
 		case "anyOf", "oneOf", "prefixItems":
-			dst = s.appendList(wire.AppendKey(dst, name), v, name)
+			dst = s.appendList(dst.Key(name), v, name)
 		case "$schema": // says how the schema is written, and nothing of the value
 		default:
 			s.note(name)
 		}
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 func refusedBesideRef(name string) bool {
@@ -106,45 +106,45 @@ func refusedBesideRef(name string) bool {
 }
 
 // appendRef appends a reference. Definitions of draft 7 are written under their newer name.
-func (s *subset) appendRef(dst, v []byte) []byte {
+func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 	ref := rawjson.Text(v)
 	if rest, ok := strings.CutPrefix(ref, "#/definitions/"); ok {
 		if _, both := rawjson.Get(s.root, "$defs"); !both {
 			ref = "#/$defs/" + rest
 		}
 	}
-	return rawjson.AppendQuote(dst, ref)
+	return dst.Quote(ref)
 }
 
-func (s *subset) appendMap(dst, v []byte, name string) []byte {
-	return appendNamed(dst, v, func(dst, v []byte, property string) []byte {
+func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
+	return appendNamed(dst, v, func(dst wire.JSON, v []byte, property string) wire.JSON {
 		s.in(func() { dst = s.append(dst, v) }, name, property)
 		return dst
 	})
 }
 
 // appendNamed appends an object whose member names are not keywords and whose values are schemas.
-func appendNamed(dst, obj []byte, appendSchema func(dst, schema []byte, name string) []byte) []byte {
+func appendNamed(dst wire.JSON, obj []byte, appendSchema func(dst wire.JSON, schema []byte, name string) wire.JSON) wire.JSON {
 	if wire.Kind(obj) != '{' {
-		return append(dst, "{}"...)
+		return dst.Lit("{}")
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	for key, v := range rawjson.Members(obj) {
-		dst = append(append(appendComma(dst, '{'), key...), ':')
+		dst = dst.Next().Raw(key).Lit(":")
 		dst = appendSchema(dst, v, rawjson.Text(key))
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func (s *subset) appendList(dst, v []byte, name string) []byte {
-	dst = append(dst, '[')
+func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
+	dst = dst.Lit("[")
 	i := 0
 	for el := range rawjson.Elements(v) {
-		dst = appendComma(dst, '[')
+		dst = dst.Next()
 		s.in(func() { dst = s.append(dst, el) }, wire.Element(name, i))
 		i++
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // scalar reports whether an enum of JSON Schema may have a value.
@@ -161,11 +161,11 @@ func isText(v []byte) bool { return wire.Kind(v) == '"' }
 // enum returns the values of an enum without null: each remaining value is still valid. ok is false, and the keyword is to be
 // omitted, if the enum has other values that the wire does not allow.
 func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
-	out := []byte{'['}
+	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
 		switch {
 		case allowed(el):
-			out = rawjson.AppendCompact(appendComma(out, '['), el)
+			out = out.Next().Compact(el)
 		case string(el) != "null":
 			s.note("enum")
 			return nil, false
@@ -175,7 +175,7 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 		s.note("enum")
 		return nil, false
 	}
-	out = append(out, ']')
+	out = out.Lit("]")
 	if len(out) != len(compact(v)) {
 		s.note("enum")
 	}
@@ -183,10 +183,10 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 }
 
 // appendConst appends a constant as an enum of one value.
-func (s *subset) appendConst(dst, schema, v []byte, allowed func([]byte) bool) []byte {
+func (s *subset) appendConst(dst wire.JSON, schema, v []byte, allowed func([]byte) bool) wire.JSON {
 	s.note("const")
 	if _, both := rawjson.Get(schema, "enum"); both || !allowed(v) {
 		return dst
 	}
-	return append(rawjson.AppendCompact(append(wire.AppendKey(dst, "enum"), '['), v), ']')
+	return dst.Arr("enum").Compact(v).Lit("]")
 }

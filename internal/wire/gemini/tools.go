@@ -1,8 +1,7 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -37,7 +36,7 @@ func (r *reader) parseTools(v []byte) *wire.APIError {
 			if m.name == "functionDeclarations" {
 				err = r.parseDeclarations(m.value, wire.Join(at, m.name), seen)
 			} else {
-				r.Hosted = append(r.Hosted, wire.HostedTool{Type: m.name, JSON: append(wire.AppendMembers([]byte{'{'}, []lathe.Member{m.kept()}, nil), '}')})
+				r.Hosted = append(r.Hosted, wire.HostedTool{Type: m.name, JSON: json.RawMessage(wire.JSON("{").Val(m.name, m.value).Lit("}"))})
 			}
 			if err != nil {
 				return err
@@ -145,7 +144,7 @@ func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
 				r.ToolChoice.Mode = lathe.ChoiceAuto
 			case "VALIDATED": // Lathe validates all arguments
 				r.ToolChoice.Mode = lathe.ChoiceAuto
-				r.drop(at)
+				r.Drop(at)
 			case "ANY":
 				r.ToolChoice.Mode, r.forced = lathe.ChoiceRequired, true
 			case "NONE":
@@ -157,7 +156,7 @@ func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
 		case "allowedFunctionNames":
 			r.allowed, err = parseStrings(m.value, at)
 		default: // arguments are whole in each answer, which every client can read
-			r.drop(at)
+			r.Drop(at)
 		}
 		if err != nil {
 			return err
@@ -215,29 +214,9 @@ func (r *reader) innerName(name string) string {
 
 // innerName returns name if it has at most 64 letters, digits, _ and -; else a name of such characters with a hash of name.
 func innerName(name string) string {
-	out := []byte(name)
-	same := len(out) <= maxName
-	for i, c := range out {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
-			continue
-		}
-		out[i], same = '_', false
-	}
-	if same {
+	if len(name) <= maxName && wire.PlainName(name) {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
 	const hash = 8
-	out = out[:min(len(out), maxName-hash-1)]
-	return string(hex.AppendEncode(append(out, '_'), sum[:hash/2]))
-}
-
-// outerName returns the client's name of a function.
-func outerName(req *wire.ClientRequest, name string) string {
-	if req != nil {
-		if outer, ok := req.Names[name]; ok {
-			return outer.Name
-		}
-	}
-	return name
+	return wire.Masked(name[:min(len(name), maxName-hash-1)]) + "_" + wire.Hash(name)[:hash]
 }

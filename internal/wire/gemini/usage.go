@@ -54,16 +54,14 @@ func (a *Assembler) takeUsage(v []byte) {
 }
 
 // appendUsage appends a usageMetadata.
-func appendUsage(dst []byte, u *lathe.Usage) []byte {
-	dst = append(dst, `{"promptTokenCount":`...)
-	dst = strconv.AppendInt(dst, u.InputTokens, 10)
+func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
+	dst = dst.Lit(`{"promptTokenCount":`).Int(u.InputTokens)
 	if u.CachedTokens > 0 {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "cachedContentTokenCount"), u.CachedTokens, 10)
+		dst = dst.Num("cachedContentTokenCount", u.CachedTokens)
 	}
-	dst = strconv.AppendInt(wire.AppendKey(dst, "candidatesTokenCount"), max(u.OutputTokens-u.ReasoningTokens, 0), 10)
+	dst = dst.Num("candidatesTokenCount", max(u.OutputTokens-u.ReasoningTokens, 0))
 	if u.ReasoningTokens > 0 {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "thoughtsTokenCount"), u.ReasoningTokens, 10)
+		dst = dst.Num("thoughtsTokenCount", u.ReasoningTokens)
 	}
-	dst = strconv.AppendInt(wire.AppendKey(dst, "totalTokenCount"), u.Total(), 10)
-	return append(dst, '}')
+	return dst.Num("totalTokenCount", u.Total()).Lit("}")
 }

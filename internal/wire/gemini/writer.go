@@ -59,44 +59,42 @@ func hidesThoughts(req *wire.ClientRequest) bool {
 	return req != nil && req.Sampling.ReasoningSummary == ""
 }
 
-func appendNames(dst []byte, model, id string) []byte {
-	dst = append(dst, `,"modelVersion":`...)
-	dst = append(rawjson.AppendQuote(dst, model), `,"responseId":`...)
-	return rawjson.AppendQuote(dst, id)
+func appendNames(dst wire.JSON, model, id string) wire.JSON {
+	return dst.Str("modelVersion", model).Str("responseId", id)
 }
 
 // AppendStart implements [wire.Writer]. A stream of server-sent events has no head on this wire.
 func (w *Writer) AppendStart(dst []byte) []byte {
 	if w.array && !w.started && !w.over {
 		w.started = true
-		dst = append(dst, '[', '\n')
+		dst = wire.JSON(dst).Lit("[\n")
 	}
 	return dst
 }
 
 // frame appends the bytes before an object of the stream.
-func (w *Writer) frame(dst []byte) []byte {
+func (w *Writer) frame(dst wire.JSON) wire.JSON {
 	if !w.array {
-		return append(dst, "data: "...)
+		return dst.Lit("data: ")
 	}
 	if !w.wrote && !w.started {
-		dst = append(dst, '[', '\n')
+		dst = dst.Lit("[\n")
 	} else if w.wrote {
-		dst = append(dst, ',', '\n')
+		dst = dst.Lit(",\n")
 	}
 	w.started = true
 	return dst
 }
 
 // endFrame appends the bytes after an object of the stream.
-func (w *Writer) endFrame(dst []byte) []byte {
+func (w *Writer) endFrame(dst wire.JSON) wire.JSON {
 	if w.wrote = true; w.whole {
 		return dst
 	}
 	if w.array {
-		return append(dst, '\n')
+		return dst.Lit("\n")
 	}
-	return append(dst, "\n\n"...)
+	return dst.Lit("\n\n")
 }
 
 const (
@@ -105,37 +103,37 @@ const (
 )
 
 // chunk appends a chunk with the part that f appends.
-func (w *Writer) chunk(dst []byte, f func([]byte) []byte) []byte {
+func (w *Writer) chunk(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if w.whole {
 		return w.appendWhole(w.closeText(dst), f)
 	}
-	dst = f(append(w.frame(dst), chunkHead...))
-	dst = append(append(dst, chunkTail...), w.tail...)
-	return w.endFrame(append(dst, '}'))
+	dst = f(w.frame(dst).Lit(chunkHead))
+	dst = dst.Lit(chunkTail).Raw(w.tail)
+	return w.endFrame(dst.Lit("}"))
 }
 
 // appendWhole appends a part of a whole answer.
-func (w *Writer) appendWhole(dst []byte, f func([]byte) []byte) []byte {
+func (w *Writer) appendWhole(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if !w.wrote {
 		w.wrote = true
-		return f(append(dst, chunkHead...))
+		return f(dst.Lit(chunkHead))
 	}
-	return append(append(dst, ','), f([]byte{'['})[1:]...)
+	return dst.Lit(",").Raw(f([]byte{'['})[1:])
 }
 
 // closeText appends the text that was not written yet.
-func (w *Writer) closeText(dst []byte) []byte {
+func (w *Writer) closeText(dst wire.JSON) wire.JSON {
 	if w.open == 0 {
 		return dst
 	}
 	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	return w.appendWhole(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
+	return w.appendWhole(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
 }
 
 // say appends a piece of a text, or of a thought.
-func (w *Writer) say(dst []byte, kind lathe.DeltaKind, text string) []byte {
+func (w *Writer) say(dst wire.JSON, kind lathe.DeltaKind, text string) wire.JSON {
 	thought := kind == lathe.DeltaReasoning
 	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
 		w.text.WriteString(text)
@@ -151,7 +149,7 @@ func (w *Writer) say(dst []byte, kind lathe.DeltaKind, text string) []byte {
 		w.text.WriteString(text)
 		return dst
 	}
-	return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, text, thought, signature) })
+	return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
 }
 
 // take returns the signature for the next part and clears it.
@@ -185,7 +183,7 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		case d.Name == fieldSignature:
 			return w.sign(dst, d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
-			return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", true, d.Text) })
+			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", true, d.Text) })
 		}
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
@@ -198,7 +196,7 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 }
 
 // callDelta records a piece of a call, and writes the calls that are complete.
-func (w *Writer) callDelta(dst []byte, c *outCall, d *lathe.Delta) []byte {
+func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
 		c.id, c.name, c.signature = d.ID, d.Name, w.take()
@@ -214,22 +212,18 @@ func (w *Writer) callDelta(dst []byte, c *outCall, d *lathe.Delta) []byte {
 }
 
 // sign stores the signature for the next part. If one is stored already, sign appends a part for that one.
-func (w *Writer) sign(dst []byte, signature string) []byte {
+func (w *Writer) sign(dst wire.JSON, signature string) wire.JSON {
 	if before := w.take(); before != "" {
-		dst = w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", false, before) })
+		dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, before) })
 	}
 	w.signature = signature
 	return dst
 }
 
 // appendTextValue appends a part with text.
-func appendTextValue(dst []byte, text string, thought bool, signature string) []byte {
-	dst = append(dst, `{"text":`...)
-	dst = rawjson.AppendQuote(dst, text)
-	if thought {
-		dst = append(dst, `,"thought":true`...)
-	}
-	return append(appendSignature(dst, signature), '}')
+func appendTextValue(dst wire.JSON, text string, thought bool, signature string) wire.JSON {
+	dst = dst.Lit(`{"text":`).Quote(text).If(thought, `,"thought":true`)
+	return appendSignature(dst, signature).Lit("}")
 }
 
 // call returns the call with an index, nil if it was written.
@@ -246,14 +240,14 @@ func (w *Writer) call(index int) *outCall {
 }
 
 // advance writes the calls that are complete, in their order.
-func (w *Writer) advance(dst []byte) []byte {
+func (w *Writer) advance(dst wire.JSON) wire.JSON {
 	for {
 		c := w.calls[w.next]
 		if c == nil || !c.ended || c.name == "" {
 			return dst
 		}
 		if w.writable(c) {
-			dst = w.chunk(dst, func(dst []byte) []byte { return w.appendCall(dst, w.next, c) })
+			dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return w.appendCall(dst, w.next, c) })
 		}
 		delete(w.calls, w.next)
 		w.next++
@@ -266,22 +260,22 @@ func (w *Writer) writable(c *outCall) bool {
 	if c.cut {
 		return false
 	}
-	if _, ok := object(string(c.args)); !ok {
+	if _, same, _ := wire.SentArguments(string(c.args)); !same {
 		w.broken = true
 		return false
 	}
 	return true
 }
 
-func (w *Writer) appendCall(dst []byte, index int, c *outCall) []byte {
-	args, _ := object(string(c.args))
+func (w *Writer) appendCall(dst wire.JSON, index int, c *outCall) wire.JSON {
+	args, _, _ := wire.SentArguments(string(c.args))
 	id := c.id
 	if id == "" {
 		id = madeID(w.run, index, c.name)
 	}
-	dst = append(dst, `{"functionCall":{`...)
-	dst = appendCallMembers(dst, id, outerName(w.req, c.name), compact(args))
-	return append(appendSignature(append(dst, '}'), c.signature), '}')
+	dst = dst.Lit(`{"functionCall":{`)
+	dst = appendCallMembers(dst, id, w.req.ClientName(c.name), compact(args))
+	return appendSignature(append(dst, '}'), c.signature).Lit("}")
 }
 
 // AppendServerCall implements [wire.Writer]. It appends nothing, since clients keep no part that could contain the call.
@@ -320,7 +314,7 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 }
 
 // appendLast appends the last chunk, or the rest of a whole answer.
-func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member) wire.JSON {
 	dst = w.closeText(dst)
 	if !w.whole {
 		dst = w.frame(dst)
@@ -328,14 +322,12 @@ func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) [
 	if !w.wrote && w.signature == "" && blocked(f) {
 		return w.endFrame(appendEnd(appendBlocked(dst, f), w.tail, f, extra))
 	}
-	if !w.whole {
-		dst = append(dst, chunkHead...)
-	}
-	last := func(f func([]byte) []byte) {
+	dst = dst.If(!w.whole, chunkHead)
+	last := func(f func(wire.JSON) wire.JSON) {
 		if w.whole {
 			dst = w.appendWhole(dst, f)
 		} else {
-			dst = f(appendComma(dst, '['))
+			dst = f(dst.Next())
 		}
 	}
 	open := len(dst)
@@ -344,40 +336,29 @@ func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) [
 			if c.signature == "" {
 				c.signature = w.take()
 			}
-			last(func(dst []byte) []byte { return w.appendCall(dst, i, c) })
+			last(func(dst wire.JSON) wire.JSON { return w.appendCall(dst, i, c) })
 		}
 	}
 	if signature := w.take(); signature != "" || len(dst) == open && !(w.whole && w.wrote) {
-		last(func(dst []byte) []byte { return appendTextValue(dst, "", false, signature) })
+		last(func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, signature) })
 	}
-	dst = append(dst, `]},"finishReason":"`...)
-	dst = append(append(dst, reasonWord(f, w.refused, w.broken)...), `","index":0}]`...)
+	dst = dst.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
 	return w.endFrame(appendEnd(dst, w.tail, f, extra))
 }
 
 // appendEnd appends the members after the candidates in the last object of an answer.
-func appendEnd(dst, names []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	dst = appendUsage(append(dst, `,"usageMetadata":`...), &f.Usage)
-	dst = append(dst, names...)
-	for i, m := range extra {
-		switch m.Name {
-		case "candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error":
-			continue
-		}
-		if len(m.Value) > 0 && !wire.Named(extra[i+1:], m.Name) {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value) // events are one line
-		}
-	}
-	return append(dst, '}')
+func appendEnd(dst wire.JSON, names []byte, f *lathe.Finish, extra []lathe.Member) wire.JSON {
+	dst = appendUsage(dst.Lit(`,"usageMetadata":`), &f.Usage)
+	return dst.Raw(names).Extra(extra, answerNames.Has).Lit("}")
 }
 
+// answerNames are the members of an answer that further ones do not replace.
+var answerNames = rawjson.NewNames("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error")
+
 // end ends the stream.
-func (w *Writer) end(dst []byte) []byte {
+func (w *Writer) end(dst wire.JSON) wire.JSON {
 	w.over = true
-	if w.array {
-		dst = append(dst, ']', '\n')
-	}
-	return dst
+	return dst.If(w.array, "]\n")
 }
 
 // AppendError implements [wire.Writer].
@@ -397,7 +378,7 @@ func (w *Writer) AppendKeepAlive(dst []byte) []byte {
 	if w.over {
 		return dst
 	}
-	return append(dst, "\n\n"...)
+	return wire.JSON(dst).Lit("\n\n")
 }
 
 // Pass implements [wire.Writer]. raw is an event of a stream of server-sent events.

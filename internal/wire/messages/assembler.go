@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 
@@ -33,7 +34,6 @@ type assembler struct {
 
 	started bool // by message_start
 	unsound bool
-	memo    memo
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
@@ -42,7 +42,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 }
 
 func (a *assembler) Reset() {
-	*a = assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{before: a.memo.before[:0], after: a.memo.after[:0]}}
+	*a = assembler{opts: a.opts, scratch: a.scratch[:0]}
 }
 
 func (a *assembler) Done() bool { return a.done }
@@ -55,17 +55,11 @@ func (a *assembler) Names() (id, model string) { return a.id, a.model }
 
 func (a *assembler) fault(kind string) {
 	switch kind {
-	case FaultUnknownEvent, FaultPaused, FaultStopReason, FaultArguments, FaultDropped:
+	case faultUnknownEvent, faultPaused, faultStopReason, faultArguments, faultDropped:
 	default:
 		a.unsound = true
 	}
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count++
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+	a.faults = wire.CountFault(a.faults, kind, 1)
 }
 
 // grow counts n bytes of the answer.
@@ -102,22 +96,25 @@ func takeApart(data []byte) (e eventData, ok bool) {
 	return e, true
 }
 
+// name returns the type of the event: that of its data, else the one that the stream names. It allocates nothing for the most frequent one.
+func (e *eventData) name(event string) string {
+	const piece = "content_block_delta"
+	if rawjson.EqualKey(e.typ, piece) {
+		return piece
+	}
+	return cmp.Or(rawjson.Text(e.typ), event)
+}
+
 // Append reads one event. See [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
 	if a.err != nil {
 		return dst, a.err
 	}
-	if dst, ok := a.again(dst, data); ok {
-		return dst, a.err
-	}
 	e, ok := takeApart(data)
-	typ := rawjson.Text(e.typ)
-	if typ == "" {
-		typ = event
-	}
+	typ := e.name(event)
 	switch {
 	case !ok:
-		a.fault(FaultBadEvent)
+		a.fault(faultBadEvent)
 		return dst, nil
 	case typ == "ping":
 		return dst, nil
@@ -125,25 +122,24 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		a.err = Codec{}.ParseError(0, data)
 		return dst, a.err
 	case a.done:
-		a.fault(FaultAfterEnd)
+		a.fault(faultAfterEnd)
 		return dst, nil
 	}
 	if !a.started && typ != "message_start" {
 		a.unsound = true
 	}
-	a.memo.b = nil
 	switch typ {
 	case "message_start":
 		dst = a.takeMessage(dst, e.message)
 	case "content_block_start":
 		dst = a.startBlock(dst, a.index(e.index), e.block)
 	case "content_block_delta":
-		dst = a.takeDelta(dst, a.index(e.index), e.delta, data)
+		dst = a.takeDelta(dst, a.index(e.index), e.delta)
 	case "content_block_stop":
 		if b := a.open(a.index(e.index)); b != nil {
 			dst = a.closeBlock(dst, b)
 		} else {
-			a.fault(FaultOrder)
+			a.fault(faultOrder)
 		}
 	case "message_delta":
 		dst = a.takeStop(dst, e.delta)
@@ -152,7 +148,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 		a.done = true
 		dst = a.closeAll(dst)
 	default:
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 	}
 	return dst, a.err
 }
@@ -160,7 +156,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 // takeMessage reads the message in message_start, which may already have content.
 func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 	if a.started {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 		return dst
 	}
 	a.started = true
@@ -178,8 +174,8 @@ func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 func (a *assembler) takeNames(m []byte) {
 	a.id, a.model = text(m, "id"), text(m, "model")
 	for change := range rawjson.Elements(get(m, "input_transformations")) {
-		if text(change, "type") == FaultDropped {
-			a.fault(FaultDropped)
+		if text(change, "type") == faultDropped {
+			a.fault(faultDropped)
 		}
 	}
 	a.grow(len(a.id) + len(a.model))
@@ -221,7 +217,7 @@ func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
 func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
 	for _, b := range a.blocks {
 		if !b.closed {
-			a.fault(FaultOrder)
+			a.fault(faultOrder)
 			dst = a.closeBlock(dst, b)
 		}
 	}

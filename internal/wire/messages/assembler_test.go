@@ -119,18 +119,18 @@ func TestAssemblerCalls(t *testing.T) {
 		"at start": {[]string{opens(0, `{"type":"tool_use","id":"toolu_0","name":"f","input":{"a" : 12345678901234567890}}`), closes(0), stops("tool_use"), last},
 			[]string{`{"a" : 12345678901234567890}`}, lathe.FinishToolCalls, ""},
 		"two without": {[]string{call(0), closes(0), call(1), closes(1), stops("tool_use"), last}, []string{"{}", "{}"}, lathe.FinishToolCalls, ""},
-		"other word":  {[]string{call(0), closes(0), stops("end_turn"), last}, []string{"{}"}, lathe.FinishToolCalls, FaultStopMismatch + " 1"},
-		"no call":     {[]string{stops("tool_use"), last}, nil, lathe.FinishStop, FaultStopMismatch + " 1"},
+		"other word":  {[]string{call(0), closes(0), stops("end_turn"), last}, []string{"{}"}, lathe.FinishToolCalls, faultStopMismatch + " 1"},
+		"no call":     {[]string{stops("tool_use"), last}, nil, lathe.FinishStop, faultStopMismatch + " 1"},
 		"cut":         {[]string{call(0), args(0, `{"a":`), closes(0), stops("max_tokens"), last}, []string{`!{"a":`}, lathe.FinishLength, ""},
 		"cut at once": {[]string{call(0), closes(0), stops("max_tokens"), last}, []string{"!"}, lathe.FinishLength, ""},
 		"cut in the second": {[]string{call(0), closes(0), call(1), args(1, "{"), closes(1), stops("model_context_window_exceeded"), last},
 			[]string{"{}", "!{"}, lathe.FinishLength, ""},
 		"whole and then cut": {[]string{call(0), args(0, "{}"), closes(0), opens(1, `{"type":"text","text":"a"}`), closes(1), stops("max_tokens"), last}, []string{"{}"}, lathe.FinishLength, ""},
 		"refused within":     {[]string{call(0), args(0, `{"a"`), closes(0), stops("refusal"), last}, []string{`!{"a"`}, lathe.FinishContentFilter, ""},
-		"not an object":      {[]string{call(0), args(0, `{"a"`), closes(0), stops("tool_use"), last}, []string{`{"a"`}, lathe.FinishToolCalls, FaultArguments + " 1"},
-		"block left open":    {[]string{call(0), args(0, `{}`), stops("tool_use"), last}, []string{`{}`}, lathe.FinishToolCalls, FaultOrder + " 1"},
+		"not an object":      {[]string{call(0), args(0, `{"a"`), closes(0), stops("tool_use"), last}, []string{`{"a"`}, lathe.FinishToolCalls, faultArguments + " 1"},
+		"block left open":    {[]string{call(0), args(0, `{}`), stops("tool_use"), last}, []string{`{}`}, lathe.FinishToolCalls, faultOrder + " 1"},
 		"interleaved": {[]string{call(0), call(1), args(0, `{"a":`), args(1, `{"b":`), args(0, `1}`), args(1, `2}`), closes(0), closes(1), stops("tool_use"), last},
-			[]string{`{"a":1}`, `{"b":2}`}, lathe.FinishToolCalls, FaultOrder + " 3"},
+			[]string{`{"a":1}`, `{"b":2}`}, lathe.FinishToolCalls, faultOrder + " 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deltas, f, err := accumulate(t, lines(append([]string{start}, tt.events...)...))
@@ -187,8 +187,8 @@ func TestAssemblerFinishReasons(t *testing.T) {
 		{"max_tokens", lathe.FinishLength, ""},
 		{"model_context_window_exceeded", lathe.FinishLength, ""},
 		{"refusal", lathe.FinishContentFilter, ""},
-		{"pause_turn", lathe.FinishStop, FaultPaused + " 1"},
-		{"new_reason", lathe.FinishUnknown, FaultStopReason + " 1"},
+		{"pause_turn", lathe.FinishStop, faultPaused + " 1"},
+		{"new_reason", lathe.FinishUnknown, faultStopReason + " 1"},
 	} {
 		_, f, err := accumulate(t, lines(start, opens(0, `{"type":"text","text":"a"}`), closes(0), stops(tt.raw), last))
 		if err != nil {
@@ -211,7 +211,7 @@ func TestAssemblerUsage(t *testing.T) {
 		"all": {`{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":40,"output_tokens_details":{"thinking_tokens":5}}`,
 			lathe.Usage{InputTokens: 60, OutputTokens: 40, TotalTokens: 100, CachedTokens: 30, CacheWriteTokens: 20, ReasoningTokens: 5}, ""},
 		"zeros":   {`{"input_tokens":0,"cache_read_input_tokens":null,"output_tokens":9}`, lathe.Usage{InputTokens: 6, OutputTokens: 9, TotalTokens: 15, CachedTokens: 1, CacheWriteTokens: 2}, ""},
-		"invalid": {`{"output_tokens":-1,"input_tokens":"x"}`, lathe.Usage{InputTokens: 6, OutputTokens: 1, TotalTokens: 7, CachedTokens: 1, CacheWriteTokens: 2}, FaultUsage + " 2"},
+		"invalid": {`{"output_tokens":-1,"input_tokens":"x"}`, lathe.Usage{InputTokens: 6, OutputTokens: 1, TotalTokens: 7, CachedTokens: 1, CacheWriteTokens: 2}, faultUsage + " 2"},
 	} {
 		_, f, err := accumulate(t, lines(start, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":`+tt.usage+`}`, last))
 		if err != nil {
@@ -245,7 +245,7 @@ func TestAssemblerKeepsUnknownBlocks(t *testing.T) {
 		lathe.Text{Text: "cited", Extra: []lathe.Member{{Name: "citations", Value: []byte(`[{"type":"web_search_result_location","url":"u"},{"type":"page"}]`)}}},
 		lathe.Opaque{JSON: []byte(`{"type":"compaction","content":"ab\u00e4","n":2}`)},
 	}
-	if d := cmp.Diff(want, f.Message.Parts); d != "" || faults(f) != FaultUnknownEvent+" 2" {
+	if d := cmp.Diff(want, f.Message.Parts); d != "" || faults(f) != faultUnknownEvent+" 2" {
 		t.Errorf("parts (-want +got), faults %q:\n%s", faults(f), d)
 	}
 }

@@ -12,9 +12,9 @@ import (
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
-		return m.Role != lathe.RoleAssistant && !isSystem(m) && sendsBlob(m.Wire, &p)
+		return m.Role != lathe.RoleAssistant && !wire.IsSystem(m) && sendsBlob(m.Wire, &p)
 	case lathe.Opaque:
-		return m.Wire == lathe.WireMessages && len(p.JSON) > 0 && (isSystem(m) || !changesTools(text(p.JSON, "type")))
+		return m.Wire == lathe.WireMessages && len(p.JSON) > 0 && (wire.IsSystem(m) || !changesTools(text(p.JSON, "type")))
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
@@ -29,37 +29,36 @@ func sendsBlob(from lathe.Wire, b *lathe.Blob) bool {
 }
 
 // blob appends an image or a document.
-func (e *encoder) blob(dst []byte, from lathe.Wire, b *lathe.Blob, at place) []byte {
+func (e *encoder) blob(dst wire.JSON, from lathe.Wire, b *lathe.Blob, at place) wire.JSON {
 	if !sendsBlob(from, b) {
 		e.dropAt(at, "")
 		return dst
 	}
 	if len(b.Raw) > 0 && from == lathe.WireMessages {
-		return append(appendComma(dst), b.Raw...)
+		return dst.Next().Raw(b.Raw)
 	}
 	typ := blockType(b)
 	text, isText := destination.Text(b)
 	if b.Detail != "" && b.Detail != "auto" {
 		e.dropAt(at, ".detail")
 	}
-	dst = append(append(append(appendComma(dst), `{"type":"`...), typ...), `","source":{`...)
+	dst = dst.Next().Lit(`{"type":"`).Lit(typ).Lit(`","source":{`)
 	switch {
 	case b.URL != "":
-		dst = wire.AppendText(append(dst, `"type":"url"`...), "url", b.URL)
+		dst = dst.Lit(`"type":"url"`).Str("url", b.URL)
 	case isText:
-		dst = wire.AppendText(append(dst, `"type":"text","media_type":"text/plain"`...), "data", text)
+		dst = dst.Lit(`"type":"text","media_type":"text/plain"`).Str("data", text)
 	default:
 		media := b.MediaType
 		if media == "image/jpg" {
 			media = "image/jpeg" // the only name that the API takes
 		}
-		dst = wire.AppendText(append(dst, `"type":"base64"`...), "media_type", media)
-		dst = append(wire.AppendKey(dst, "data"), '"')
-		dst = append(base64.StdEncoding.AppendEncode(dst, b.Data), '"')
+		dst = dst.Lit(`"type":"base64"`).Str("media_type", media).Lit(`,"data":"`)
+		dst = wire.JSON(base64.StdEncoding.AppendEncode(dst, b.Data)).Lit(`"`)
 	}
-	dst = append(dst, '}')
+	dst = dst.Lit("}")
 	if b.Name != "" && typ == "document" {
-		dst = wire.AppendText(dst, "title", b.Name)
+		dst = dst.Str("title", b.Name)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }

@@ -48,23 +48,15 @@ type addition struct {
 	value []byte
 }
 
-// write appends the text of a JSON string to b and returns what was added, which may be kept.
+// write appends the text of a JSON string to b and returns what was added, which shares b's memory. strings.Builder does not overwrite it.
 func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 	if wire.Kind(quoted) != '"' {
 		return ""
 	}
 	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], quoted)
-	return a.add(b, a.scratch)
-}
-
-// add appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
-func (a *assembler) add(b *strings.Builder, text []byte) string {
-	a.grow(len(text))
+	a.grow(len(a.scratch))
 	start := b.Len()
-	if len(text) > b.Cap()-start {
-		b.Grow(max(len(text), b.Cap())) // twice the memory, for a text comes in small pieces
-	}
-	b.Write(text)
+	b.Write(a.scratch)
 	return b.String()[start:]
 }
 
@@ -72,11 +64,11 @@ func (a *assembler) add(b *strings.Builder, text []byte) string {
 func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	typ := text(v, "type")
 	if typ == "" || index < 0 {
-		a.fault(FaultBadEvent)
+		a.fault(faultBadEvent)
 		return dst
 	}
 	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 	}
 	dst = a.settlePending(dst, false)
 	b := &block{index: index}
@@ -148,16 +140,15 @@ func (a *assembler) emit(dst []lathe.Delta, kind lathe.DeltaKind, s string) []la
 	return append(dst, lathe.Delta{Kind: kind, Text: s})
 }
 
-// takeDelta reads the delta of content_block_delta, the event data.
-func (a *assembler) takeDelta(dst []lathe.Delta, index int, v, data []byte) []lathe.Delta {
+// takeDelta reads the delta of content_block_delta.
+func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	b := a.open(index)
 	if b == nil {
-		a.fault(FaultOrder)
+		a.fault(faultOrder)
 		return dst
 	}
-	last := b == a.blocks[len(a.blocks)-1]
-	if !last {
-		a.fault(FaultOrder)
+	if b != a.blocks[len(a.blocks)-1] {
+		a.fault(faultOrder)
 	}
 	typ := get(v, "type")
 	key, kind := "", lathe.DeltaText
@@ -183,14 +174,10 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v, data []byte) []la
 		}
 		return dst
 	default:
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 		return dst
 	}
-	quoted := get(v, key)
-	s := a.write(&b.text, quoted)
-	if last && s != "" {
-		a.remember(b, kind, data, quoted)
-	}
+	s := a.write(&b.text, get(v, key))
 	if kind == lathe.DeltaCallArgs {
 		return b.emitInput(dst)
 	}
@@ -241,7 +228,7 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 		}
 		switch {
 		case i == maxAdditions:
-			a.fault(FaultUnknownEvent)
+			a.fault(faultUnknownEvent)
 		case i == len(b.added):
 			b.added = append(b.added, addition{name, bytes.Clone(value)})
 		case wire.Kind(value) == '"' && wire.Kind(b.added[i].value) == '"':
@@ -284,7 +271,7 @@ func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 			dst = b.emitInput(dst)
 		}
 		dst = a.settlePending(dst, false)
-		if a.pending = b; b.begun && rawjson.IsObject([]byte(b.text.String()), sendable) {
+		if a.pending = b; b.begun && wire.Sendable([]byte(b.text.String())) {
 			dst = a.settlePending(dst, false)
 		}
 	}
@@ -309,13 +296,13 @@ func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
 		return dst
 	}
 	a.pending = nil
-	whole := b.begun && rawjson.IsObject([]byte(b.text.String()), sendable)
+	whole := b.begun && wire.Sendable([]byte(b.text.String()))
 	b.incomplete = cut && !whole
 	if !b.begun && !cut {
 		b.setInput("{}")
 		dst = b.emitInput(dst)
 	} else if !whole && !cut {
-		a.fault(FaultArguments)
+		a.fault(faultArguments)
 	}
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
 }

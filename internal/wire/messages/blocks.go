@@ -60,11 +60,11 @@ func (r *reader) readReasoning(o wire.Object, typ string) (lathe.Part, *wire.API
 	p := lathe.Reasoning{Field: typ}
 	var err *wire.APIError
 	if typ == fieldRedacted {
-		r.dropMembers("", o.Others("type", "data"))
+		r.DropMembers("", o.Others("type", "data"))
 		p.Data, err = wire.ParseString(o.Get("data"), ".data")
 		return p, err
 	}
-	r.dropMembers("", o.Others("type", "thinking", "signature"))
+	r.DropMembers("", o.Others("type", "thinking", "signature"))
 	if p.Text, err = wire.ParseString(o.Get("thinking"), ".thinking"); err != nil {
 		return nil, err
 	}
@@ -133,10 +133,7 @@ func (r *reader) readResult(o wire.Object) (lathe.Part, *wire.APIError) {
 	for el := range r.index.Elements(content) {
 		inner := ".content[" + strconv.Itoa(i) + "]"
 		i++
-		if err := wire.NeedObject(el, inner); err != nil {
-			return nil, err
-		}
-		if err := wire.RejectAmbiguousMember(el, blockNames, inner); err != nil {
+		if err := wire.CheckObject(el, blockNames, inner); err != nil {
 			return nil, err
 		}
 		switch typ := text(el, "type"); typ {
@@ -210,10 +207,7 @@ func searchText(block []byte) string {
 // source is neither data nor a URL, such as a file stored by the vendor's server, becomes a [lathe.Opaque].
 func readBlob(v []byte, at, typ string) (lathe.Part, *wire.APIError) {
 	source := get(v, "source")
-	if err := wire.NeedObject(source, at+".source"); err != nil {
-		return nil, err
-	}
-	if err := wire.RejectAmbiguousMember(source, sourceNames, at+".source"); err != nil {
+	if err := wire.CheckObject(source, sourceNames, at+".source"); err != nil {
 		return nil, err
 	}
 	b := lathe.Blob{}

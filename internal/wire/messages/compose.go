@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -13,15 +12,10 @@ import (
 // requires a turn of the user.
 const opening = `{"role":"user","content":[{"type":"text","text":"(The conversation begins.)"}]}`
 
-// isSystem reports whether the message is a system message.
-func isSystem(m *lathe.Message) bool {
-	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
-}
-
 // leading returns the number of system messages, and of messages that are not sent, at the beginning of the conversation.
 func leading(msgs []lathe.Message) int {
 	n := 0
-	for n < len(msgs) && (isSystem(&msgs[n]) || msgs[n].Role == "") {
+	for n < len(msgs) && (wire.IsSystem(&msgs[n]) || msgs[n].Role == "") {
 		n++
 	}
 	return n
@@ -43,9 +37,9 @@ func (e *encoder) dropAt(p place, suffix string) {
 }
 
 // system appends the system messages that the conversation begins with.
-func (e *encoder) system(dst []byte) []byte {
+func (e *encoder) system(dst wire.JSON) wire.JSON {
 	start := len(dst)
-	dst = append(wire.AppendKey(dst, "system"), '[')
+	dst = dst.Arr("system")
 	empty := len(dst)
 	for i := range e.lead {
 		dst = e.parts(dst, i)
@@ -54,13 +48,13 @@ func (e *encoder) system(dst []byte) []byte {
 		return dst[:start]
 	}
 	e.prefix.add(dst[empty-1:], []byte{']'})
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // messages appends the turns. Consecutive messages of one role are one turn. Results belong to the turn of the user and are first
 // in it, since they follow the assistant's message.
-func (e *encoder) messages(dst []byte) []byte {
-	dst = append(wire.AppendKey(dst, "messages"), '[')
+func (e *encoder) messages(dst wire.JSON) wire.JSON {
+	dst = dst.Arr("messages")
 	e.prefix.added, e.prefix.turn = len(dst), len(dst)
 	msgs := e.req.Messages
 	last := "" // the role of the last turn
@@ -71,7 +65,7 @@ func (e *encoder) messages(dst []byte) []byte {
 			dst = dst[:len(dst)-len("]}")]
 			start = -1
 		} else {
-			dst = e.openTurn(appendComma(dst), role, &msgs[i])
+			dst = e.openTurn(dst.Next(), role, &msgs[i])
 			e.prefix.turn, e.prefix.answered = start, role == "assistant"
 		}
 		empty := len(dst)
@@ -86,26 +80,24 @@ func (e *encoder) messages(dst []byte) []byte {
 			dst = dst[:start]
 			continue
 		}
-		if dst, last = append(dst, "]}"...), role; len(added) > 0 {
+		if dst, last = dst.Lit("]}"), role; len(added) > 0 {
 			dst, last = appendAdditions(dst, e, added), "system"
 		}
 	}
-	if dst[len(dst)-1] == '[' {
-		dst = append(dst, opening...)
-	}
-	return append(dst, ']')
+	dst = dst.If(dst[len(dst)-1] == '[', opening)
+	return dst.Lit("]")
 }
 
 // openTurn appends the beginning of a turn of the role, with the unknown members of its first message.
-func (e *encoder) openTurn(dst []byte, role string, m *lathe.Message) []byte {
+func (e *encoder) openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JSON {
 	if role == "assistant" && dst[len(dst)-1] == '[' && m.Wire != lathe.WireMessages {
-		dst = append(append(dst, opening...), ',')
+		dst = dst.Lit(opening).Lit(",")
 	}
-	dst = append(append(append(dst, `{"role":"`...), role...), '"')
+	dst = dst.Lit(`{"role":"`).Lit(role).Lit(`"`)
 	if m.Wire == lathe.WireMessages {
 		dst = appendMembers(dst, m.Extra, "role", "content")
 	}
-	return append(dst, `,"content":[`...)
+	return dst.Lit(`,"content":[`)
 }
 
 // wireRole returns the role of the turn that the message is part of.
@@ -113,7 +105,7 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 	switch {
 	case m.Role == lathe.RoleAssistant:
 		return "assistant"
-	case isSystem(m):
+	case wire.IsSystem(m):
 		return "system"
 	default:
 		return "user"
@@ -121,7 +113,7 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 }
 
 // parts appends the blocks of message i, with the commas between them.
-func (e *encoder) parts(dst []byte, i int) []byte {
+func (e *encoder) parts(dst wire.JSON, i int) wire.JSON {
 	m := &e.req.Messages[i]
 	if m.Name != "" && m.Role != lathe.RoleTool { // a result's name is that of its call
 		e.drop("messages[" + strconv.Itoa(i) + "].name")
@@ -143,7 +135,7 @@ func (e *encoder) dropMembers(i int, list []lathe.Member) {
 }
 
 // part appends the block for one part, if the wire has one.
-func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []byte {
+func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) wire.JSON {
 	switch p := p.(type) {
 	case lathe.Text:
 		return e.text(dst, m.Wire, p.Text, p.Extra, at)
@@ -161,9 +153,9 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 		if becomes == refused || becomes == changed && !asksToDrop(e) {
 			return dst
 		}
-		return appendReasoning(appendComma(dst), &p)
+		return appendReasoning(dst.Next(), &p)
 	case lathe.Blob:
-		if m.Role == lathe.RoleAssistant || isSystem(m) {
+		if m.Role == lathe.RoleAssistant || wire.IsSystem(m) {
 			e.dropAt(at, "")
 			return dst
 		}
@@ -180,33 +172,32 @@ func (e *encoder) part(dst []byte, m *lathe.Message, p lathe.Part, at place) []b
 			e.dropAt(at, "")
 			return dst
 		}
-		return append(appendComma(dst), p.JSON...)
+		return dst.Next().Raw(p.JSON)
 	}
 	return dst
 }
 
 // text appends a text block. It omits text that is only white space, which the API refuses.
-func (e *encoder) text(dst []byte, from lathe.Wire, text string, extra []lathe.Member, at place) []byte {
+func (e *encoder) text(dst wire.JSON, from lathe.Wire, text string, extra []lathe.Member, at place) wire.JSON {
 	if strings.TrimSpace(text) == "" {
 		if text != "" {
 			e.dropAt(at, "")
 		}
 		return dst
 	}
-	dst = append(appendComma(dst), `{"type":"text","text":`...)
-	dst = rawjson.AppendQuote(dst, text)
-	return append(e.extra(dst, from, extra, at, "type", "text"), '}')
+	dst = dst.Next().Lit(`{"type":"text","text":`).Quote(text)
+	return e.extra(dst, from, extra, at, "type", "text").Lit("}")
 }
 
 // extra appends unknown members: all of them if they are of this wire, else those that have the same meaning on this wire.
-func (e *encoder) extra(dst []byte, from lathe.Wire, extra []lathe.Member, at place, except ...string) []byte {
+func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at place, except ...string) wire.JSON {
 	if from == lathe.WireMessages {
 		return appendMembers(dst, extra, except...)
 	}
 	for i, x := range extra {
 		switch {
-		case x.Name == "cache_control" && wire.Kind(x.Value) == '{' && member(extra[i+1:], x.Name) == nil:
-			dst = append(wire.AppendKey(dst, x.Name), x.Value...)
+		case x.Name == "cache_control" && wire.Kind(x.Value) == '{' && wire.MemberValue(extra[i+1:], x.Name) == nil:
+			dst = dst.Val(x.Name, x.Value)
 		case x.Name != "cache_control":
 			e.dropAt(at, "."+x.Name)
 		}
@@ -232,39 +223,31 @@ func (e *encoder) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
 	return false
 }
 
-func appendReasoning(dst []byte, p *lathe.Reasoning) []byte {
+func appendReasoning(dst wire.JSON, p *lathe.Reasoning) wire.JSON {
 	if p.Field == fieldRedacted {
-		dst = append(dst, `{"type":"redacted_thinking","data":`...)
-		return append(rawjson.AppendQuote(dst, p.Data), '}')
+		return dst.Lit(`{"type":"redacted_thinking","data":`).Quote(p.Data).Lit("}")
 	}
-	dst = append(dst, `{"type":"thinking","thinking":`...)
-	dst = rawjson.AppendQuote(dst, p.Text)
-	return append(wire.AppendText(dst, "signature", p.Data), '}')
+	return dst.Lit(`{"type":"thinking","thinking":`).Quote(p.Text).Str("signature", p.Data).Lit("}")
 }
 
-func (e *encoder) call(dst []byte, from lathe.Wire, c *lathe.ToolCall, at place) []byte {
-	dst = append(appendComma(dst), `{"type":"tool_use","id":`...)
-	dst = rawjson.AppendQuote(dst, CallID(c.ID))
-	dst = wire.AppendText(dst, "name", shortName(c.Name))
-	dst, exact := appendInput(wire.AppendKey(dst, "input"), c.Arguments)
-	if !exact {
+func (e *encoder) call(dst wire.JSON, from lathe.Wire, c *lathe.ToolCall, at place) wire.JSON {
+	dst = dst.Next().Lit(`{"type":"tool_use","id":`).Quote(CallID(c.ID)).Str("name", shortName(c.Name))
+	input, _, kept := wire.SentArguments(c.Arguments)
+	if dst = dst.Val("input", input); !kept {
 		e.dropAt(at, ".arguments")
 	}
-	return append(e.extra(dst, from, c.Extra, at, "type", "id", "name", "input"), '}')
+	return e.extra(dst, from, c.Extra, at, "type", "id", "name", "input").Lit("}")
 }
 
 // result appends a tool_result. If raw content was kept and its text is still that of the result, result appends the raw content.
-func (e *encoder) result(dst []byte, from lathe.Wire, r *lathe.ToolResult, at place) []byte {
-	dst = append(appendComma(dst), `{"type":"tool_result","tool_use_id":`...)
-	dst = rawjson.AppendQuote(dst, CallID(r.CallID))
-	if raw := member(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {
-		dst = append(wire.AppendKey(dst, "content"), raw...)
+func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at place) wire.JSON {
+	dst = dst.Next().Lit(`{"type":"tool_result","tool_use_id":`).Quote(CallID(r.CallID))
+	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {
+		dst = dst.Val("content", raw)
 	} else if len(r.Blobs) == 0 {
-		if r.Content != "" {
-			dst = wire.AppendText(dst, "content", r.Content)
-		}
+		dst = dst.OptStr("content", r.Content)
 	} else {
-		dst = append(wire.AppendKey(dst, "content"), '[')
+		dst = dst.Arr("content")
 		dst = e.text(dst, from, r.Content, nil, at)
 		for i := range r.Blobs {
 			at.blob = i + 1
@@ -274,12 +257,12 @@ func (e *encoder) result(dst []byte, from lathe.Wire, r *lathe.ToolResult, at pl
 			}
 		}
 		at.blob = 0
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 	}
 	if r.IsError {
-		dst = append(wire.AppendKey(dst, "is_error"), "true"...)
+		dst = dst.Bool("is_error", true)
 	}
-	return append(e.extra(dst, from, r.Extra, at, "type", "tool_use_id", "content", "is_error"), '}')
+	return e.extra(dst, from, r.Extra, at, "type", "tool_use_id", "content", "is_error").Lit("}")
 }
 
 func sameContent(blocks []byte, r *lathe.ToolResult) bool {

@@ -46,7 +46,7 @@ func (e *encoder) planFormat() {
 }
 
 // tools appends tools and tool_choice.
-func (e *encoder) tools(dst []byte) []byte {
+func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	tools := e.req.Tools
 	if mode := e.req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(tools) != nil {
 		e.drop(wire.AllowedPath)
@@ -60,7 +60,7 @@ func (e *encoder) tools(dst []byte) []byte {
 		}
 		return dst
 	}
-	dst = append(wire.AppendKey(dst, "tools"), '[')
+	dst = dst.Arr("tools")
 	from := len(dst) - 1
 	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema, Reduced: e.without(featureStrict)}, e.definition)
 	for _, path := range dropped {
@@ -69,23 +69,23 @@ func (e *encoder) tools(dst []byte) []byte {
 	begun := len(tools) > 0 // the definitions may be shared: then they are not in dst
 	next := func(dst []byte) []byte {
 		if begun {
-			return append(dst, ',')
+			return wire.JSON(dst).Lit(",")
 		}
 		begun = true
 		return dst
 	}
 	for _, raw := range e.req.HostedTools {
-		dst = append(next(dst), raw...)
+		dst = wire.JSON(next(dst)).Raw(raw)
 	}
 	for _, name := range e.stubs {
 		dst = appendTool(next(dst), name, "", []byte(anyObject))
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
 	if e.helper != nil {
 		dst = appendTool(next(dst), HelperTool, helperDescription, e.helper)
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
-	dst = append(dst, ']')
+	dst = dst.Lit("]")
 	if shared := e.opts.Shared; shared != nil && len(shared.Text) > 0 {
 		e.prefix.add(dst[from:shared.At], shared.Text, dst[shared.At:])
 	} else {
@@ -101,13 +101,8 @@ func fromBlock(t *lathe.ToolSpec) bool {
 }
 
 // appendTool appends a tool without the closing brace.
-func appendTool(dst []byte, name, description string, schema []byte) []byte {
-	dst = append(dst, `{"name":`...)
-	dst = rawjson.AppendQuote(dst, name)
-	if description != "" {
-		dst = wire.AppendText(dst, "description", description)
-	}
-	return append(wire.AppendKey(dst, "input_schema"), schema...)
+func appendTool(dst wire.JSON, name, description string, schema []byte) wire.JSON {
+	return dst.Lit(`{"name":`).Quote(name).OptStr("description", description).Val("input_schema", schema)
 }
 
 // definition is a [wire.EncodeDefinition].
@@ -120,7 +115,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 }
 
 // tool appends a definition and records the paths below it that the wire cannot express.
-func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
+func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	schema := bytes.TrimSpace(t.Schema)
 	if len(schema) == 0 {
 		schema = []byte(anyObject)
@@ -138,24 +133,24 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
 				e.drop(".schema" + path)
 			}
 			dst = appendTool(dst, shortName(t.Name), t.Description, strict.Schema)
-			return append(dst, `,"strict":true}`...)
+			return dst.Lit(`,"strict":true}`)
 		}
 		e.drop(".strict")
 	}
 	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
 	if t.Wire == lathe.WireMessages {
-		if e.without(featureStrict) && member(t.Extra, "strict") != nil {
+		if e.without(featureStrict) && wire.MemberValue(t.Extra, "strict") != nil {
 			e.drop(".strict")
 			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema", "strict")
 		} else {
 			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema")
 		}
-		return append(dst, '}')
+		return dst.Lit("}")
 	}
 	for _, x := range t.Extra {
 		switch {
 		case x.Name == "cache_control" && wire.Kind(x.Value) == '{':
-			dst = append(wire.AppendKey(dst, x.Name), x.Value...)
+			dst = dst.Val(x.Name, x.Value)
 		case x.Name == "function": // of chat completions: the members of the inner object
 			for _, y := range members(x.Value) {
 				dst = e.foreign(dst, y, schema)
@@ -164,16 +159,16 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec) []byte {
 			dst = e.foreign(dst, x, schema)
 		}
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // foreign appends a member of a tool of another wire if it has the same meaning on this wire.
-func (e *encoder) foreign(dst []byte, x lathe.Member, schema []byte) []byte {
+func (e *encoder) foreign(dst wire.JSON, x lathe.Member, schema []byte) wire.JSON {
 	switch {
 	case x.Name == "strict" && string(x.Value) == "false": // as without it
 	case x.Name == "strict" && string(x.Value) == "true" && !e.without(featureStrict) && isStrict(schema),
 		x.Name == "defer_loading" && string(x.Value) == "true":
-		return append(wire.AppendKey(dst, x.Name), x.Value...)
+		return dst.Val(x.Name, x.Value)
 	default:
 		e.drop("." + x.Name)
 	}
@@ -181,7 +176,7 @@ func (e *encoder) foreign(dst []byte, x lathe.Member, schema []byte) []byte {
 }
 
 // choice appends tool_choice.
-func (e *encoder) choice(dst []byte) []byte {
+func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	c := e.req.ToolChoice
 	parallel := e.req.ParallelToolCalls == nil || *e.req.ParallelToolCalls
 	own := len(e.req.Tools)+len(e.req.HostedTools) > 0
@@ -202,13 +197,9 @@ func (e *encoder) choice(dst []byte) []byte {
 	default:
 		return dst
 	}
-	dst = append(wire.AppendKey(dst, "tool_choice"), `{"type":"`...)
-	dst = append(append(dst, typ...), '"')
-	if name != "" {
-		dst = wire.AppendText(dst, "name", name)
-	}
+	dst = dst.Key("tool_choice").Lit(`{"type":"`).Lit(typ).Lit(`"`).OptStr("name", name)
 	if !parallel && typ != "none" {
-		dst = append(wire.AppendKey(dst, "disable_parallel_tool_use"), "true"...)
+		dst = dst.Bool("disable_parallel_tool_use", true)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -43,7 +42,8 @@ type encoder struct {
 //
 // If the server does not support a response format, AppendRequest adds a tool that the model must call, [HelperTool]. An Assembler
 // converts the call to text.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
@@ -60,26 +60,19 @@ func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOpti
 		e.stubs = usedTools(req.Messages)
 	}
 	e.planThinking()
-	dst = append(dst, '{')
-	if req.Model != "" {
-		dst = wire.AppendText(dst, "model", req.Model)
-	}
+	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = append(wire.AppendKey(dst, "stream"), "true"...)
+		dst = dst.Bool("stream", true)
 	}
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
-	for i, m := range req.Overrides {
-		if !reserved(req, m.Name) && member(req.Overrides[i+1:], m.Name) == nil && len(m.Value) > 0 {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
+	dst = dst.Extra(req.Overrides, func(name string) bool { return reserved(req, name) })
 	if e.lead > 0 {
 		dst = e.system(dst)
 	}
 	dst = e.messages(dst)
 	e.prefix.finish(dst)
-	return append(dst, '}'), e.dropped
+	return dst.Lit("}"), e.dropped
 }
 
 // lastQuestion returns the index of the last message of the user that the loop did not add. Thinking after it was written for the request
@@ -101,7 +94,7 @@ func (e *encoder) drop(path string) {
 
 // free reports whether no override that is sent has the name.
 func (e *encoder) free(name string) bool {
-	return member(e.req.Overrides, name) == nil || reserved(e.req, name)
+	return wire.MemberValue(e.req.Overrides, name) == nil || reserved(e.req, name)
 }
 
 // without reports whether the destination does not take the feature, or the server has refused it.
@@ -124,10 +117,10 @@ func (e *encoder) without(feature string) bool {
 	return slices.Contains(e.opts.Without, feature)
 }
 
-func (e *encoder) sampling(dst []byte) []byte {
+func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
 	if e.free("max_tokens") {
-		dst = appendInt(dst, "max_tokens", int64(e.plan.maxTokens))
+		dst = dst.Num("max_tokens", int64(e.plan.maxTokens))
 	}
 	dst = e.temperature(dst)
 	if len(s.Stop) > 0 && e.free("stop_sequences") {
@@ -135,7 +128,7 @@ func (e *encoder) sampling(dst []byte) []byte {
 	}
 	dst = e.thinking(dst)
 	if e.req.User != "" && e.free("metadata") {
-		dst = append(wire.AppendText(append(wire.AppendKey(dst, "metadata"), '{'), "user_id", e.req.User), '}')
+		dst = dst.Obj("metadata").Str("user_id", e.req.User).Lit("}")
 	}
 	for _, m := range [...]struct {
 		set  bool
@@ -149,7 +142,7 @@ func (e *encoder) sampling(dst []byte) []byte {
 }
 
 // temperature appends temperature, top_p and top_k. Thinking does not allow all of their values, newer versions of the API none.
-func (e *encoder) temperature(dst []byte) []byte {
+func (e *encoder) temperature(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
 	thinks, refused := e.plan.on(), RefusesSampling(e.req.APIVersion)
 	if t := s.Temperature; t != nil && e.free("temperature") {
@@ -158,39 +151,39 @@ func (e *encoder) temperature(dst []byte) []byte {
 			e.drop("sampling.temperature")
 		case *t > 1: // OpenAI's go to 2
 			e.drop("sampling.temperature")
-			dst = append(wire.AppendKey(dst, "temperature"), '1')
+			dst = dst.Key("temperature").Lit("1")
 		default:
-			dst = appendFloat(dst, "temperature", *t)
+			dst = dst.Float("temperature", *t)
 		}
 	}
 	if p := s.TopP; p != nil && e.free("top_p") {
 		if refused || e.without(featureTopP) || thinks && *p < 0.95 {
 			e.drop("sampling.top_p")
 		} else {
-			dst = appendFloat(dst, "top_p", *p)
+			dst = dst.Float("top_p", *p)
 		}
 	}
 	if k := s.TopK; k != nil && e.free("top_k") {
 		if refused || e.without(featureTopK) || thinks {
 			e.drop("sampling.top_k")
 		} else {
-			dst = appendInt(dst, "top_k", int64(*k))
+			dst = dst.Num("top_k", int64(*k))
 		}
 	}
 	return dst
 }
 
 // stop appends the stop sequences. It omits those that are only white space, which the API refuses.
-func (e *encoder) stop(dst []byte) []byte {
-	dst = append(wire.AppendKey(dst, "stop_sequences"), '[')
+func (e *encoder) stop(dst wire.JSON) wire.JSON {
+	dst = dst.Arr("stop_sequences")
 	for i, s := range e.req.Sampling.Stop {
 		if strings.TrimSpace(s) == "" {
 			e.drop("sampling.stop[" + strconv.Itoa(i) + "]")
 			continue
 		}
-		dst = rawjson.AppendQuote(appendComma(dst), s)
+		dst = dst.Next().Quote(s)
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // usedTools returns the names of the tools that are called in the history.

@@ -11,40 +11,36 @@ import (
 )
 
 // AppendFinish ends the answer. See [wire.Writer].
-func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	dst := wire.JSON(to)
 	if w.finished || f == nil {
 		return dst
 	}
 	if w.stopped {
 		w.finished = true
-		return end(begin(dst, "message_stop"))
+		return dst.Event("message_stop").EndEvent()
 	}
 	dst = w.rest(w.AppendStart(dst), f)
 	if w.head.Whole {
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 	} else {
-		dst = append(begin(dst, "message_delta"), `,"delta":{`...)
+		dst = dst.Event("message_delta").Lit(`,"delta":{`)
 	}
 	if dst = appendStop(dst, w, f); !w.head.Whole {
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
-	dst = appendUsage(wire.AppendKey(dst, "usage"), &f.Usage)
-	for i, m := range extra {
-		if known := w.head.Whole && wholeNames.Has(m.Name); !known && len(m.Value) > 0 && member(extra[i+1:], m.Name) == nil {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
+	dst = appendUsage(dst.Key("usage"), &f.Usage).Extra(extra, func(name string) bool { return w.head.Whole && wholeNames.Has(name) })
 	if w.finished = true; w.head.Whole {
-		return append(dst, '}')
+		return dst.Lit("}")
 	}
-	return end(begin(end(dst), "message_stop"))
+	return dst.EndEvent().Event("message_stop").EndEvent()
 }
 
 // wholeNames are the members of a message, which further ones do not replace.
 var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
 // rest appends the parts of the message that no delta has contained, and closes all blocks.
-func (w *writer) rest(dst []byte, f *lathe.Finish) []byte {
+func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	known := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
 		k := match(known, i, &c)
@@ -104,11 +100,13 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 }
 
 // madeUpID derives the id of a call that has none from the run and the number of the call.
-func madeUpID(run string, i int) string { return "toolu_" + hash(run + "/" + strconv.Itoa(i))[:24] }
+func madeUpID(run string, i int) string {
+	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
+}
 
 // appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
 // limit cut off, whatever the model's server says, so that no client takes it for complete.
-func appendStop(dst []byte, w *writer, f *lathe.Finish) []byte {
+func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
@@ -125,11 +123,11 @@ func appendStop(dst []byte, w *writer, f *lathe.Finish) []byte {
 			sequence = r.Sampling.Stop[0]
 		}
 	}
-	dst = wire.AppendText(dst, "stop_reason", reason)
+	dst = dst.Str("stop_reason", reason)
 	if sequence == "" {
-		return append(dst, `,"stop_sequence":null`...)
+		return dst.Lit(`,"stop_sequence":null`)
 	}
-	return wire.AppendText(dst, "stop_sequence", sequence)
+	return dst.Str("stop_sequence", sequence)
 }
 
 // Pass records events that are sent to the client as they came. See [wire.Writer].

@@ -75,17 +75,13 @@ func errorType(e *wire.APIError) string {
 }
 
 // AppendError appends the body of an error answer, which is also the data of an error event.
-func (Codec) AppendError(dst []byte, e *wire.APIError) []byte {
-	dst = wire.AppendText(append(dst, `{"type":"error","error":{`...), "type", errorType(e))
-	dst = wire.AppendText(dst, "message", errorMessage(e))
+func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
+	dst := wire.JSON(to)
+	dst = dst.Lit(`{"type":"error","error":{`).Str("type", errorType(e)).Str("message", errorMessage(e))
 	if e.Details != "" {
-		dst = append(wire.AppendKey(dst, "details"), e.Details...)
+		dst = dst.Key("details").Lit(e.Details)
 	}
-	dst = append(dst, '}')
-	if e.RequestID != "" {
-		dst = wire.AppendText(dst, "request_id", e.RequestID)
-	}
-	return append(dst, '}')
+	return dst.Lit("}").OptStr("request_id", e.RequestID).Lit("}")
 }
 
 // errorMessage returns the message in the style of the wire: after the name of the wrong member, and, for a conversation that is too

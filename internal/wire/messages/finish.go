@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -30,7 +31,7 @@ func (b *block) part() lathe.Part {
 	case blockText:
 		extra := b.extra
 		if len(b.citations) > 0 {
-			extra = append(extra, lathe.Member{Name: citations, Value: append(append([]byte{'['}, b.citations...), ']')})
+			extra = append(extra, lathe.Member{Name: citations, Value: json.RawMessage(wire.JSON("[").Raw(b.citations).Lit("]"))})
 		}
 		if s == "" && len(extra) == 0 {
 			return nil
@@ -54,7 +55,7 @@ func (b *block) part() lathe.Part {
 // whole returns an opaque block with the members that deltas have added.
 func (b *block) whole() []byte {
 	added := b.added
-	if input := b.text.String(); rawjson.IsObject([]byte(input), sendable) {
+	if input := b.text.String(); wire.Sendable([]byte(input)) {
 		added = append(added, addition{"input", []byte(input)})
 	}
 	if len(added) == 0 {
@@ -76,9 +77,7 @@ func (b *block) whole() []byte {
 	}
 	return rawjson.AppendEdited(nil, b.start, edit, func(dst []byte) []byte {
 		for _, m := range left {
-			if m.value != nil {
-				dst = append(wire.AppendKey(dst, m.name), m.value...)
-			}
+			dst = wire.JSON(dst).OptVal(m.name, m.value)
 		}
 		return dst
 	})
@@ -111,22 +110,22 @@ func stopReason(raw string) (lathe.FinishReason, bool) {
 func (a *assembler) reason() lathe.FinishReason {
 	r, known := stopReason(a.stop)
 	if !known {
-		a.fault(FaultStopReason)
+		a.fault(faultStopReason)
 	}
 	if a.stop == pauseTurn {
-		a.fault(FaultPaused)
+		a.fault(faultPaused)
 	}
 	helper := slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == blockHelper })
 	switch {
 	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
 	case a.calls > 0:
 		if r != lathe.FinishToolCalls {
-			a.fault(FaultStopMismatch)
+			a.fault(faultStopMismatch)
 		}
 		return lathe.FinishToolCalls
 	case r == lathe.FinishToolCalls:
 		if !helper {
-			a.fault(FaultStopMismatch)
+			a.fault(faultStopMismatch)
 		}
 		return lathe.FinishStop
 	case a.stop == "":

@@ -6,6 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // searchTool is the name of the tool by which a model finds the tools of its run (package tool, SearchName). Its result has them as
@@ -79,14 +80,11 @@ func placeFound(req *lathe.Request, takes *destination.Row) (*lathe.Request, map
 }
 
 // appendAdditions appends the turn of the system with the definitions of tools, sorted as they were found.
-func appendAdditions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
-	dst = append(appendComma(dst), `{"role":"system","content":[`...)
+func appendAdditions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.JSON {
+	dst = dst.Next().Lit(`{"role":"system","content":[`)
 	for i, t := range tools {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"type":"tool_addition","tool":{"type":"tool_definition","definition":`...)
-		dst = append(e.tool(dst, t), `}}`...)
+		dst = dst.If(i > 0, ",").Lit(`{"type":"tool_addition","tool":{"type":"tool_definition","definition":`)
+		dst = e.tool(dst, t).Lit(`}}`)
 	}
-	return append(dst, "]}"...)
+	return dst.Lit("]}")
 }

@@ -219,11 +219,11 @@ func TestW15_OddIDsComeBack(t *testing.T) {
 	seen := map[string]string{}
 	for _, id := range []string{"call_1", "toolu_1", strings.Repeat("a", 64), strings.Repeat("a", 65), "a:b", "a b", "ü", "call_1|signature==", "x\n", "functions.f:0", "functions.f:1"} {
 		short := CallID(id)
-		if len(short) > 64 || !plainName(short) || short != CallID(short) || seen[short] != "" {
+		if len(short) > 64 || !wire.PlainName(short) || short != CallID(short) || seen[short] != "" {
 			t.Errorf("%q: %q, which is also that of %q", id, short, seen[short])
 		}
 		seen[short] = id
-		if plainName(id) && len(id) <= 64 && short != id {
+		if wire.PlainName(id) && len(id) <= 64 && short != id {
 			t.Errorf("%q changed to %q", id, short)
 		}
 		stream := wrote(callFinish(lathe.ToolCall{ID: id, Name: "f"}))
@@ -303,7 +303,7 @@ func TestW18_ResultsAreOneTurn(t *testing.T) {
 // TestW21_NoArgumentsAreAnObject: "", null and absent arguments are {} in each place.
 func TestW21_NoArgumentsAreAnObject(t *testing.T) {
 	for _, args := range []string{"", " ", "null", `""`, `"{}"`, "{}"} {
-		got, exact := appendInput(nil, args)
+		got, _, exact := wire.SentArguments(args)
 		if string(got) != "{}" || !exact {
 			t.Errorf("%q: %s %v", args, got, exact)
 		}

@@ -1,10 +1,7 @@
 package messages
 
 import (
-	"bytes"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -41,52 +38,7 @@ func members(obj []byte, except ...string) []lathe.Member {
 	return wire.OtherMembers(nil, obj, except...)
 }
 
-// member returns the value of the last member of the name, nil if there is none.
-func member(list []lathe.Member, name string) []byte {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].Name == name {
-			return list[i].Value
-		}
-	}
-	return nil
-}
-
-func appendInt(dst []byte, key string, n int64) []byte {
-	return strconv.AppendInt(wire.AppendKey(dst, key), n, 10)
-}
-
-func appendComma(dst []byte) []byte {
-	if c := dst[len(dst)-1]; c != '[' && c != '{' {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
 // appendMembers appends, byte for byte, the members that are not among the names given; of equal names the last.
-func appendMembers(dst []byte, list []lathe.Member, except ...string) []byte {
-	return wire.AppendMembers(dst, list, func(name string) bool { return slices.Contains(except, name) })
-}
-
-func appendFloat(dst []byte, key string, f float64) []byte {
-	return wire.AppendFloat(wire.AppendKey(dst, key), f)
-}
-
-// sendable limits the arguments in a request. It is above every limit on calls that are executed, and below the depth that
-// parsers of servers accept.
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// appendInput appends the arguments of a call as a JSON object. If they are not an object, it appends the object that they have
-// one reading as, else {}. exact is false if arguments were lost.
-func appendInput(dst []byte, arguments string) (_ []byte, exact bool) {
-	b := bytes.Trim([]byte(arguments), " \t\r\n")
-	if len(b) == 0 || isNull(b) || string(b) == `""` {
-		return append(dst, "{}"...), true
-	}
-	if rawjson.IsObject(b, sendable) {
-		return append(dst, b...), true
-	}
-	if object, _, ok := rawjson.RepairObject(b); ok && rawjson.IsObject(object, sendable) {
-		return append(dst, object...), true
-	}
-	return append(dst, "{}"...), false
+func appendMembers(dst wire.JSON, list []lathe.Member, except ...string) wire.JSON {
+	return dst.Members(list, func(name string) bool { return slices.Contains(except, name) })
 }

@@ -9,8 +9,6 @@
 package messages
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -75,16 +73,16 @@ func RefusesSampling(version string) bool { return NewerVersion(version) && vers
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	FaultBadEvent     = "bad_event"     // data that is no JSON object; skipped
-	FaultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
-	FaultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
-	FaultAfterEnd     = "after_end"     // an event after message_stop; skipped
-	FaultPaused       = "pause_turn"    // the server paused a long turn
-	FaultStopReason   = "stop_reason_unknown"
-	FaultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
-	FaultUsage        = "usage_invalid"        // a count that is no number of tokens
-	FaultArguments    = "arguments_not_object" // a call whose input is no object
-	FaultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
+	faultBadEvent     = "bad_event"     // data that is no JSON object; skipped
+	faultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
+	faultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
+	faultAfterEnd     = "after_end"     // an event after message_stop; skipped
+	faultPaused       = "pause_turn"    // the server paused a long turn
+	faultStopReason   = "stop_reason_unknown"
+	faultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
+	faultUsage        = "usage_invalid"        // a count that is no number of tokens
+	faultArguments    = "arguments_not_object" // a call whose input is no object
+	faultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
 )
 
 // The fields of [lathe.Reasoning] on this wire.
@@ -100,47 +98,16 @@ const (
 
 // CallID returns the id of a call on this wire: the same id if it has at most 64 letters, digits, _ and -, else one that is
 // derived from its hash. Equal ids give equal results.
-func CallID(id string) string { return shortID("toolu_", id, maxID) }
-
-func shortID(prefix, id string, limit int) string {
-	if id != "" && len(id) <= limit && plainName(id) {
-		return id
-	}
-	return prefix + hash(id)
-}
-
-func hash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])[:hashSize*2]
-}
-
-// plainName reports whether s has only letters, digits, _ and -.
-func plainName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+func CallID(id string) string { return wire.ShortID("toolu_", id, maxID) }
 
 // shortName returns the name of a tool in the internal form: the same name if it is valid there, else its valid characters
 // with a hash.
 func shortName(name string) string {
-	if name != "" && len(name) <= maxID && plainName(name) {
+	if name != "" && len(name) <= maxID && wire.PlainName(name) {
 		return name
 	}
 	if name == "" {
 		return "unknown"
 	}
-	b := make([]byte, 0, maxID)
-	for i := 0; i < len(name) && len(b) < maxID-1-hashSize; i++ {
-		if plainName(name[i : i+1]) {
-			b = append(b, name[i])
-		} else {
-			b = append(b, '_')
-		}
-	}
-	return string(append(b, '_')) + hash(name)[:hashSize]
+	return wire.Masked(name[:min(len(name), maxID-1-hashSize)]) + "_" + wire.Hash(name)[:hashSize]
 }

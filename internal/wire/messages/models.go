@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -16,33 +15,31 @@ type Model struct {
 }
 
 // AppendModels appends the answer to a request for the list of models.
-func AppendModels(dst []byte, models []Model) []byte {
-	dst = append(dst, `{"data":[`...)
+func AppendModels(dst wire.JSON, models []Model) wire.JSON {
+	dst = dst.Lit(`{"data":[`)
 	for i := range models {
-		dst = AppendModel(appendComma(dst), &models[i])
+		dst = AppendModel(dst.Next(), &models[i])
 	}
-	dst = append(dst, `],"has_more":false`...)
+	dst = dst.Lit(`],"has_more":false`)
 	if len(models) == 0 {
-		return append(dst, `,"first_id":null,"last_id":null}`...)
+		return dst.Lit(`,"first_id":null,"last_id":null}`)
 	}
-	dst = wire.AppendText(dst, "first_id", models[0].ID)
-	return append(wire.AppendText(dst, "last_id", models[len(models)-1].ID), '}')
+	return dst.Str("first_id", models[0].ID).Str("last_id", models[len(models)-1].ID).Lit("}")
 }
 
 // AppendModel appends the answer to a request for one model.
-func AppendModel(dst []byte, m *Model) []byte {
+func AppendModel(dst wire.JSON, m *Model) wire.JSON {
 	name := m.DisplayName
 	if name == "" {
 		name = m.ID
 	}
-	dst = wire.AppendText(append(dst, `{"type":"model"`...), "id", m.ID)
-	dst = wire.AppendText(dst, "display_name", name)
-	return append(wire.AppendText(dst, "created_at", time.Unix(m.Created, 0).UTC().Format(time.RFC3339)), '}')
+	return dst.Lit(`{"type":"model"`).Str("id", m.ID).Str("display_name", name).Str("created_at", time.Unix(m.Created, 0).UTC().Format(time.RFC3339)).
+		Lit("}")
 }
 
 // AppendCount appends the answer to a request to count tokens.
-func AppendCount(dst []byte, tokens int64) []byte {
-	return append(strconv.AppendInt(append(dst, `{"input_tokens":`...), tokens, 10), '}')
+func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
+	return dst.Lit(`{"input_tokens":`).Int(tokens).Lit("}")
 }
 
 // published are the members of the published schema of a request that ParseRequest does not read.

@@ -9,10 +9,7 @@ import (
 const effortNone = "none"
 
 func (r *reader) readThinking(v []byte) *wire.APIError {
-	if err := wire.NeedObject(v, "thinking"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, thinkingNames, "thinking"); err != nil {
+	if err := wire.CheckObject(v, thinkingNames, "thinking"); err != nil {
 		return err
 	}
 	var err *wire.APIError
@@ -42,10 +39,7 @@ func (r *reader) readThinking(v []byte) *wire.APIError {
 
 // readOutput reads output_config.
 func (r *reader) readOutput(v []byte) *wire.APIError {
-	if err := wire.NeedObject(v, "output_config"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, outputNames, "output_config"); err != nil {
+	if err := wire.CheckObject(v, outputNames, "output_config"); err != nil {
 		return err
 	}
 	r.drop(v, "output_config", "effort", "format")
@@ -60,10 +54,7 @@ func (r *reader) readOutput(v []byte) *wire.APIError {
 		return nil
 	}
 	const at = "output_config.format"
-	if err := wire.NeedObject(format, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(format, formatNames, at); err != nil {
+	if err := wire.CheckObject(format, formatNames, at); err != nil {
 		return err
 	}
 	if typ, err := wire.ParseString(get(format, "type"), at+".type"); err != nil {

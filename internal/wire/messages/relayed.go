@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -13,47 +12,25 @@ import (
 // AppendRelayed appends the body of a client's own request: byte for byte, except for the model's name, the members of
 // req.Overrides, and tool_choice if req differs. body must be valid. opts may be nil.
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
-	need := map[string][]byte{}
+	var changes wire.Changes
 	for _, m := range req.Overrides {
 		if !reserved(req, m.Name) {
-			need[m.Name] = m.Value
+			changes.Set(m.Name, m.Value)
 		}
 	}
 	if req.Model != "" {
-		need["model"] = rawjson.AppendQuote(nil, req.Model)
+		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	if opts != nil {
 		if given, _ := rawjson.Get(body, "stream"); (string(given) == "true") != opts.Stream {
-			need["stream"] = strconv.AppendBool(nil, opts.Stream)
+			changes.Set("stream", strconv.AppendBool(nil, opts.Stream))
 		}
 	}
 	if len(req.Tools)+len(req.HostedTools) > 0 && !sameChoice(get(body, "tool_choice"), req) {
 		choice := (&encoder{req: req}).choice([]byte("{"))
-		need["tool_choice"] = get(append(choice, '}'), "tool_choice")
+		changes.Set("tool_choice", get(append(choice, '}'), "tool_choice"))
 	}
-	edit := func(name string, value []byte) (key, to []byte, keep bool) {
-		if v, ok := need[name]; ok {
-			delete(need, name)
-			if !bytes.Equal(v, value) {
-				return nil, v, true
-			}
-		}
-		return nil, value, true
-	}
-	return rawjson.AppendEdited(dst, body, edit, func(dst []byte) []byte {
-		for _, m := range req.Overrides { // in their order
-			if v, ok := need[m.Name]; ok {
-				dst = append(wire.AppendKey(dst, m.Name), v...)
-				delete(need, m.Name)
-			}
-		}
-		for _, name := range [...]string{"model", "stream", "tool_choice"} {
-			if v, ok := need[name]; ok && len(v) > 0 {
-				dst = append(wire.AppendKey(dst, name), v...)
-			}
-		}
-		return dst
-	})
+	return changes.Append(dst, body, nil)
 }
 
 // sameChoice reports whether the value of tool_choice is that of req.

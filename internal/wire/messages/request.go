@@ -154,10 +154,7 @@ func parseStrings(v []byte, at string) (list []string, err *wire.APIError) {
 }
 
 func (r *reader) readMetadata(v []byte) *wire.APIError {
-	if err := wire.NeedObject(v, "metadata"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, metadataNames, "metadata"); err != nil {
+	if err := wire.CheckObject(v, metadataNames, "metadata"); err != nil {
 		return err
 	}
 	r.drop(v, "metadata", "user_id")
@@ -170,14 +167,5 @@ func (r *reader) readMetadata(v []byte) *wire.APIError {
 
 // drop notes the members of obj, which stands at the path at, that are not among the names given.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	r.dropMembers(at, members(obj, names...))
-}
-
-// dropMembers notes members that are not read.
-func (r *reader) dropMembers(at string, members []lathe.Member) {
-	for _, m := range members {
-		if len(r.Dropped) < wire.MaxDropped {
-			r.Dropped = append(r.Dropped, at+"."+m.Name)
-		}
-	}
+	r.DropMembers(at, members(obj, names...))
 }

@@ -252,7 +252,7 @@ func TestParseRequestMapsNames(t *testing.T) {
 		"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":%[1]q,"input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`, long)
 	r := parseRequest(t, []byte(body))
 	short := r.Tools[0].Name
-	if len(short) > 64 || !plainName(short) || r.ToolChoice.Name != short || r.Messages[0].Calls()[0].Name != short || r.Names[short].Name != long {
+	if len(short) > 64 || !wire.PlainName(short) || r.ToolChoice.Name != short || r.Messages[0].Calls()[0].Name != short || r.Names[short].Name != long {
 		t.Fatalf("names: %q, %+v, %q, %+v", short, r.ToolChoice, r.Messages[0].Calls()[0].Name, r.Names)
 	}
 	if res := r.Messages[1].Parts[0].(lathe.ToolResult); res.Name != short {
@@ -289,7 +289,7 @@ func TestParseRequestResults(t *testing.T) {
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"cache_control":{"type":"ephemeral"},"content":`+tt.content+`}]}`)
 		r := parseRequest(t, []byte(body))
 		res := r.Messages[1].Parts[0].(lathe.ToolResult)
-		if kept := member(res.Extra, "content") != nil; res.Content != tt.text || len(res.Blobs) != tt.blobs || kept != tt.kept || !res.IsError || res.Code == "" {
+		if kept := wire.MemberValue(res.Extra, "content") != nil; res.Content != tt.text || len(res.Blobs) != tt.blobs || kept != tt.kept || !res.IsError || res.Code == "" {
 			t.Errorf("%s: %+v", tt.content, res)
 		}
 		checkRoundTrip(t, []byte(body))

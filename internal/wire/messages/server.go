@@ -12,24 +12,17 @@ const serverPrefix = "mcptoolu_lathe_"
 
 // ServerCallID returns the id of a call of this server in the blocks of an answer.
 func ServerCallID(id string) string {
-	return serverPrefix + shortID("h_", id, maxID-len(serverPrefix))
+	return serverPrefix + wire.ShortID("h_", id, maxID-len(serverPrefix))
 }
 
 // appendServerCall returns the two blocks of a call that this server executed. The first contains the complete input, since some
 // clients refuse deltas of such a block.
 func appendServerCall(c *wire.ServerCall) (call, result []byte) {
-	call = wire.AppendText([]byte(`{"type":"mcp_tool_use"`), "id", ServerCallID(c.ID))
-	call = wire.AppendText(call, "name", c.Name)
-	call = wire.AppendText(call, "server_name", c.Server)
-	call, _ = appendInput(wire.AppendKey(call, "input"), c.Arguments)
-	call = append(call, '}')
-	result = wire.AppendText([]byte(`{"type":"mcp_tool_result"`), "tool_use_id", ServerCallID(c.ID))
-	result = append(wire.AppendKey(result, "is_error"), "false"...)
-	if c.Failed {
-		result = append(result[:len(result)-len("false")], "true"...)
-	}
-	result = append(wire.AppendKey(result, "content"), `[{"type":"text"`...)
-	return call, append(wire.AppendText(result, "text", c.Output), "}]}"...)
+	input, _, _ := wire.SentArguments(c.Arguments)
+	call = wire.JSON(`{"type":"mcp_tool_use"`).Str("id", ServerCallID(c.ID)).Str("name", c.Name).Str("server_name", c.Server).Val("input", input).
+		Lit("}")
+	return call, wire.JSON(`{"type":"mcp_tool_result"`).Str("tool_use_id", ServerCallID(c.ID)).Bool("is_error", c.Failed).Lit(`,"content":[{"type":"text"`).
+		Str("text", c.Output).Lit("}]}")
 }
 
 // OriginalCallID is the inverse of [ServerCallID], except for call ids that ServerCallID shortened.

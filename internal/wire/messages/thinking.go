@@ -174,31 +174,27 @@ func asksToDrop(e *encoder) bool {
 }
 
 // thinking appends thinking and output_config.
-func (e *encoder) thinking(dst []byte) []byte {
+func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 	p := &e.plan
 	if p.mode != "" && e.free("thinking") {
-		dst = wire.AppendText(append(wire.AppendKey(dst, "thinking"), '{'), "type", p.mode)
+		dst = dst.Obj("thinking").Str("type", p.mode)
 		if p.mode == "enabled" {
-			dst = appendInt(dst, "budget_tokens", int64(p.budget))
+			dst = dst.Num("budget_tokens", int64(p.budget))
 		}
 		if p.display {
-			dst = wire.AppendText(dst, "display", "summarized")
+			dst = dst.Str("display", "summarized")
 		}
 		if asksToDrop(e) {
-			dst = append(wire.AppendKey(dst, "block_binding"), `{"prefix_mismatch_behavior":"drop_block"}`...)
+			dst = dst.Key("block_binding").Lit(`{"prefix_mismatch_behavior":"drop_block"}`)
 		}
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
 	if p.effort == "" && e.format == nil || !e.free("output_config") {
 		return dst
 	}
-	dst = append(wire.AppendKey(dst, "output_config"), '{')
-	if p.effort != "" {
-		dst = wire.AppendText(dst, "effort", p.effort)
-	}
+	dst = dst.Obj("output_config").OptStr("effort", p.effort)
 	if e.format != nil {
-		dst = append(append(wire.AppendKey(dst, "format"), `{"type":"json_schema","schema":`...), e.format...)
-		dst = append(dst, '}')
+		dst = dst.Key("format").Lit(`{"type":"json_schema","schema":`).Raw(e.format).Lit("}")
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }

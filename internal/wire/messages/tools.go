@@ -34,10 +34,7 @@ func (r *reader) readTools(v []byte) *wire.APIError {
 
 // readTool reads one tool and returns the client's name for it.
 func (r *reader) readTool(v []byte, at string) (string, *wire.APIError) {
-	if err := wire.NeedObject(v, at); err != nil {
-		return "", err
-	}
-	if err := wire.RejectAmbiguousMember(v, toolNames, at); err != nil {
+	if err := wire.CheckObject(v, toolNames, at); err != nil {
 		return "", err
 	}
 	if typ := get(v, "type"); typ != nil {
@@ -126,10 +123,7 @@ func (r *reader) toolName(name string) string {
 
 func (r *reader) readChoice(v []byte) *wire.APIError {
 	const at = "tool_choice"
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, choiceNames, at); err != nil {
+	if err := wire.CheckObject(v, choiceNames, at); err != nil {
 		return err
 	}
 	typ, err := wire.ParseString(get(v, "type"), at+".type")

@@ -22,7 +22,7 @@ func (a *assembler) takeUsage(v []byte) {
 		}
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		if err != nil || n < 0 || n > 1<<53 {
-			a.fault(FaultUsage)
+			a.fault(faultUsage)
 			return
 		}
 		*to = max(*to, n)
@@ -53,12 +53,8 @@ func (u usage) internal() lathe.Usage {
 }
 
 // appendUsage appends the usage as the wire has it.
-func appendUsage(dst []byte, u *lathe.Usage) []byte {
-	dst = append(dst, `{"input_tokens":`...)
-	dst = strconv.AppendInt(dst, max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0), 10)
-	dst = appendInt(dst, "cache_creation_input_tokens", u.CacheWriteTokens)
-	dst = appendInt(dst, "cache_read_input_tokens", u.CachedTokens)
-	dst = appendInt(dst, "output_tokens", u.OutputTokens)
-	dst = append(wire.AppendKey(dst, "output_tokens_details"), '{')
-	return append(appendInt(dst, "thinking_tokens", u.ReasoningTokens), "}}"...)
+func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
+	return dst.Lit(`{"input_tokens":`).Int(max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0)).
+		Num("cache_creation_input_tokens", u.CacheWriteTokens).Num("cache_read_input_tokens", u.CachedTokens).Num("output_tokens", u.OutputTokens).
+		Obj("output_tokens_details").Num("thinking_tokens", u.ReasoningTokens).Lit("}}")
 }

@@ -3,7 +3,6 @@ package messages
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -54,34 +53,25 @@ func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head:
 // messageID returns the id of a message from the id of its answer.
 func messageID(answer string) string { return "msg_" + answer }
 
-// begin appends the frame of an event up to its data's members after type.
-func begin(dst []byte, typ string) []byte {
-	dst = append(append(dst, "event: "...), typ...)
-	dst = append(append(dst, "\ndata: {\"type\":\""...), typ...)
-	return append(dst, '"')
-}
-
-func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
-
-func (w *writer) AppendStart(dst []byte) []byte {
+func (w *writer) AppendStart(to []byte) []byte {
+	dst := wire.JSON(to)
 	if w.started || w.finished {
 		return dst
 	}
 	w.started = true
 	if w.head.Whole {
-		return append(appendHead(dst, w.head), `,"content":[`...)
+		return appendHead(dst, w.head).Lit(`,"content":[`)
 	}
-	dst = append(begin(dst, "message_start"), `,"message":`...)
+	dst = dst.Event("message_start").Lit(`,"message":`)
 	dst = appendHead(dst, w.head)
-	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`...)
-	return end(dst)
+	return dst.
+		Lit(`,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`).
+		EndEvent()
 }
 
 // appendHead appends the members of a message that are known before its content, up to the comma.
-func appendHead(dst []byte, h *wire.AnswerHead) []byte {
-	dst = wire.AppendText(append(dst, '{'), "id", messageID(h.ID))
-	dst = append(dst, `,"type":"message","role":"assistant"`...)
-	return wire.AppendText(dst, "model", h.Model)
+func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
+	return dst.Lit("{").Str("id", messageID(h.ID)).Lit(`,"type":"message","role":"assistant"`).Str("model", h.Model)
 }
 
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
@@ -113,7 +103,7 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 }
 
 // callDelta appends the events for a piece of a call.
-func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	it := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -139,7 +129,7 @@ func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
 }
 
 // add appends text to the last item if it is of the kind, else to a new one.
-func (w *writer) add(dst []byte, kind blockKind, text string) []byte {
+func (w *writer) add(dst wire.JSON, kind blockKind, text string) wire.JSON {
 	if text == "" {
 		return dst
 	}
@@ -157,7 +147,7 @@ func (w *writer) add(dst []byte, kind blockKind, text string) []byte {
 }
 
 // endText ends the open text block if its wire is that of the writer, or if it has citations.
-func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
+func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != blockText || w.queue[n-1].ended {
 		return dst
@@ -170,7 +160,7 @@ func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
 
 // addData appends the opaque data of reasoning. It ignores the data of another wire, which the client would send back to any
 // model.
-func (w *writer) addData(dst []byte, field, data string) []byte {
+func (w *writer) addData(dst wire.JSON, field, data string) wire.JSON {
 	switch field {
 	case fieldThinking:
 		n := len(w.queue)
@@ -209,7 +199,7 @@ func (w *writer) newCall(index int) *item {
 }
 
 // advance writes the queued items that can be written now.
-func (w *writer) advance(dst []byte) []byte {
+func (w *writer) advance(dst wire.JSON) wire.JSON {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
 		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
@@ -237,7 +227,7 @@ func (w *writer) advance(dst []byte) []byte {
 }
 
 // beginBlock appends the event that opens the block.
-func (w *writer) beginBlock(dst []byte, it *item) []byte {
+func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
 	it.began = true
 	if it.kind == blockCall {
 		w.sent++
@@ -245,53 +235,42 @@ func (w *writer) beginBlock(dst []byte, it *item) []byte {
 	if w.head.Whole {
 		return openBlock(dst, it)
 	}
-	dst = append(appendInt(begin(dst, "content_block_start"), "index", int64(w.next)), `,"content_block":`...)
+	dst = dst.Event("content_block_start").Num("index", int64(w.next)).Lit(`,"content_block":`)
 	w.next++
 	switch it.kind {
 	case blockThinking:
-		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
+		dst = dst.Lit(`{"type":"thinking","thinking":"","signature":""}`)
 	case blockCall:
-		dst = append(w.appendCall(dst, it), `{}}`...)
+		dst = w.appendCall(dst, it).Lit(`{}}`)
 	case blockOpaque:
-		dst = append(dst, it.raw...)
+		dst = dst.Raw(it.raw)
 	default:
-		dst = append(dst, `{"type":"text","text":""}`...)
+		dst = dst.Lit(`{"type":"text","text":""}`)
 	}
-	return end(dst)
+	return dst.EndEvent()
 }
 
 // openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
-func openBlock(dst []byte, it *item) []byte {
+func openBlock(dst wire.JSON, it *item) wire.JSON {
 	switch it.kind {
 	case blockThinking:
-		dst = append(appendComma(dst), `{"type":"thinking","thinking":"`...)
+		dst = dst.Next().Lit(`{"type":"thinking","thinking":"`)
 	case blockCall:
 	case blockOpaque:
-		dst = append(appendComma(dst), it.raw...)
+		dst = dst.Next().Raw(it.raw)
 	default:
-		dst = append(appendComma(dst), `{"type":"text","text":"`...)
+		dst = dst.Next().Lit(`{"type":"text","text":"`)
 	}
 	return dst
 }
 
 // appendCall appends a call up to its input.
-func (w *writer) appendCall(dst []byte, it *item) []byte {
-	dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
-	return wire.AppendKey(wire.AppendText(dst, "name", clientName(w.head.Request, it.name)), "input")
-}
-
-// clientName returns the client's name of a tool.
-func clientName(r *wire.ClientRequest, name string) string {
-	if r != nil {
-		if n, ok := r.Names[name]; ok {
-			return n.Name
-		}
-	}
-	return name
+func (w *writer) appendCall(dst wire.JSON, it *item) wire.JSON {
+	return dst.Lit(`{"type":"tool_use"`).Str("id", CallID(it.id)).Str("name", w.head.Request.ClientName(it.name)).Key("input")
 }
 
 // delta appends an event with a piece of the open block.
-func (w *writer) delta(dst []byte, it *item, text string) []byte {
+func (w *writer) delta(dst wire.JSON, it *item, text string) wire.JSON {
 	if it.kind == blockCall {
 		it.args = append(it.args, text...)
 	}
@@ -300,28 +279,28 @@ func (w *writer) delta(dst []byte, it *item, text string) []byte {
 			return dst
 		}
 		from := len(dst)
-		dst = rawjson.AppendQuote(dst, text)
-		return append(dst[:from], dst[from+1:len(dst)-1]...)
+		dst = dst.Quote(text)
+		return dst[:from].Raw(dst[from+1 : len(dst)-1])
 	}
-	dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"`...)
+	dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"`)
 	switch it.kind {
 	case blockThinking:
-		dst = append(dst, `thinking_delta","thinking":`...)
+		dst = dst.Lit(`thinking_delta","thinking":`)
 	case blockCall:
-		dst = append(dst, `input_json_delta","partial_json":`...)
+		dst = dst.Lit(`input_json_delta","partial_json":`)
 	default:
-		dst = append(dst, `text_delta","text":`...)
+		dst = dst.Lit(`text_delta","text":`)
 	}
-	return end(append(rawjson.AppendQuote(dst, text), '}'))
+	return dst.Quote(text).Lit("}").EndEvent()
 }
 
 // blockEvent appends the beginning of an event of the open block.
-func (w *writer) blockEvent(dst []byte, typ string) []byte {
-	return strconv.AppendInt(append(begin(dst, typ), `,"index":`...), int64(w.next-1), 10)
+func (w *writer) blockEvent(dst wire.JSON, typ string) wire.JSON {
+	return dst.Event(typ).Num("index", int64(w.next-1))
 }
 
 // endBlock appends the events that close the open block.
-func (w *writer) endBlock(dst []byte, it *item) []byte {
+func (w *writer) endBlock(dst wire.JSON, it *item) wire.JSON {
 	if it.kind == blockCall {
 		if len(it.args) == 0 && !it.cut {
 			dst = w.delta(dst, it, "{}")
@@ -334,43 +313,39 @@ func (w *writer) endBlock(dst []byte, it *item) []byte {
 		return w.closeBlock(dst, it)
 	}
 	if it.kind == blockThinking && len(it.signature) > it.signed {
-		dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"signature_delta","signature":`...)
-		dst = end(append(rawjson.AppendQuote(dst, it.signature[it.signed:]), '}'))
+		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"signature_delta","signature":`).Quote(it.signature[it.signed:]).Lit("}").
+			EndEvent()
 	}
 	for _, c := range it.citations {
-		dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"citations_delta","citation":`...)
-		dst = end(append(append(dst, c...), '}'))
+		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"citations_delta","citation":`).Raw(c).Lit("}").EndEvent()
 	}
 	it.args = nil
-	return end(w.blockEvent(dst, "content_block_stop"))
+	return w.blockEvent(dst, "content_block_stop").EndEvent()
 }
 
 // closeBlock appends the end of a block of a whole answer. A call whose arguments are not an object has no form there: with an empty
 // input the client would execute it. The stop reason says that the answer is not complete.
-func (w *writer) closeBlock(dst []byte, it *item) []byte {
+func (w *writer) closeBlock(dst wire.JSON, it *item) wire.JSON {
 	switch it.kind {
 	case blockThinking:
-		return append(wire.AppendText(append(dst, '"'), "signature", it.signature), '}')
+		return dst.Lit(`"`).Str("signature", it.signature).Lit("}")
 	case blockCall:
 		if it.unreadable {
 			w.sent--
 			return dst
 		}
-		return append(append(w.appendCall(appendComma(dst), it), bytes.TrimSpace(it.args)...), '}')
+		return w.appendCall(dst.Next(), it).Raw(bytes.TrimSpace(it.args)).Lit("}")
 	case blockOpaque:
 		return dst
 	}
-	dst = append(dst, '"')
+	dst = dst.Lit(`"`)
 	for i, c := range it.citations {
 		if i == 0 {
-			dst = append(wire.AppendKey(dst, citations), '[')
+			dst = dst.Arr(citations)
 		}
-		dst = append(appendComma(dst), c...)
+		dst = dst.Next().Raw(c)
 	}
-	if len(it.citations) > 0 {
-		dst = append(dst, ']')
-	}
-	return append(dst, '}')
+	return dst.If(len(it.citations) > 0, "]").Lit("}")
 }
 
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
@@ -394,18 +369,19 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	return w.advance(dst)
 }
 
-func appendRedacted(dst []byte, data string) []byte {
-	return append(wire.AppendText(append(dst, `{"type":"redacted_thinking"`...), "data", data), '}')
+func appendRedacted(dst wire.JSON, data string) wire.JSON {
+	return dst.Lit(`{"type":"redacted_thinking"`).Str("data", data).Lit("}")
 }
 
-func (w *writer) AppendKeepAlive(dst []byte) []byte {
+func (w *writer) AppendKeepAlive(to []byte) []byte {
+	dst := wire.JSON(to)
 	switch {
 	case w.finished:
 		return dst
 	case !w.started: // some clients demand message_start before all other events
-		return append(dst, ": keep-alive\n\n"...)
+		return dst.Lit(": keep-alive\n\n")
 	}
-	return end(begin(dst, "ping"))
+	return dst.Event("ping").EndEvent()
 }
 
 func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
@@ -413,6 +389,6 @@ func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 		return dst
 	}
 	w.finished = true
-	dst = append(dst, "event: error\ndata: "...)
-	return append(Codec{}.AppendError(dst, e), "\n\n"...)
+	dst = wire.JSON(dst).Lit("event: error\ndata: ")
+	return wire.JSON(Codec{}.AppendError(dst, e)).Lit("\n\n")
 }

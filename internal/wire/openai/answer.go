@@ -6,20 +6,21 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // takeReasoning adds the reasoning of one member: some servers send the same twice.
 func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
-	w := &a.w
+	in := &a.chunk
 	best := -1
-	for i, s := range w.reasoning {
+	for i, s := range in.reasoning {
 		switch {
 		case !s.ok():
-		case !w.isString(s):
+		case !s.isString():
 			a.extra = a.mergeExtra(a.extra, &extraMember{key: reasoningFields[i], value: s})
-		case s.hi-s.lo > 2:
+		case s.full():
 			if best >= 0 {
-				if !bytes.Equal(w.raw(w.reasoning[best]), w.raw(s)) {
+				if !bytes.Equal(in.reasoning[best], s) {
 					a.fault(FaultReasoningRepeats, 1)
 				}
 				if reasoningFields[i] != a.reasoningField {
@@ -34,14 +35,12 @@ func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
 	}
 	if a.reasoningField == "" {
 		a.reasoningField = reasoningFields[best]
-		a.effects++
 	}
-	return a.addString(dst, adder{&a.reasoning, lathe.DeltaReasoning, nil}, w.reasoning[best])
+	return a.add(dst, adder{&a.reasoning, lathe.DeltaReasoning, nil}, in.reasoning[best])
 }
 
 // takeParts adds content that is an array of parts.
 func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
-	a.effects++
 	if kind(parts) != '[' {
 		a.fault(FaultUnknownContent, 1)
 		return dst
@@ -51,9 +50,9 @@ func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 		pick := func(key string) []byte { v, _ := rawjson.Get(part, key); return v }
 		switch string(typ) {
 		case `"text"`, `"output_text"`:
-			dst = a.addQuoted(dst, adder{&a.text, lathe.DeltaText, nil}, pick("text"))
+			dst = a.add(dst, adder{&a.text, lathe.DeltaText, nil}, pick("text"))
 		case `"refusal"`:
-			dst = a.addQuoted(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
+			dst = a.add(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
 		case `"thinking"`, `"reasoning"`:
 			dst = a.takeThinking(dst, part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
@@ -80,11 +79,11 @@ func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 		}
 		to := adder{&a.reasoning, lathe.DeltaReasoning, nil}
 		if kind(v) != '[' {
-			return a.addQuoted(dst, to, v)
+			return a.add(dst, to, v)
 		}
 		for el := range rawjson.Elements(v) {
 			t, _ := rawjson.Get(el, "text")
-			dst = a.addQuoted(dst, to, t)
+			dst = a.add(dst, to, t)
 		}
 		return dst
 	}
@@ -95,11 +94,10 @@ func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 // mergeExtra keeps a member that is not known. Of a member that comes again the last value
 // counts; arrays are put together. Of more than maxExtra members the first are kept.
 func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
-	raw := a.w.raw(m.value)
+	raw := m.value
 	if emptyValue(raw) {
 		return members
 	}
-	a.effects++
 	a.size += len(m.key) + len(raw)
 	for i := range members {
 		if members[i].Name != m.key {
@@ -125,5 +123,5 @@ func emptyValue(raw []byte) bool {
 	case `""`, "{}", "null", "false":
 		return true
 	}
-	return isEmptyArray(raw)
+	return wire.EmptyArray(raw)
 }

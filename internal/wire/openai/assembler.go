@@ -6,20 +6,13 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AssemblerOptions bound an answer. A zero field has the default in its comment.
-type AssemblerOptions struct {
-	MaxCalls int // 256 calls
-	MaxBytes int // 32 MiB of text, reasoning, arguments and members that are not known
-
-	noMemo bool // always walk: for the test that both ways agree
-}
+// AssemblerOptions bound an answer.
+type AssemblerOptions = wire.AssemblerOptions
 
 const (
-	defaultMaxCalls = 256
-	defaultMaxBytes = 32 << 20
-
 	// namesBlock is the memory that ids, names and other short strings of several answers share.
 	namesBlock = 512
 	// maxExtra bounds the members that are kept of one message or call.
@@ -44,9 +37,8 @@ const (
 // begins after whole arguments, else with the finish reason. Calls are numbered in the order in
 // which they begin.
 type Assembler struct {
-	opts AssemblerOptions
-	w    walker
-	memo memo
+	opts  AssemblerOptions
+	chunk parsedChunk // the one that was read last
 
 	text, reasoning, refusal text
 	calls                    []*call
@@ -76,12 +68,7 @@ type progress struct {
 	damage     damage
 	soundness
 
-	// effects counts every change of state; a line that has no other than adding one string can
-	// be remembered.
-	effects int
-	added   span // the string that was added last
-	adder   adder
-	err     error
+	err error
 }
 
 // adder says what a string is added to.
@@ -91,28 +78,9 @@ type adder struct {
 	c    *call // of DeltaCallArgs
 }
 
-// A memo remembers the last line that did nothing but add one string: what stands before and after
-// the text of that string, and what it was added to. As long as only the text differs, a line does
-// the same again, so there is no need to walk it: one compares the rest and checks the string.
-type memo struct {
-	ok            bool
-	before, after []byte
-	adder         adder
-}
-
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func NewAssembler(opts *AssemblerOptions) *Assembler {
-	a := &Assembler{}
-	if opts != nil {
-		a.opts = *opts
-	}
-	if a.opts.MaxCalls <= 0 {
-		a.opts.MaxCalls = defaultMaxCalls
-	}
-	if a.opts.MaxBytes <= 0 {
-		a.opts.MaxBytes = defaultMaxBytes
-	}
-	return a
+	return &Assembler{opts: opts.WithDefaults()}
 }
 
 // Reset makes the Assembler ready for another answer. What it returned before stays valid.
@@ -128,8 +96,7 @@ func (a *Assembler) Reset() {
 		a.names.Reset()
 	}
 	a.spare, a.calls = append(a.spare, a.calls...), a.calls[:0]
-	a.memo.ok, a.memo.adder = false, adder{}
-	a.w.b = nil // the rest of the walker is cleared by the next walk, and not read before it
+	a.chunk.read(nil)
 	a.progress = progress{}
 }
 
@@ -143,137 +110,91 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 	if a.err != nil {
 		return dst, a.err
 	}
-	if a.memo.ok && !a.done {
-		m := &a.memo
-		n, k := len(m.before), len(m.after)
-		if len(data) >= n+k && string(data[:n]) == string(m.before) {
-			if end, plain := stringEnd(data, n); end == len(data)-k && string(data[end:]) == string(m.after) {
-				dst = a.add(dst, m.adder, data[n:end], plain)
-				a.walked = false
-				a.unsound = a.unsound || a.damage != damage{} || a.holdsBack()
-				return a.limited(dst)
-			}
-		}
-	}
-	return a.slow(dst, data)
-}
-
-func (a *Assembler) limited(dst []lathe.Delta) ([]lathe.Delta, error) {
-	if a.size > a.opts.MaxBytes {
-		a.err = ErrTooManyBytes
-	}
-	return dst, a.err
-}
-
-func (a *Assembler) slow(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
-	a.walked = a.w.walk(data)
-	if !a.walked {
-		a.unsound = a.unsound || !a.finishSeen || string(bytes.TrimSpace(data)) != "[DONE]"
-		switch line := bytes.TrimSpace(data); {
-		case len(line) == 0:
-			a.fault(FaultEmptyLine, 1)
-		case a.done:
-			a.fault(FaultAfterDone, 1)
-		case string(line) == "[DONE]":
-			a.done = true
-			dst = a.endCalls(dst)
-		default:
-			a.fault(FaultBadLine, 1)
-		}
-		return dst, nil
+	if a.walked = a.chunk.read(data); !a.walked {
+		return a.takeOther(dst, bytes.TrimSpace(data)), nil
 	}
 	if a.done {
 		a.fault(FaultAfterDone, 1)
 		return dst, nil
 	}
-	before := a.effects
 	a.line++
-	a.added = span{}
-	dst = a.commit(dst)
-	a.unsound = a.unsound || !a.judge()
+	dst = a.commit(dst, data)
+	if a.unsound = a.unsound || !a.judge(); a.size > a.opts.MaxBytes {
+		a.err = ErrTooManyBytes
+	}
+	return dst, a.err
+}
+
+// takeOther takes in a line that is no chunk.
+func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
+	a.unsound = a.unsound || !a.finishSeen || string(line) != "[DONE]"
 	switch {
-	case a.effects == before:
-	case a.effects == before+1 && a.added.ok() && !a.opts.noMemo:
-		a.memo.ok = true
-		a.memo.before = append(a.memo.before[:0], data[:a.added.lo]...)
-		a.memo.after = append(a.memo.after[:0], data[a.added.hi:]...)
-		a.memo.adder = a.adder
+	case len(line) == 0:
+		a.fault(FaultEmptyLine, 1)
+	case a.done:
+		a.fault(FaultAfterDone, 1)
+	case string(line) == "[DONE]":
+		a.done = true
+		dst = a.endCalls(dst)
 	default:
-		a.memo.ok = false
-	}
-	return a.limited(dst)
-}
-
-// fault counts n of a kind.
-func (a *Assembler) fault(kind string, n int) {
-	if n == 0 {
-		return
-	}
-	a.effects++
-	for i := range a.faults {
-		if a.faults[i].Kind == kind {
-			a.faults[i].Count += n
-			return
-		}
-	}
-	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: n})
-}
-
-// commit does what the walked line says.
-func (a *Assembler) commit(dst []lathe.Delta) []lathe.Delta {
-	w := &a.w
-	a.fault(FaultDuplicateMember, w.dups)
-	a.fault(FaultExtraChoice, w.extraChoices)
-	a.fault(FaultCallsMalformed, w.badCalls)
-	if a.err = a.inBandError(); a.err != nil {
-		return dst
-	}
-	if !w.hasChoices && !w.usage.ok() {
 		a.fault(FaultBadLine, 1)
-	}
-	if w.id.ok() && a.id == "" {
-		a.id = a.keep(w.id)
-	}
-	if w.model.ok() && a.model == "" {
-		a.model = a.keep(w.model)
-	}
-	if w.taken {
-		dst = a.takeChoice(dst)
-	}
-	usage := w.usage
-	if !usage.ok() {
-		usage = w.choiceUsage
-	}
-	if !usage.ok() && w.xgroq.ok() {
-		if raw, ok := rawjson.Get(w.raw(w.xgroq), "usage"); ok {
-			a.takeUsage(raw)
-		}
-	}
-	if usage.ok() {
-		a.takeUsage(w.raw(usage))
 	}
 	return dst
 }
 
-func (w *walker) raw(s span) []byte { return w.b[s.lo:s.hi] }
+// fault counts n of a kind.
+func (a *Assembler) fault(kind string, n int) { a.faults = wire.CountFault(a.faults, kind, n) }
 
-func (w *walker) isString(s span) bool { return s.ok() && w.b[s.lo] == '"' }
+// commit does what the chunk that was read from data says.
+func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
+	in := &a.chunk
+	a.fault(FaultDuplicateMember, in.dups)
+	a.fault(FaultExtraChoice, in.extraChoices)
+	a.fault(FaultCallsMalformed, in.badCalls)
+	if a.err = a.inBandError(data); a.err != nil {
+		return dst
+	}
+	if !in.hasChoices && !in.usage.ok() {
+		a.fault(FaultBadLine, 1)
+	}
+	if in.id.ok() && a.id == "" {
+		a.id = a.keep(in.id)
+	}
+	if in.model.ok() && a.model == "" {
+		a.model = a.keep(in.model)
+	}
+	if in.taken {
+		dst = a.takeChoice(dst)
+	}
+	usage := in.usage
+	if !usage.ok() {
+		usage = in.choiceUsage
+	}
+	if !usage.ok() && in.xgroq.ok() {
+		if raw, ok := rawjson.Get(in.xgroq, "usage"); ok {
+			a.takeUsage(raw)
+		}
+	}
+	if usage.ok() {
+		a.takeUsage(usage)
+	}
+	return dst
+}
 
 // inBandError returns the error that the line reports, nil for none.
-func (a *Assembler) inBandError() error {
-	w := &a.w
-	obj := w.b
+func (a *Assembler) inBandError(obj []byte) error {
+	in := &a.chunk
 	switch {
-	case w.failure.ok() && !emptyValue(w.raw(w.failure)):
-	case w.choiceError.ok():
-		obj = w.raw(w.choiceError)
+	case in.failure.ok() && !emptyValue(in.failure):
+	case in.choiceError.ok():
+		obj = in.choiceError
 		if kind(obj) == '{' {
 			return errorObject(obj)
 		}
 		return &APIError{Message: boundedText(obj)}
-	case w.object.ok() && rawjson.EqualKey(w.raw(w.object), "error"):
-	case !w.hasChoices && !w.usage.ok() && !w.id.ok():
-	case w.finish.ok() && rawjson.EqualKey(w.raw(w.finish), "error"):
+	case in.object.ok() && rawjson.EqualKey(in.object, "error"):
+	case !in.hasChoices && !in.usage.ok() && !in.id.ok():
+	case in.finish.ok() && rawjson.EqualKey(in.finish, "error"):
 		return &APIError{Message: "the server ended the answer with an error"}
 	default:
 		return nil
@@ -285,66 +206,44 @@ func (a *Assembler) inBandError() error {
 }
 
 func (a *Assembler) takeChoice(dst []lathe.Delta) []lathe.Delta {
-	w := &a.w
+	in := &a.chunk
 	dst = a.takeReasoning(dst)
-	if w.content.ok() {
-		if w.isString(w.content) {
-			dst = a.addString(dst, adder{&a.text, lathe.DeltaText, nil}, w.content)
+	if in.content.ok() {
+		if in.content.isString() {
+			dst = a.add(dst, adder{&a.text, lathe.DeltaText, nil}, in.content)
 		} else {
-			dst = a.takeParts(dst, w.raw(w.content))
+			dst = a.takeParts(dst, in.content)
 		}
 	}
-	if w.isString(w.refusal) {
-		dst = a.addString(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, w.refusal)
+	if in.refusal.isString() {
+		dst = a.add(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, in.refusal)
 	}
-	for i := range w.pieces {
-		dst = a.takePiece(dst, &w.pieces[i], i)
+	for i := range in.pieces {
+		dst = a.takePiece(dst, &in.pieces[i], i)
 	}
-	if w.hasLegacy && len(w.pieces) == 0 {
+	if in.legacy != nil && len(in.pieces) == 0 {
 		dst = a.takeLegacy(dst)
 	}
-	for i := range w.extra {
-		if !w.extra[i].ofCall {
-			a.extra = a.mergeExtra(a.extra, &w.extra[i])
-		}
+	for i := range in.extra {
+		a.extra = a.mergeExtra(a.extra, &in.extra[i])
 	}
-	if w.finish.ok() {
-		dst = a.takeFinish(dst, w.raw(w.finish))
+	if in.finish.ok() {
+		dst = a.takeFinish(dst, in.finish)
 	}
 	return dst
 }
 
-// addString adds the string value s of the line.
-func (a *Assembler) addString(dst []lathe.Delta, to adder, s span) []lathe.Delta {
-	body := a.w.b[s.lo+1 : s.hi-1]
-	if len(body) == 0 {
+// add adds a string literal, or nothing if v is none.
+func (a *Assembler) add(dst []lathe.Delta, to adder, v value) []lathe.Delta {
+	if !v.full() {
 		return dst
 	}
-	a.effects++
-	a.added, a.adder = span{s.lo + 1, s.hi - 1}, to
-	return a.add(dst, to, body, false)
-}
-
-// addQuoted adds a string literal, or nothing if v is none.
-func (a *Assembler) addQuoted(dst []lathe.Delta, to adder, v []byte) []lathe.Delta {
-	if kind(v) != '"' || len(v) <= 2 {
-		return dst
-	}
-	a.effects++
-	return a.add(dst, to, v[1:len(v)-1], false)
-}
-
-// add is the one way in which text comes in, whether the line was walked or remembered. plain says
-// that body is known to have no escapes.
-func (a *Assembler) add(dst []lathe.Delta, to adder, body []byte, plain bool) []lathe.Delta {
-	if len(body) == 0 {
-		return dst
-	}
+	body := v.body()
 	a.size += len(body)
 	if to.c != nil {
-		return a.addArgs(dst, to.c, body, plain)
+		return a.addArgs(dst, to.c, body)
 	}
-	if s := to.t.add(body, plain, &a.damage); s != "" {
+	if s := to.t.add(body, &a.damage); s != "" {
 		dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
 	}
 	return dst
@@ -356,11 +255,10 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 	}
 	if len(raw) == 2 {
 		// Some servers say "" in every chunk, some only at the end.
-		if !a.w.emptyDelta || a.finishSeen || a.blank() {
+		if !a.chunk.emptyDelta() || a.finishSeen || a.blank() {
 			return dst
 		}
 	}
-	a.effects++
 	if a.finishSeen && len(raw) > 2 {
 		if rawjson.EqualKey(raw, a.finish) {
 			a.fault(FaultFinishRepeated, 1)
@@ -371,7 +269,7 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 		}
 	}
 	a.finishSeen = true
-	a.finish = a.keepRaw(raw)
+	a.finish = a.keep(raw)
 	return a.endCalls(dst)
 }
 
@@ -383,23 +281,14 @@ func (a *Assembler) blank() bool {
 
 // keep returns the text of a string value, in memory that short strings share. What is no string
 // is kept as it is written.
-func (a *Assembler) keep(s span) string { return a.keepRaw(a.w.raw(s)) }
-
-func (a *Assembler) keepRaw(raw []byte) string {
-	if raw[0] != '"' {
-		return a.keepBytes(raw)
-	}
-	if end, plain := rawjson.PlainString(raw, 1); plain && end == len(raw) {
-		return a.keepBytes(raw[1 : end-1])
-	}
-	return a.keepBytes(unquoted(raw))
-}
-
-func (a *Assembler) keepBytes(b []byte) string {
+func (a *Assembler) keep(v value) string {
+	b := v.body()
 	if len(b) == 0 {
 		return ""
 	}
-	a.effects++
+	if v.isString() && bytes.IndexByte(b, '\\') >= 0 {
+		b = unquoted(v)
+	}
 	a.size += len(b)
 	if a.names.Cap()-a.names.Len() < len(b) {
 		a.names = strings.Builder{}

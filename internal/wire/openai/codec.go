@@ -53,11 +53,7 @@ func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *Encode
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func (Upstream) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
-	var o AssemblerOptions
-	if opts != nil {
-		o.MaxCalls, o.MaxBytes = opts.MaxCalls, opts.MaxBytes
-	}
-	return &eventAssembler{NewAssembler(&o)}
+	return &eventAssembler{NewAssembler(opts)}
 }
 
 // ParseError reads the body of an error answer. See [ParseError].

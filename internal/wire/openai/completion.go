@@ -1,10 +1,7 @@
 package openai
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -25,29 +22,22 @@ func knownInCompletion(name string) bool {
 }
 
 // AppendCompletion appends the body of an answer.
-func AppendCompletion(dst []byte, c *Completion) []byte {
+func AppendCompletion(dst wire.JSON, c *Completion) wire.JSON {
 	f := c.Finish
 	if f == nil {
 		f = &lathe.Finish{}
 	}
-	dst = append(dst, `{"id":`...)
-	dst = rawjson.AppendQuote(dst, c.ID)
-	dst = append(dst, `,"object":"chat.completion","created":`...)
-	dst = strconv.AppendInt(dst, c.Created, 10)
-	dst = wire.AppendText(dst, "model", c.Model)
-	dst = append(dst, `,"choices":[{"index":0,"message":`...)
+	dst = dst.Lit(`{"id":`).Quote(c.ID).Lit(`,"object":"chat.completion","created":`).Int(c.Created).Str("model", c.Model).
+		Lit(`,"choices":[{"index":0,"message":`)
 	dst = appendAnswer(dst, &f.Message)
-	dst = append(dst, `,"logprobs":null`...)
-	dst = wire.AppendText(dst, "finish_reason", wireReason(f.Reason))
-	dst = append(dst, `}],"usage":`...)
+	dst = dst.Lit(`,"logprobs":null`).Str("finish_reason", wireReason(f.Reason)).Lit(`}],"usage":`)
 	dst = appendUsage(dst, &f.Usage, f.ProviderCost)
-	dst = appendMembers(dst, c.Extra, knownInCompletion)
-	return append(dst, '}')
+	return dst.Extra(c.Extra, knownInCompletion).Lit("}")
 }
 
 // appendAnswer appends the message of an answer: as in a request, with the members that an answer
 // always has, and with its reasoning.
-func appendAnswer(dst []byte, m *lathe.Message) []byte {
+func appendAnswer(dst wire.JSON, m *lathe.Message) wire.JSON {
 	answer := *m
 	answer.Role, answer.Name = lathe.RoleAssistant, ""
 	field := ReasoningSame
@@ -64,7 +54,7 @@ func appendAnswer(dst []byte, m *lathe.Message) []byte {
 	}
 	dst = appendMessage(dst, &answer, &EncodeOptions{ReasoningField: field}, true)
 	if !has.refusal {
-		dst = append(dst[:len(dst)-1], `,"refusal":null}`...)
+		dst = dst[:len(dst)-1].Lit(`,"refusal":null}`)
 	}
 	return dst
 }

@@ -14,7 +14,7 @@ import (
 // string for text alone, else an array of parts. A user's text in several parts stays several;
 // an assistant's commentary is text like the rest, with a blank line where it ends. alien says that the parts were
 // read from another wire: what that wire knows and this one does not is left out.
-func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
+func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JSON {
 	texts, blobs, extra := 0, 0, false
 	for _, p := range ps {
 		switch p := p.(type) {
@@ -34,11 +34,11 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 	}
 	switch {
 	case texts+blobs == 0 && nullable:
-		return append(dst, "null"...)
+		return dst.Lit("null")
 	case blobs == 0 && !extra:
 		return appendPlain(dst, ps)
 	}
-	dst = append(dst, '[')
+	dst = dst.Lit("[")
 	for _, p := range ps {
 		switch p := p.(type) {
 		case lathe.Text:
@@ -48,9 +48,7 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 			if p.Text == "" && len(p.Extra) == 0 {
 				continue // refused by some servers
 			}
-			dst = append(appendComma(dst, '['), `{"type":"text","text":`...)
-			dst = wire.AppendMembers(rawjson.AppendQuote(dst, p.Text), p.Extra, knownInText)
-			dst = append(dst, '}')
+			dst = dst.Next().Lit(`{"type":"text","text":`).Quote(p.Text).Members(p.Extra, knownInText).Lit("}")
 		case lathe.Blob:
 			if alien {
 				if !sendsBlob(&p) {
@@ -58,21 +56,21 @@ func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 				}
 				p.Raw = nil
 			}
-			dst = appendBlob(appendComma(dst, '['), &p)
+			dst = appendBlob(dst.Next(), &p)
 		case lathe.Opaque:
 			if !alien {
-				dst = append(appendComma(dst, '['), p.JSON...)
+				dst = dst.Next().Raw(p.JSON)
 			}
 		default: // members of their own
 		}
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 func knownInText(name string) bool { return name == "type" || name == "text" }
 
 // appendPlain appends the text parts as one string.
-func appendPlain(dst []byte, ps []lathe.Part) []byte {
+func appendPlain(dst wire.JSON, ps []lathe.Part) wire.JSON {
 	seen, commentary := false, false
 	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) {
 		t, ok := p.(lathe.Text)
@@ -91,38 +89,28 @@ func appendPlain(dst []byte, ps []lathe.Part) []byte {
 // fileScheme begins the URL of a Blob that names a file which the server keeps.
 const fileScheme = "openai-file:"
 
-func appendBlob(dst []byte, b *lathe.Blob) []byte {
+func appendBlob(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	if len(b.Raw) > 0 {
-		return append(dst, b.Raw...)
+		return dst.Raw(b.Raw)
 	}
 	switch partType(b) {
 	case "input_audio":
-		dst = append(dst, `{"type":"input_audio","input_audio":{"data":"`...)
+		dst = dst.Lit(`{"type":"input_audio","input_audio":{"data":"`)
 		dst = base64.StdEncoding.AppendEncode(dst, b.Data)
-		dst = append(dst, '"')
-		dst = wire.AppendText(dst, "format", audioFormat(b.MediaType))
+		dst = dst.Lit(`"`).Str("format", audioFormat(b.MediaType))
 	case "file":
-		dst = append(dst, `{"type":"file","file":{`...)
-		if b.Name != "" {
-			dst = wire.AppendText(dst, "filename", b.Name)
-		}
+		dst = dst.Lit(`{"type":"file","file":{`).OptStr("filename", b.Name)
 		if id, ok := strings.CutPrefix(b.URL, fileScheme); ok {
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		} else {
-			dst = appendDataURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(dst.Key("file_data"), b)
 		}
 	default:
-		dst = append(dst, `{"type":"image_url","image_url":{"url":`...)
-		if b.URL != "" {
-			dst = rawjson.AppendQuote(dst, b.URL)
-		} else {
-			dst = appendDataURL(dst, b)
-		}
-		if b.Detail != "" {
-			dst = wire.AppendText(dst, "detail", b.Detail)
-		}
+		dst = dst.Lit(`{"type":"image_url","image_url":{"url":`)
+		dst = wire.AppendURL(dst, b)
+		dst = dst.OptStr("detail", b.Detail)
 	}
-	return append(dst, "}}"...)
+	return dst.Lit("}}")
 }
 
 // partType returns the type of content part that b is sent as.
@@ -137,17 +125,6 @@ func partType(b *lathe.Blob) string {
 	default:
 		return "file"
 	}
-}
-
-func appendDataURL(dst []byte, b *lathe.Blob) []byte {
-	media := b.MediaType
-	if media == "" {
-		media = "application/octet-stream"
-	}
-	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
-	dst = dst[:len(dst)-1]
-	dst = base64.StdEncoding.AppendEncode(dst, b.Data)
-	return append(dst, '"')
 }
 
 func audioFormat(media string) string {
@@ -213,7 +190,7 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 
 // blobMember takes in one member of the object inside a part. It reports whether it knows it.
 func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *APIError) {
-	text, err := parseString(v, at)
+	text, err := wire.ParseString(v, at)
 	isText := err == nil
 	switch typ + "." + name {
 	case "image_url.detail":
@@ -248,28 +225,8 @@ func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *AP
 // setURL sets the URL of b, or its data if the URL holds them.
 func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
 	url := rawjson.Text(quoted)
-	media, data, ok, err := dataURL(url)
-	switch {
-	case err != nil:
-		return wire.BadRequest(at, "The data after base64 must be base64.")
-	case ok:
-		b.MediaType, b.Data = media, data
-	case url == "":
+	if url == "" {
 		return wire.BadRequest(at, "Must not be empty.")
-	default:
-		b.URL = url
 	}
-	return nil
-}
-
-// dataURL reads data:<media type>;base64,<data>. Data URLs in other forms stay URLs.
-func dataURL(url string) (media string, data []byte, ok bool, err error) {
-	rest, found := strings.CutPrefix(url, "data:")
-	head, body, comma := strings.Cut(rest, ",")
-	media, encoded := strings.CutSuffix(head, ";base64")
-	if !found || !comma || !encoded || media == "" || strings.Contains(media, ";") {
-		return "", nil, false, nil
-	}
-	data, err = base64.StdEncoding.DecodeString(body)
-	return media, data, true, err
+	return wire.SetURL(b, url, at)
 }

@@ -1,12 +1,7 @@
 package openai
 
 import (
-	"bytes"
-	"math"
-	"strconv"
-
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -28,102 +23,84 @@ func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 
 // AppendHead appends a request up to and with the bracket that opens messages, which come last: a
 // conversation grows by appending. An override replaces the member that Sampling would send.
-func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+func AppendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) wire.JSON {
 	dst, _ = appendHead(dst, req, opts)
 	return dst
 }
 
 // appendHead is AppendHead. It also returns the paths of what is not sent of the tools.
-func appendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, dropped []string) {
+func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
 	free := func(name string) bool { return !wire.Named(req.Overrides, name) }
-	dst = append(dst, '{')
-	if req.Model != "" {
-		dst = wire.AppendText(dst, "model", req.Model)
-	}
+	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = append(wire.AppendKey(dst, "stream"), "true"...)
-		if opts.IncludeUsage && free("stream_options") {
-			dst = append(dst, `,"stream_options":{"include_usage":true}`...)
-		}
+		dst = dst.Bool("stream", true).If(opts.IncludeUsage && free("stream_options"), `,"stream_options":{"include_usage":true}`)
 	}
 	dst = appendSampling(dst, &req.Sampling, opts, free)
 	if len(req.Tools)+len(req.HostedTools) > 0 {
-		dst, dropped = appendTools(wire.AppendKey(dst, "tools"), req, opts)
+		dst, dropped = appendTools(dst.Key("tools"), req, opts)
 		if req.ToolChoice.Mode != "" {
-			dst = appendToolChoice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
+			dst = appendToolChoice(dst.Key("tool_choice"), req.ToolChoice)
 		}
 		if req.ParallelToolCalls != nil && free("parallel_tool_calls") {
-			dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+			dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
 		}
 	}
 	if req.User != "" && free("user") {
-		dst = wire.AppendText(dst, "user", req.User)
+		dst = dst.Str("user", req.User)
 	}
-	dst = appendMembers(dst, req.Overrides, reserved)
-	return append(wire.AppendKey(dst, "messages"), '['), dropped
+	dst = dst.Extra(req.Overrides, reserved)
+	return dst.Arr("messages"), dropped
 }
 
-func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) []byte {
-	if s.Temperature != nil && free("temperature") {
-		dst = wire.AppendFloat(wire.AppendKey(dst, "temperature"), *s.Temperature)
-	}
-	if s.TopP != nil && free("top_p") {
-		dst = wire.AppendFloat(wire.AppendKey(dst, "top_p"), *s.TopP)
-	}
-	if s.TopK != nil && opts.TopK && free("top_k") {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "top_k"), int64(*s.TopK), 10)
-	}
-	if s.PresencePenalty != nil && free("presence_penalty") {
-		dst = wire.AppendFloat(wire.AppendKey(dst, "presence_penalty"), *s.PresencePenalty)
-	}
-	if s.FrequencyPenalty != nil && free("frequency_penalty") {
-		dst = wire.AppendFloat(wire.AppendKey(dst, "frequency_penalty"), *s.FrequencyPenalty)
-	}
-	if s.MaxTokens != nil {
-		name := "max_tokens"
-		if opts.MaxCompletionTokens {
-			name = "max_completion_tokens"
+func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) wire.JSON {
+	float := func(name string, f *float64) {
+		if f != nil && free(name) {
+			dst = dst.Float(name, *f)
 		}
-		if free(name) {
-			dst = strconv.AppendInt(wire.AppendKey(dst, name), int64(*s.MaxTokens), 10)
-		}
+	}
+	float("temperature", s.Temperature)
+	float("top_p", s.TopP)
+	if opts.TopK && free("top_k") {
+		dst = dst.OptInt("top_k", s.TopK)
+	}
+	float("presence_penalty", s.PresencePenalty)
+	float("frequency_penalty", s.FrequencyPenalty)
+	name := "max_tokens"
+	if opts.MaxCompletionTokens {
+		name = "max_completion_tokens"
+	}
+	if free(name) {
+		dst = dst.OptInt(name, s.MaxTokens)
 	}
 	if s.Seed != nil && free("seed") {
-		dst = strconv.AppendInt(wire.AppendKey(dst, "seed"), *s.Seed, 10)
+		dst = dst.Num("seed", *s.Seed)
 	}
 	if len(s.Stop) > 0 && free("stop") {
-		dst = append(wire.AppendKey(dst, "stop"), '[')
-		for i, stop := range s.Stop {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = rawjson.AppendQuote(dst, stop)
-		}
-		dst = append(dst, ']')
+		dst = dst.Strs("stop", s.Stop)
 	}
-	if s.ReasoningEffort != "" && free("reasoning_effort") {
-		dst = wire.AppendText(dst, "reasoning_effort", s.ReasoningEffort)
+	if free("reasoning_effort") {
+		dst = dst.OptStr("reasoning_effort", s.ReasoningEffort)
 	}
 	if len(s.ResponseFormat) > 0 {
-		dst = rawjson.AppendCompact(wire.AppendKey(dst, "response_format"), s.ResponseFormat)
+		dst = dst.Key("response_format").Compact(s.ResponseFormat)
 	}
 	return dst
 }
 
 // AppendTail appends what closes a request.
-func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
+func AppendTail(dst wire.JSON) wire.JSON { return dst.Lit("]}") }
 
 // AppendMessages appends messages to dst, which is empty or ends with a head or a message, with the commas between them. It omits
 // messages without a role. opts may be nil.
 //
 // A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
-// (see [AppendArguments]), and a name that the wire does not allow is sent with the offending characters
+// (see [wire.SentArguments]), and a name that the wire does not allow is sent with the offending characters
 // replaced. The result's name, code and error mark have no place on the wire. Of messages that were read from another
 // wire, what this wire has no form for is not sent.
-func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byte {
+func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wire.JSON {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
@@ -132,7 +109,7 @@ func AppendMessages(dst []byte, msgs []lathe.Message, opts *EncodeOptions) []byt
 			continue // see [wire.Fit] and [destination.Conversation]
 		}
 		if n := len(dst); n > 0 && dst[n-1] == '}' {
-			dst = append(dst, ',')
+			dst = dst.Lit(",")
 		}
 		dst = appendMessage(dst, &msgs[i], opts, false)
 	}
@@ -149,7 +126,7 @@ func knownInMessage(name string) bool {
 }
 
 // appendMessage appends a message of a request, or that of an answer.
-func appendMessage(dst []byte, m *lathe.Message, opts *EncodeOptions, answer bool) []byte {
+func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) wire.JSON {
 	alien := foreign(m.Wire)
 	extra := m.Extra
 	if alien {
@@ -159,25 +136,20 @@ func appendMessage(dst []byte, m *lathe.Message, opts *EncodeOptions, answer boo
 	if !answer && ofOther(m, opts) {
 		known = knownOrProtected
 	}
-	dst = append(dst, `{"role":`...)
-	dst = rawjson.AppendQuote(dst, string(m.Role))
-	if m.Name != "" {
-		dst = wire.AppendText(dst, "name", m.Name)
-	}
+	dst = dst.Lit(`{"role":`).Quote(string(m.Role)).OptStr("name", m.Name)
 	if r, ok := toolResult(m); ok {
-		dst = wire.AppendText(dst, "tool_call_id", r.CallID)
+		dst = dst.Str("tool_call_id", r.CallID)
 		if len(r.Blobs) == 0 && len(r.Extra) == 0 {
-			dst = wire.AppendText(dst, "content", r.Content)
+			dst = dst.Str("content", r.Content)
 		} else {
-			dst = appendContent(wire.AppendKey(dst, "content"), resultParts(r, alien), false, alien)
+			dst = appendContent(dst.Key("content"), resultParts(r, alien), false, alien)
 		}
-		dst = wire.AppendMembers(dst, extra, known)
-		return append(dst, '}')
+		return dst.Members(extra, known).Lit("}")
 	}
 	has := shape(m)
-	dst = appendContent(wire.AppendKey(dst, "content"), m.Parts, has.calls || has.refusal, alien)
+	dst = appendContent(dst.Key("content"), m.Parts, has.calls || has.refusal, alien)
 	if has.refusal {
-		dst = wire.AppendKey(dst, "refusal")
+		dst = dst.Key("refusal")
 		dst = appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Refusal); return r.Text, ok })
 	}
 	written := ""
@@ -185,19 +157,18 @@ func appendMessage(dst []byte, m *lathe.Message, opts *EncodeOptions, answer boo
 		dst, written = appendReasoning(dst, m, opts, answer)
 	}
 	if has.calls {
-		dst = append(wire.AppendKey(dst, "tool_calls"), '[')
+		dst = dst.Arr("tool_calls")
 		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok {
 				if alien {
 					c.Extra = nil
 				}
-				dst = appendCall(appendComma(dst, '['), &c, answer)
+				dst = appendCall(dst.Next(), &c, answer)
 			}
 		}
-		dst = append(dst, ']')
+		dst = dst.Lit("]")
 	}
-	dst = wire.AppendMembers(dst, extra, func(name string) bool { return known(name) || name == written })
-	return append(dst, '}')
+	return dst.Members(extra, func(name string) bool { return known(name) || name == written }).Lit("}")
 }
 
 type parts struct{ refusal, reasoning, calls bool }
@@ -242,7 +213,7 @@ func resultParts(r lathe.ToolResult, alien bool) []lathe.Part {
 
 // appendReasoning appends the reasoning of a message under one member and returns the member's name. Of a request, only
 // the reasoning that may be sent back counts.
-func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer bool) ([]byte, string) {
+func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) (wire.JSON, string) {
 	sends := func(p lathe.Part) (lathe.Reasoning, bool) {
 		r, ok := p.(lathe.Reasoning)
 		return r, ok && (answer || sendsReasoning(m, &r, opts))
@@ -264,63 +235,37 @@ func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer b
 	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
 		return dst, ""
 	}
-	dst = wire.AppendKey(dst, field)
+	dst = dst.Key(field)
 	return appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := sends(p); return r.Text, ok }), field
 }
 
 // appendJoined appends one string of the texts that pick finds.
-func appendJoined(dst []byte, ps []lathe.Part, pick func(lathe.Part) (string, bool)) []byte {
-	dst = append(dst, '"')
+func appendJoined(dst wire.JSON, ps []lathe.Part, pick func(lathe.Part) (string, bool)) wire.JSON {
+	dst = dst.Lit(`"`)
 	for _, p := range ps {
 		if s, ok := pick(p); ok {
 			start := len(dst) - 1
 			last := dst[start]
-			dst = rawjson.AppendQuote(dst[:start], s) // its opening quote goes where the last byte was
+			dst = dst[:start].Quote(s) // its opening quote goes where the last byte was
 			dst[start] = last
 			dst = dst[:len(dst)-1]
 		}
 	}
-	return append(dst, '"')
+	return dst.Lit(`"`)
 }
 
-func appendCall(dst []byte, c *lathe.ToolCall, answer bool) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = rawjson.AppendQuote(dst, c.ID)
-	dst = append(dst, `,"type":"function","function":{"name":`...)
-	dst = rawjson.AppendQuote(dst, callName(c.Name))
-	dst = append(dst, `,"arguments":`...)
+func appendCall(dst wire.JSON, c *lathe.ToolCall, answer bool) wire.JSON {
+	dst = dst.Lit(`{"id":`).Quote(c.ID).Lit(`,"type":"function","function":{"name":`).Quote(callName(c.Name)).Lit(`,"arguments":`)
 	if answer && (c.Arguments != "" || c.Incomplete) {
-		dst = rawjson.AppendQuote(dst, c.Arguments)
+		dst = dst.Quote(c.Arguments)
 	} else {
-		dst = AppendArguments(dst, c.Arguments) // {} where the model wrote nothing, which clients could not parse
+		dst = dst.Quote(wire.SentText(c.Arguments)) // {} where the model wrote nothing, which clients could not parse
 	}
-	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
-	dst = wire.AppendMembers(dst, c.Extra, knownInCall)
-	return append(dst, '}')
+	return appendExtraInner(dst, c.Extra, knownInFunction).Lit("}").Members(c.Extra, knownInCall).Lit("}")
 }
 
-// sendable bounds the arguments that a request may carry. It is above every limit on calls that are executed,
-// and below the depth at which parsers of model servers give up (Python: 1000).
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// AppendArguments appends the argument text of a call as a JSON string, in the form that model servers accept
-// in a history. Servers parse the text and refuse the request if it is not a JSON object (llama.cpp with 500,
-// Ollama with 400). Such text is sent as the object that it has one reading as ([rawjson.RepairObject]), else
-// as {}. Blank text and null stand for {}.
-func AppendArguments(dst []byte, args string) []byte {
-	start := len(dst)
-	dst = append(dst, args...)
-	if rawjson.IsObject(dst[start:], sendable) {
-		return rawjson.AppendQuote(dst[:start], args)
-	}
-	if object, _, ok := rawjson.RepairObject(bytes.Trim(dst[start:], " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
-		return rawjson.AppendQuote(dst[:start], string(object))
-	}
-	return append(dst[:start], `"{}"`...)
-}
-
-// Sendable reports whether AppendArguments sends the text as it is.
-func Sendable(args string) bool { return rawjson.IsObject([]byte(args), sendable) }
+// Sendable reports whether servers take the arguments of a call as they are.
+func Sendable(args string) bool { return wire.Sendable([]byte(args)) }
 
 // knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.
 func knownInCall(name string) bool {

@@ -18,9 +18,9 @@ const maxErrorText = 2048
 type APIError = wire.APIError
 
 // AppendError appends the body of an error answer.
-func AppendError(dst []byte, e *APIError) []byte {
-	dst = append(dst, `{"error":{"message":`...)
-	dst = rawjson.AppendQuote(dst, e.Message)
+func AppendError(to []byte, e *APIError) []byte {
+	dst := wire.JSON(to)
+	dst = dst.Lit(`{"error":{"message":`).Quote(e.Message)
 	typ := e.Type
 	if typ == "" {
 		typ = "server_error"
@@ -28,17 +28,16 @@ func AppendError(dst []byte, e *APIError) []byte {
 			typ = "invalid_request_error"
 		}
 	}
-	dst = append(dst, `,"type":`...)
-	dst = rawjson.AppendQuote(dst, typ)
+	dst = dst.Str("type", typ)
 	for _, f := range [...]struct{ key, text string }{{"param", e.Param}, {"code", e.Code}} {
-		dst = wire.AppendKey(dst, f.key)
+		dst = dst.Key(f.key)
 		if f.text == "" {
-			dst = append(dst, "null"...)
+			dst = dst.Lit("null")
 		} else {
-			dst = rawjson.AppendQuote(dst, f.text)
+			dst = dst.Quote(f.text)
 		}
 	}
-	return append(dst, "}}"...)
+	return dst.Lit("}}")
 }
 
 // ParseError reads the body of an answer with the given HTTP status, whatever it is. It knows

@@ -169,7 +169,7 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	if err != nil {
 		return dst, nil, err
 	}
-	if !a.w.taken || !a.w.hasDelta {
+	if !a.chunk.taken || a.chunk.delta == nil {
 		return dst, nil, ErrNoCompletion
 	}
 	a.done, a.finishSeen = true, true

@@ -35,7 +35,7 @@ func (f *fold) endCall() {
 }
 
 // append appends the body of the answer.
-func (f *fold) append(dst []byte, fin *lathe.Finish, extra []lathe.Member) []byte {
+func (f *fold) append(dst wire.JSON, fin *lathe.Finish, extra []lathe.Member) wire.JSON {
 	answer := *fin
 	answer.Message = lathe.Message{Role: lathe.RoleAssistant}
 	m := &answer.Message
@@ -53,11 +53,11 @@ func (f *fold) append(dst []byte, fin *lathe.Finish, extra []lathe.Member) []byt
 		m.Parts = append(m.Parts, c)
 	}
 	if len(f.annotations) > 0 {
-		list := []byte{'['}
+		list := wire.JSON("[")
 		for _, el := range f.annotations {
-			list = append(appendComma(list, '['), el...)
+			list = list.Next().Raw(el)
 		}
-		m.Extra = []lathe.Member{{Name: "annotations", Value: append(list, ']')}}
+		m.Extra = []lathe.Member{{Name: "annotations", Value: json.RawMessage(list.Lit("]"))}}
 	}
 	return AppendCompletion(dst, &Completion{ID: completionID(f.head), Model: f.head.Model, Created: f.head.Created, Finish: &answer, Extra: extra})
 }

@@ -79,23 +79,21 @@ func (c *call) whole() bool {
 
 // takePiece adds one element of tool_calls, the pos-th of its line.
 func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delta {
-	w := &a.w
+	in := &a.chunk
 	var id, name []byte
 	if p.id.ok() {
-		if id = w.raw(p.id); id[0] == '"' {
-			id = id[1 : len(id)-1]
-		}
+		id = p.id.body()
 	}
-	if w.isString(p.name) {
-		name = w.b[p.name.lo+1 : p.name.hi-1]
+	if p.name.isString() {
+		name = p.name.body()
 	}
 	index, hasIndex := a.wireIndex(p)
-	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(w.raw(p.typ)) != `"function"` {
+	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(p.typ) != `"function"` {
 		a.fault(FaultUnknownContent, 1)
 		return dst
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
-	if c == nil && len(id)+len(name)+len(a.announced) == 0 && w.isBlank(p.args) {
+	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
 		a.fault(FaultCallsMalformed, 1) // a piece that says nothing begins no call
 		return dst
 	}
@@ -108,7 +106,7 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 		c = a.newCall()
 		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
 		a.announced = ""
-		if !hasIndex && !w.whole {
+		if !hasIndex && !in.whole {
 			a.fault(FaultIndexMissing, 1)
 		}
 		if len(id) > 0 && a.byID(id) != nil {
@@ -117,30 +115,24 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 		a.calls = append(a.calls, c)
 	}
 	c.line = a.line
-	if a.current != c {
-		a.effects++
-		a.current = c
-	}
+	a.current = c
 	a.takeID(c, p, id)
 	a.takeName(c, p, name)
-	for i := p.extraLo; i < p.extraHi; i++ {
-		c.extra = a.mergeExtra(c.extra, &w.extra[i])
+	for i := range p.extra {
+		c.extra = a.mergeExtra(c.extra, &p.extra[i])
 	}
 	return a.takeArgs(dst, c, p)
 }
-
-// isBlank reports whether a value is missing, or an empty text.
-func (w *walker) isBlank(s span) bool { return !s.ok() || string(w.raw(s)) == `""` }
 
 func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta {
 	switch {
 	case !p.args.ok():
 		return dst
-	case a.w.isString(p.args):
-		return a.addString(dst, adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
+	case p.args.isString():
+		return a.add(dst, adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
 	}
 	a.fault(FaultArgsNotText, 1)
-	return a.addRawArgs(dst, c, a.w.raw(p.args))
+	return a.addRawArgs(dst, c, p.args)
 }
 
 // wireIndex returns the index of a piece, if it has a good one.
@@ -148,10 +140,7 @@ func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 	if !p.index.ok() {
 		return 0, false
 	}
-	raw := a.w.raw(p.index)
-	if raw[0] == '"' {
-		raw = raw[1 : len(raw)-1]
-	}
+	raw := p.index.body()
 	if len(raw) == 1 && raw[0] >= '0' && raw[0] <= '9' {
 		return int64(raw[0] - '0'), true
 	}
@@ -171,7 +160,6 @@ func (a *Assembler) newCall() *call {
 		c = &call{}
 	}
 	c.n = len(a.calls)
-	a.effects++
 	return c
 }
 
@@ -196,8 +184,8 @@ func (a *Assembler) byIndex(index int64) *call {
 // find returns the call to which a piece belongs, or nil if it begins a new one. This is the rule in the
 // comment of Assembler.
 func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, pos int) *call {
-	w := &a.w
-	if w.whole || len(a.calls) == 0 {
+	in := &a.chunk
+	if in.whole || len(a.calls) == 0 {
 		return nil // each element of a whole message is a call
 	}
 	if hasIndex {
@@ -226,7 +214,7 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	}
 	last := a.current
 	switch {
-	case len(name) == 0 && len(id) == 0 && len(w.pieces) > 1 && pos < len(a.calls):
+	case len(name) == 0 && len(id) == 0 && len(in.pieces) > 1 && pos < len(a.calls):
 		return a.calls[pos]
 	case len(name) == 0 || last.name == "":
 		return last // with a name that comes late
@@ -281,7 +269,7 @@ func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
 		return false
 	case len(id) > 0 && a.sameArgs(c, p):
 		a.fault(FaultCallRepeated, 1)
-		p.args = span{}
+		p.args = nil
 		return false
 	}
 	return true
@@ -292,7 +280,7 @@ func (a *Assembler) beginsArgs(p *piece) bool {
 	if !p.args.ok() {
 		return false
 	}
-	raw := a.w.raw(p.args)
+	raw := p.args
 	if raw[0] == '"' {
 		raw = bytes.TrimLeft(raw[1:], " ")
 	}
@@ -301,7 +289,7 @@ func (a *Assembler) beginsArgs(p *piece) bool {
 
 // sameArgs reports whether the arguments of a piece are those that the call has.
 func (a *Assembler) sameArgs(c *call, p *piece) bool {
-	raw := a.w.raw(p.args)
+	raw := p.args
 	if raw[0] == '"' {
 		raw = unquoted(raw)
 	}
@@ -319,7 +307,7 @@ func (a *Assembler) takeID(c *call, p *piece, id []byte) {
 			a.fault(FaultIDLate, 1)
 		}
 		c.id = a.keep(p.id)
-	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(a.w.raw(p.id))):
+	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)):
 	default:
 		a.fault(FaultIDChanged, 1)
 	}
@@ -352,11 +340,10 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 }
 
 // addArgs adds to the argument text of c.
-func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, plain bool) []lathe.Delta {
+func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte) []lathe.Delta {
 	if c.args.len() == 0 {
 		if string(body) == "{}" {
 			c.braces = true
-			a.effects++
 			return dst
 		}
 		if c.braces {
@@ -365,7 +352,7 @@ func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, plain bool)
 		}
 	}
 	dst = a.start(dst, c)
-	if s := c.args.add(body, plain, &a.damage); s != "" {
+	if s := c.args.add(body, &a.damage); s != "" {
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
 	}
 	return dst
@@ -397,7 +384,6 @@ func (a *Assembler) start(dst []lathe.Delta, c *call) []lathe.Delta {
 		dst = a.start(dst, a.calls[c.n-1])
 	}
 	c.started = true
-	a.effects++
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 }
 
@@ -413,7 +399,6 @@ func (a *Assembler) endWhole(dst []lathe.Delta) []lathe.Delta {
 
 // endCalls ends all calls and gives up what is held back.
 func (a *Assembler) endCalls(dst []lathe.Delta) []lathe.Delta {
-	a.effects++
 	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
 		if s := to.t.flush(&a.damage); s != "" {
 			dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
@@ -460,7 +445,7 @@ func (a *Assembler) incomplete(c *call) bool {
 
 // takeLegacy adds a function_call, the old form of the one call of an answer.
 func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
-	w := &a.w
+	in := &a.chunk
 	if len(a.calls) == 0 {
 		a.fault(FaultFunctionCall, 1)
 		c := a.newCall()
@@ -468,9 +453,9 @@ func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
 		a.calls = append(a.calls, c)
 		a.current = c
 	}
-	c, p := a.calls[0], &w.legacy
-	if w.isString(p.name) {
-		a.takeName(c, p, w.b[p.name.lo+1:p.name.hi-1])
+	c, p := a.calls[0], in.legacy
+	if p.name.isString() {
+		a.takeName(c, p, p.name.body())
 	}
 	return a.takeArgs(dst, c, p)
 }

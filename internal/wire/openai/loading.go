@@ -1,6 +1,8 @@
 package openai
 
-import "strings"
+import (
+	"strings"
+)
 
 // loadingWords say that the model is not loaded yet: llama.cpp, Hugging Face's servers, Ollama, LM Studio.
 var loadingWords = []string{"loading model", "model is loading", "currently loading", "still loading", "loading the model", "model is being loaded"}

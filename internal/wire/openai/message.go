@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -83,11 +84,11 @@ func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 // parseMessage reads one message of a request. Its errors name members from the message on.
 func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	var m lathe.Message
-	if err := needObject(v, ""); err != nil {
+	if err := wire.NeedObject(v, ""); err != nil {
 		return m, err
 	}
 	raw, _ := r.index.Get(v, "role")
-	role, err := parseString(raw, ".role")
+	role, err := wire.ParseString(raw, ".role")
 	if err != nil {
 		return m, err
 	}
@@ -115,7 +116,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		case "content":
 			content = v
 		case "name":
-			if m.Name, err = parseString(v, ".name"); err != nil {
+			if m.Name, err = wire.ParseString(v, ".name"); err != nil {
 				return m, err
 			}
 		case "refusal":
@@ -157,7 +158,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		m.Parts = append(m.Parts, ps...)
 	}
 	if refusal != nil {
-		text, err := parseString(refusal, ".refusal")
+		text, err := wire.ParseString(refusal, ".refusal")
 		if err != nil {
 			return m, err
 		}
@@ -169,7 +170,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 func (r *reader) parseResult(m *lathe.Message, content, callID []byte) *APIError {
 	var res lathe.ToolResult
 	var err *APIError
-	if res.CallID, err = parseString(callID, ".tool_call_id"); err != nil {
+	if res.CallID, err = wire.ParseString(callID, ".tool_call_id"); err != nil {
 		return err
 	}
 	res.Name = r.called.of(res.CallID)
@@ -219,7 +220,7 @@ func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 // parseCall reads the call with index i of the array at the path at. Its errors name members from the call on.
 func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIError) {
 	var c lathe.ToolCall
-	if err := needObject(v, ""); err != nil {
+	if err := wire.NeedObject(v, ""); err != nil {
 		return c, err
 	}
 	var fn []byte
@@ -235,7 +236,7 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 		}
 		switch name {
 		case "id":
-			c.ID, err = parseString(v, ".id")
+			c.ID, err = wire.ParseString(v, ".id")
 		case "type":
 			if custom = !rawjson.EqualKey(v, "function"); custom {
 				if err = r.foreign(wire.BadRequest(wire.Element(at, i)+".type", "Only calls of type function are supported.")); err != nil {
@@ -259,7 +260,7 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 		c.Name = "custom"
 		return c, nil
 	}
-	if err := needObject(fn, ".function"); err != nil {
+	if err := wire.NeedObject(fn, ".function"); err != nil {
 		return c, err
 	}
 	var name, arguments []byte
@@ -281,8 +282,8 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 	}
 	c.Extra = appendInner(c.Extra, more)
 	var err *APIError
-	if c.Name, err = parseString(name, ".function.name"); err == nil && arguments != nil {
-		c.Arguments, err = parseString(arguments, ".function.arguments")
+	if c.Name, err = wire.ParseString(name, ".function.name"); err == nil && arguments != nil {
+		c.Arguments, err = wire.ParseString(arguments, ".function.arguments")
 	}
 	return c, err
 }
@@ -316,7 +317,7 @@ func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 }
 
 func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
-	if err := needObject(v, at); err != nil {
+	if err := wire.NeedObject(v, at); err != nil {
 		return nil, err
 	}
 	plain := true // it has no members but type and text
@@ -335,12 +336,12 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 			plain = false
 		}
 	}
-	typ, err := parseString(raw, at+".type")
+	typ, err := wire.ParseString(raw, at+".type")
 	if err != nil {
 		return nil, err
 	}
 	if plain && typ == "text" {
-		text, err := parseString(text, at+".text")
+		text, err := wire.ParseString(text, at+".text")
 		return lathe.Text{Text: text}, err
 	}
 	if inner, ok := rawjson.Get(v, typ); ok {
@@ -350,12 +351,12 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	}
 	switch typ {
 	case "text":
-		text, err := parseString(text, at+".text")
+		text, err := wire.ParseString(text, at+".text")
 		return lathe.Text{Text: text, Extra: members(v, "type", "text")}, err
 	case "refusal":
 		r.drop(v, "messages"+at, "type", "refusal")
 		raw, _ := rawjson.Get(v, "refusal")
-		text, err := parseString(raw, at+".refusal")
+		text, err := wire.ParseString(raw, at+".refusal")
 		return lathe.Refusal{Text: text}, err
 	}
 	b, err := parseBlob(v, at)
@@ -369,19 +370,8 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 }
 
 // members returns copies of the members of obj that are not among the names given and not null.
-func members(obj []byte, except ...string) (out []lathe.Member) {
-next:
-	for key, v := range rawjson.Members(obj) {
-		for _, name := range except {
-			if rawjson.EqualKey(key, name) {
-				continue next
-			}
-		}
-		if string(v) != "null" {
-			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
-		}
-	}
-	return out
+func members(obj []byte, except ...string) []lathe.Member {
+	return wire.OtherMembers(nil, obj, except...)
 }
 
 // innerMember is the name under which further members of a function object are kept. See [lathe.ToolSpec].Extra.
@@ -392,16 +382,16 @@ func appendInner(dst, inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return dst
 	}
-	return append(dst, lathe.Member{Name: innerMember, Value: append(wire.AppendMembers([]byte{'{'}, inner, nothing), '}')})
+	return append(dst, lathe.Member{Name: innerMember, Value: json.RawMessage(wire.JSON("{").Members(inner, nothing).Lit("}"))})
 }
 
 func nothing(string) bool { return false }
 
 // appendExtraInner appends the further members of a function object that extra keeps.
-func appendExtraInner(dst []byte, extra []lathe.Member, known func(string) bool) []byte {
+func appendExtraInner(dst wire.JSON, extra []lathe.Member, known func(string) bool) wire.JSON {
 	for _, m := range extra {
 		if m.Name == innerMember {
-			dst = wire.AppendMembers(dst, members(m.Value), known)
+			dst = dst.Members(members(m.Value), known)
 		}
 	}
 	return dst

@@ -12,10 +12,6 @@
 package openai
 
 import (
-	"strings"
-
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -85,34 +81,5 @@ func callName(name string) string {
 	if name == "" {
 		return "unknown"
 	}
-	ok := len(name) <= 64
-	for i := 0; ok && i < len(name); i++ {
-		ok = nameByte(name[i])
-	}
-	if ok {
-		return name
-	}
-	var b strings.Builder
-	for i := 0; i < len(name) && i < 64; i++ {
-		if nameByte(name[i]) {
-			b.WriteByte(name[i])
-		} else {
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
-}
-
-func nameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-}
-
-// appendMembers appends the members that known does not claim; of equal names the last.
-func appendMembers(dst []byte, members []lathe.Member, known func(string) bool) []byte {
-	for _, m := range wire.Last(members) {
-		if !known(m.Name) {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
-	return dst
+	return wire.Masked(name[:min(len(name), wire.MaxName)])
 }

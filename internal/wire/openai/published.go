@@ -1,6 +1,8 @@
 package openai
 
-import "github.com/lathe-run/lathe/internal/rawjson"
+import (
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
 
 // published are the members of the published schema of a request that ParseRequest does not read.
 var published = rawjson.NewNames("audio", "frequency_penalty", "logit_bias", "logprobs", "metadata", "modalities", "moderation", "prediction",

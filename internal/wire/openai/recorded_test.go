@@ -54,7 +54,6 @@ func TestRecordedStreams(t *testing.T) {
 		t.Run(tt.file, func(t *testing.T) {
 			t.Parallel()
 			lines := recordedLines(t, filepath.Join(dir, tt.file))
-			bothWays(t, lines)
 			ds, f, err := assemble(lines, nil, true)
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +142,6 @@ func TestRecordedLlamaCpp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lines := dataLines(t, filepath.Join("testdata", "llamacpp", name+".txt"))
-			bothWays(t, lines)
 			ds, f, err := assemble(lines, nil, true)
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +169,6 @@ func TestRecordedLlamaCpp(t *testing.T) {
 	t.Run("glm46-error-mid-text", func(t *testing.T) {
 		t.Parallel()
 		lines := dataLines(t, "testdata/llamacpp/glm46-error-mid-text.txt")
-		bothWays(t, lines)
 		ds, _, err := assemble(lines, nil, true)
 		if err == nil || len(ds) == 0 {
 			t.Errorf("error %v after %d deltas, want the server's error after its text", err, len(ds))

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -117,7 +116,7 @@ func (r *reader) member(name string, v []byte) (bool, *APIError) {
 	var err *APIError
 	switch name {
 	case "model":
-		r.Model, err = parseString(v, name)
+		r.Model, err = wire.ParseString(v, name)
 	case "messages":
 		r.Messages, err = r.parseMessages(v)
 	case "tools":
@@ -125,38 +124,38 @@ func (r *reader) member(name string, v []byte) (bool, *APIError) {
 	case "tool_choice":
 		r.ToolChoice, err = r.parseToolChoice(v)
 	case "parallel_tool_calls":
-		r.ParallelToolCalls, err = parsePointer(v, name, parseBool)
+		r.ParallelToolCalls, err = wire.ParsePointer(v, name, wire.ParseBool)
 	case "stream":
-		r.Stream, err = parseBool(v, name)
+		r.Stream, err = wire.ParseBool(v, name)
 	case "stream_options":
 		err = r.streamOptions(v)
 	case "temperature":
-		s.Temperature, err = parsePointer(v, name, parseFloat)
+		s.Temperature, err = wire.ParsePointer(v, name, wire.ParseFloat)
 	case "top_p":
-		s.TopP, err = parsePointer(v, name, parseFloat)
+		s.TopP, err = wire.ParsePointer(v, name, wire.ParseFloat)
 	case "max_tokens":
 		if s.MaxTokens == nil { // max_completion_tokens is the newer word
-			s.MaxTokens, err = parsePointer(v, name, parseCount)
+			s.MaxTokens, err = wire.ParsePointer(v, name, wire.ParseCount)
 		} else {
-			_, err = parseCount(v, name)
+			_, err = wire.ParseCount(v, name)
 		}
 	case "max_completion_tokens":
-		s.MaxTokens, err = parsePointer(v, name, parseCount)
+		s.MaxTokens, err = wire.ParsePointer(v, name, wire.ParseCount)
 	case "seed":
-		s.Seed, err = parsePointer(v, name, parseInt)
+		s.Seed, err = wire.ParsePointer(v, name, wire.ParseInt)
 	case "stop":
 		s.Stop, err = parseStop(v)
 	case "reasoning_effort":
-		s.ReasoningEffort, err = parseString(v, name)
+		s.ReasoningEffort, err = wire.ParseString(v, name)
 	case "response_format":
-		if err = needObject(v, name); err == nil {
+		if err = wire.NeedObject(v, name); err == nil {
 			err = wire.RejectAmbiguousMember(v, formatNames, name)
 			s.ResponseFormat = bytes.Clone(v)
 		}
 	case "user":
-		r.User, err = parseString(v, name)
+		r.User, err = wire.ParseString(v, name)
 	case "n":
-		r.N, err = parseCount(v, name)
+		r.N, err = wire.ParseCount(v, name)
 	case "functions", "function_call":
 		err = r.foreign(wire.BadRequest(name, "The old function calling is not supported: use tools and tool_choice."))
 	default:
@@ -166,10 +165,7 @@ func (r *reader) member(name string, v []byte) (bool, *APIError) {
 }
 
 func (r *reader) streamOptions(v []byte) *APIError {
-	if err := needObject(v, "stream_options"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, optionNames, "stream_options"); err != nil {
+	if err := wire.CheckObject(v, optionNames, "stream_options"); err != nil {
 		return err
 	}
 	r.drop(v, "stream_options", "include_usage", "include_obfuscation")
@@ -182,7 +178,7 @@ func (r *reader) streamOptions(v []byte) *APIError {
 			continue
 		}
 		var err *APIError
-		if *m.dst, err = parseBool(raw, "stream_options."+m.name); err != nil {
+		if *m.dst, err = wire.ParseBool(raw, "stream_options."+m.name); err != nil {
 			return err
 		}
 	}
@@ -242,10 +238,7 @@ func (r *reader) parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 
 // parseTool reads one tool. It returns nil for a tool that r takes without reading it.
 func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
-	if err := needObject(v, at); err != nil {
-		return nil, err
-	}
-	if err := wire.RejectAmbiguousMember(v, toolNames, at); err != nil {
+	if err := wire.CheckObject(v, toolNames, at); err != nil {
 		return nil, err
 	}
 	typ, _ := rawjson.Get(v, "type")
@@ -259,10 +252,7 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 	t := &lathe.ToolSpec{Extra: members(v, "type", "function")}
 	fn, _ := rawjson.Get(v, "function")
 	at += ".function"
-	if err := needObject(fn, at); err != nil {
-		return nil, err
-	}
-	if err := wire.RejectAmbiguousMember(fn, toolNames, at); err != nil {
+	if err := wire.CheckObject(fn, toolNames, at); err != nil {
 		return nil, err
 	}
 	var err *APIError
@@ -272,11 +262,11 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 		}
 		switch {
 		case rawjson.EqualKey(key, "name"):
-			t.Name, err = parseString(v, at+".name")
+			t.Name, err = wire.ParseString(v, at+".name")
 		case rawjson.EqualKey(key, "description"):
-			t.Description, err = parseString(v, at+".description")
+			t.Description, err = wire.ParseString(v, at+".description")
 		case rawjson.EqualKey(key, "parameters"):
-			if err = needObject(v, at+".parameters"); err == nil {
+			if err = wire.NeedObject(v, at+".parameters"); err == nil {
 				t.Schema = bytes.Clone(v)
 			}
 		}
@@ -303,10 +293,7 @@ func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 		}
 		return lathe.ToolChoice{}, wire.BadRequest("tool_choice", "Must be auto, none, required or a function.")
 	}
-	if err := needObject(v, "tool_choice"); err != nil {
-		return lathe.ToolChoice{}, err
-	}
-	if err := wire.RejectAmbiguousMember(v, choiceNames, "tool_choice"); err != nil {
+	if err := wire.CheckObject(v, choiceNames, "tool_choice"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
 	typ, _ := rawjson.Get(v, "type")
@@ -318,22 +305,19 @@ func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 		return lathe.ToolChoice{}, r.foreign(err)
 	}
 	fn, _ := rawjson.Get(v, "function")
-	if err := needObject(fn, "tool_choice.function"); err != nil {
-		return lathe.ToolChoice{}, err
-	}
-	if err := wire.RejectAmbiguousMember(fn, choiceNames, "tool_choice.function"); err != nil {
+	if err := wire.CheckObject(fn, choiceNames, "tool_choice.function"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
 	r.drop(v, "tool_choice", "type", "function")
 	r.drop(fn, "tool_choice.function", "name")
 	raw, _ := rawjson.Get(fn, "name")
-	name, err := parseString(raw, "tool_choice.function.name")
+	name, err := wire.ParseString(raw, "tool_choice.function.name")
 	return lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: name}, err
 }
 
 func parseStop(v []byte) ([]string, *APIError) {
 	if kind(v) == '"' {
-		s, err := parseString(v, "stop")
+		s, err := wire.ParseString(v, "stop")
 		return []string{s}, err
 	}
 	if kind(v) != '[' {
@@ -341,64 +325,11 @@ func parseStop(v []byte) ([]string, *APIError) {
 	}
 	var stop []string
 	for el := range rawjson.Elements(v) {
-		s, err := parseString(el, "stop["+strconv.Itoa(len(stop))+"]")
+		s, err := wire.ParseString(el, "stop["+strconv.Itoa(len(stop))+"]")
 		if err != nil {
 			return nil, err
 		}
 		stop = append(stop, s)
 	}
 	return stop, nil
-}
-
-func needObject(v []byte, param string) *APIError {
-	if kind(v) != '{' {
-		return wire.BadRequest(param, "Must be an object.")
-	}
-	return nil
-}
-
-func parseString(v []byte, param string) (string, *APIError) {
-	return wire.ParseString(v, param)
-}
-
-func parseBool(v []byte, param string) (bool, *APIError) {
-	switch string(v) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, wire.BadRequest(param, "Must be true or false.")
-}
-
-func parseFloat(v []byte, param string) (float64, *APIError) {
-	f, err := strconv.ParseFloat(string(v), 64)
-	if err != nil || kind(v) == '"' {
-		return 0, wire.BadRequest(param, "Must be a number.")
-	}
-	return f, nil
-}
-
-func parseInt(v []byte, param string) (int64, *APIError) {
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil {
-		return 0, wire.BadRequest(param, "Must be an integer.")
-	}
-	return n, nil
-}
-
-func parseCount(v []byte, param string) (int, *APIError) {
-	n, err := parseInt(v, param)
-	if err == nil && (n < 1 || n > math.MaxInt32) {
-		err = wire.BadRequest(param, "Must be at least 1 and at most %d.", math.MaxInt32)
-	}
-	return int(n), err
-}
-
-func parsePointer[T any](v []byte, param string, parse func([]byte, string) (T, *APIError)) (*T, *APIError) {
-	x, err := parse(v, param)
-	if err != nil {
-		return nil, err
-	}
-	return &x, nil
 }

@@ -198,7 +198,7 @@ func FuzzParseRequest(f *testing.F) {
 // FuzzParseAnswer wants no panic, and an answer that is written and read as the same answer.
 func FuzzParseAnswer(f *testing.F) {
 	for _, fin := range finishes() {
-		f.Add(AppendCompletion(nil, &Completion{ID: "a", Model: "m", Finish: fin}))
+		f.Add([]byte(AppendCompletion(nil, &Completion{ID: "a", Model: "m", Finish: fin})))
 	}
 	f.Add([]byte(`{"error":{"message":"a","code":1}}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"type":"image_url","image_url":{"url":"https://e"}}]}}]}`))
@@ -231,12 +231,12 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("0\xE2\x82"), uint(2))
 	f.Fuzz(func(t *testing.T, body []byte, cut uint) {
 		quoted := append(append([]byte{'"'}, body...), '"')
-		if end, _ := stringEnd(quoted, 1); end != len(quoted)-1 {
+		if end, err := rawjson.Scan(quoted, 0); err != nil || end != len(quoted) {
 			return
 		}
 		var whole, pieces text
 		var d damage
-		whole.add(body, false, &d)
+		whole.add(body, &d)
 		whole.flush(&d)
 		want := whole.b.String()
 		if got := string(rawjson.AppendUnquoteLossy(nil, quoted)); got != want {
@@ -246,16 +246,17 @@ func FuzzText(f *testing.F) {
 		for i := 0; i < len(body); { // no cut within an escape
 			n := 1
 			if body[i] == '\\' {
-				n = escapeLen(body[i:])
+				if n = 2; body[i+1] == 'u' {
+					n = 6
+				}
 			}
 			if i < at && at < i+n {
 				at = i
 			}
 			i += n
 		}
-		first, plain := body[:at], bytes.IndexByte(body[:at], '\\') < 0
-		got := pieces.add(first, plain, &d)
-		got += pieces.add(body[at:], false, &d)
+		got := pieces.add(body[:at], &d)
+		got += pieces.add(body[at:], &d)
 		got += pieces.flush(&d)
 		if got != want {
 			t.Fatalf("%q cut at %d is %q, want %q", body, at, got, want)

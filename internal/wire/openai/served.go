@@ -91,7 +91,9 @@ func (*servedWriter) AppendError(dst []byte, e *wire.APIError) []byte {
 }
 
 // AppendKeepAlive implements [wire.Writer].
-func (*servedWriter) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+func (*servedWriter) AppendKeepAlive(dst []byte) []byte {
+	return wire.JSON(dst).Lit(": keep-alive\n\n")
+}
 
 // Pass implements [wire.Writer].
 func (w *servedWriter) Pass(raw *lathe.Raw) []byte {

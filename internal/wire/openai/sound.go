@@ -14,7 +14,7 @@ func (a *Assembler) Sound() bool { return !a.unsound }
 
 // UsageOnly reports whether what Append took last holds the usage and nothing else of an answer.
 func (a *Assembler) UsageOnly() bool {
-	return a.walked && a.w.usage.ok() && a.w.hasChoices && !a.w.taken && a.w.extraChoices == 0
+	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
 }
 
 // A soundness records the parts of an answer that were sent to a client unchanged.
@@ -28,25 +28,25 @@ type soundness struct {
 
 // judge looks at the line that was walked, after it was taken in.
 func (a *Assembler) judge() bool {
-	w := &a.w
+	in := &a.chunk
 	switch {
 	case len(a.faults) > 0, a.err != nil, a.damage != (damage{}), a.holdsBack():
 		return false
-	case w.whole:
+	case in.whole:
 		return a.judgeWhole()
-	case !w.hasChoices:
+	case !in.hasChoices:
 		return false
-	case !w.taken:
+	case !in.taken:
 		return true // it ends with the usage, or begins with nothing
-	case w.hasLegacy, string(w.raw(w.index)) != "0", w.content.ok() && !w.isString(w.content), !a.judgeFinish():
+	case in.legacy != nil, string(in.index) != "0", in.content.ok() && !in.content.isString(), !a.judgeFinish():
 		return false
-	case w.hasDelta && !a.role:
-		if a.role = w.isString(w.role); !a.role {
+	case in.delta != nil && !a.role:
+		if a.role = in.role.isString(); !a.role {
 			return false
 		}
 	}
-	for i := range w.pieces {
-		if !a.judgePiece(&w.pieces[i]) {
+	for i := range in.pieces {
+		if !a.judgePiece(&in.pieces[i]) {
 			return false
 		}
 	}
@@ -80,10 +80,9 @@ func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 
 // judgePiece accepts a piece that belongs to the last call, or begins the next one with all its members.
 func (a *Assembler) judgePiece(p *piece) bool {
-	w := &a.w
-	index, err := strconv.Atoi(string(w.raw(p.index)))
+	index, err := strconv.Atoi(string(p.index))
 	switch {
-	case err != nil, p.args.ok() && !w.isString(p.args):
+	case err != nil, p.args.ok() && !p.args.isString():
 		return false
 	case index == a.shown-1:
 		return true
@@ -91,19 +90,16 @@ func (a *Assembler) judgePiece(p *piece) bool {
 		return false
 	}
 	a.shown++
-	return w.full(p.id) && w.full(p.name) && w.full(p.typ) && w.isString(p.args)
+	return p.id.full() && p.name.full() && p.typ.full() && p.args.isString()
 }
-
-// full reports whether s is a string that is not empty.
-func (w *walker) full(s span) bool { return w.isString(s) && s.hi-s.lo > 2 }
 
 // judgeFinish takes no finish reason, or one that says what the answer is.
 func (a *Assembler) judgeFinish() bool {
-	w := &a.w
-	if !w.finish.ok() {
+	in := &a.chunk
+	if !in.finish.ok() {
 		return true
 	}
-	if len(w.pieces) > 0 && !w.whole { // the client would get no sign that the call is complete
+	if len(in.pieces) > 0 && !in.whole { // the client would get no sign that the call is complete
 		return false
 	}
 	for _, c := range a.calls {
@@ -111,24 +107,24 @@ func (a *Assembler) judgeFinish() bool {
 			return false
 		}
 	}
-	switch string(w.raw(w.finish)) {
+	switch string(in.finish) {
 	case `"tool_calls"`:
 		return len(a.calls) > 0
 	case `"stop"`:
 		return len(a.calls) == 0
 	}
-	return string(w.raw(w.finish)) == `"length"` || string(w.raw(w.finish)) == `"content_filter"`
+	return string(in.finish) == `"length"` || string(in.finish) == `"content_filter"`
 }
 
 // judgeWhole looks at an answer that was not streamed.
 func (a *Assembler) judgeWhole() bool {
-	w := &a.w
-	if !w.taken || w.hasLegacy || !w.isString(w.role) || !w.finish.ok() || !a.judgeFinish() || w.content.ok() && !w.isString(w.content) {
+	in := &a.chunk
+	if !in.taken || in.legacy != nil || !in.role.isString() || !in.finish.ok() || !a.judgeFinish() || in.content.ok() && !in.content.isString() {
 		return false
 	}
-	for i := range w.pieces {
-		p := &w.pieces[i]
-		if !w.full(p.id) || !w.full(p.name) || !w.full(p.typ) || !w.full(p.args) {
+	for i := range in.pieces {
+		p := &in.pieces[i]
+		if !p.id.full() || !p.name.full() || !p.typ.full() || !p.args.full() {
 			return false
 		}
 	}

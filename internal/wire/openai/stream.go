@@ -2,11 +2,9 @@ package openai
 
 import (
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -49,12 +47,9 @@ type outCall struct {
 // NewChunkWriter returns a ChunkWriter for one answer. With includeUsage the usage follows in a
 // chunk of its own, and every other chunk says "usage":null.
 func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWriter {
-	head := append(make([]byte, 0, 160+len(id)+len(model)), `data: {"id":`...)
-	head = rawjson.AppendQuote(head, id)
-	head = append(head, `,"object":"chat.completion.chunk","created":`...)
-	head = strconv.AppendInt(head, created, 10)
-	head = wire.AppendText(head, "model", model)
-	w := &ChunkWriter{includeUsage: includeUsage, created: created, head: append(head, `,"choices":[{"index":0,"delta":`...)}
+	head := make(wire.JSON, 0, 160+len(id)+len(model)).Lit(`data: {"id":`).Quote(id).Lit(`,"object":"chat.completion.chunk","created":`).Int(created).
+		Str("model", model)
+	w := &ChunkWriter{includeUsage: includeUsage, created: created, head: head.Lit(`,"choices":[{"index":0,"delta":`)}
 	w.tail = []byte(w.end("null"))
 	return w
 }
@@ -74,14 +69,12 @@ func (w *ChunkWriter) AppendStart(dst []byte) []byte {
 	return w.start(dst, `""`)
 }
 
-func (w *ChunkWriter) start(dst []byte, content string) []byte {
+func (w *ChunkWriter) start(dst wire.JSON, content string) wire.JSON {
 	if w.started || w.fold != nil {
 		return dst
 	}
 	w.started = true
-	dst = append(append(dst, w.head...), `{"role":"assistant","content":`...)
-	dst = append(append(dst, content...), '}')
-	return append(dst, w.tail...)
+	return dst.Raw(w.head).Lit(`{"role":"assistant","content":`).Lit(content).Lit("}").Raw(w.tail)
 }
 
 // AppendDelta appends the frames for d; there may be none. A delta of kind DeltaFinish closes the
@@ -122,32 +115,27 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 }
 
 // AppendDone appends the frame that ends the stream.
-func (w *ChunkWriter) AppendDone(dst []byte) []byte { return append(dst, "data: [DONE]\n\n"...) }
+func (w *ChunkWriter) AppendDone(dst wire.JSON) wire.JSON { return dst.Lit("data: [DONE]\n\n") }
 
 // AppendErrorFrame appends a frame that tells a client of an error within the stream.
-func AppendErrorFrame(dst []byte, e *APIError) []byte {
-	return append(AppendError(append(dst, "data: "...), e), "\n\n"...)
+func AppendErrorFrame(dst wire.JSON, e *APIError) wire.JSON {
+	return wire.JSON(AppendError(append(dst, "data: "...), e)).Lit("\n\n")
 }
 
 // Pad adds a member `obfuscation` to each frame with text, so that the size of a frame does not reveal its
 // content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
 func (w *ChunkWriter) Pad() { w.padded = true }
 
-const padTo = 64
-
-var padding = strings.Repeat("0123456789abcdef", padTo/16)
-
 // close closes a frame whose delta began at from.
-func (w *ChunkWriter) close(dst []byte, from int) []byte {
+func (w *ChunkWriter) close(dst wire.JSON, from int) wire.JSON {
 	size := len(dst) - from
-	if dst = append(dst, w.tail...); !w.padded {
+	if dst = dst.Raw(w.tail); !w.padded {
 		return dst
 	}
-	dst = append(dst[:len(dst)-len("}\n\n")], `,"obfuscation":"`...)
-	return append(append(dst, padding[:padTo-1-(size+padTo-1)%padTo]...), "\"}\n\n"...)
+	return dst[:len(dst)-len("}\n\n")].Lit(`,"obfuscation":"`).Lit(wire.Padding(size)).Lit("\"}\n\n")
 }
 
-func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
+func (w *ChunkWriter) text(dst wire.JSON, key, text string) wire.JSON {
 	if text == "" {
 		return dst
 	}
@@ -155,14 +143,14 @@ func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
 		w.fold.text(key).WriteString(text)
 		return dst
 	}
-	dst = append(append(w.AppendStart(dst), w.head...), key...)
+	dst = wire.JSON(w.AppendStart(dst)).Raw(w.head).Lit(key)
 	from := len(dst)
-	dst = append(rawjson.AppendQuote(dst, text), '}')
+	dst = dst.Quote(text).Lit("}")
 	return w.close(dst, from)
 }
 
 // cite appends a frame with the sources of the text that ends.
-func (w *ChunkWriter) cite(dst []byte, d *lathe.Delta) []byte {
+func (w *ChunkWriter) cite(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	t, _ := d.Part.(lathe.Text)
 	list := wire.Citations(d, lathe.WireOpenAIChat, max(0, w.length-utf8.RuneCountInString(t.Text)))
 	if len(list) == 0 {
@@ -172,11 +160,11 @@ func (w *ChunkWriter) cite(dst []byte, d *lathe.Delta) []byte {
 		w.fold.annotations = append(w.fold.annotations, list...)
 		return dst
 	}
-	dst = append(append(w.AppendStart(dst), w.head...), `{"annotations":[`...)
+	dst = wire.JSON(w.AppendStart(dst)).Raw(w.head).Lit(`{"annotations":[`)
 	for _, el := range list {
-		dst = append(appendComma(dst, '['), el...)
+		dst = dst.Next().Raw(el)
 	}
-	return append(append(dst, "]}"...), w.tail...)
+	return dst.Lit("]}").Raw(w.tail)
 }
 
 func (w *ChunkWriter) call(index int) *outCall {
@@ -194,7 +182,7 @@ func (w *ChunkWriter) call(index int) *outCall {
 }
 
 // advance sends what can be sent of the calls, in their order.
-func (w *ChunkWriter) advance(dst []byte) []byte {
+func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 	for {
 		if w.open == nil {
 			for _, c := range w.calls {
@@ -228,39 +216,33 @@ func (w *ChunkWriter) advance(dst []byte) []byte {
 }
 
 // begin appends the frame that begins a call.
-func (w *ChunkWriter) begin(dst []byte, c *outCall) []byte {
+func (w *ChunkWriter) begin(dst wire.JSON, c *outCall) wire.JSON {
 	c.began = true
 	w.sent++
 	if w.fold != nil {
 		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // its arguments are written as they are
 		return dst
 	}
-	dst = append(w.start(dst, "null"), w.head...)
-	dst = append(dst, `{"tool_calls":[{"index":`...)
-	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
-	dst = wire.AppendText(dst, "id", c.id)
-	dst = append(dst, `,"type":"function","function":{"name":`...)
-	dst = rawjson.AppendQuote(dst, c.name)
-	return append(append(dst, `,"arguments":""}}]}`...), w.tail...)
+	return w.start(dst, "null").Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent-1)).Str("id", c.id).
+		Lit(`,"type":"function","function":{"name":`).Quote(c.name).Lit(`,"arguments":""}}]}`).Raw(w.tail)
 }
 
-func (w *ChunkWriter) args(dst []byte, c *outCall, text string) []byte {
+func (w *ChunkWriter) args(dst wire.JSON, c *outCall, text string) wire.JSON {
 	c.argsSent = true
 	if w.fold != nil {
 		w.fold.args = append(w.fold.args, text...)
 		return dst
 	}
-	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
-	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
-	dst = append(dst, `,"function":{"arguments":`...)
+	dst = dst.Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent - 1)).Lit(`,"function":{"arguments":`)
 	from := len(dst)
-	dst = rawjson.AppendQuote(dst, text)
-	return w.close(append(dst, "}}]}"...), from)
+	dst = dst.Quote(text)
+	return w.close(dst.Lit("}}]}"), from)
 }
 
 // AppendFinish closes the answer as a delta of kind DeltaFinish does. The last frame gets the further
 // members of extra.
-func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	dst := wire.JSON(to)
 	if f == nil {
 		return dst
 	}
@@ -284,17 +266,15 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 	dst = w.AppendStart(dst)
 	before := len(dst)
 	if !w.finished {
-		dst = append(append(w.advance(dst), w.head...), "{}"...)
-		dst = append(dst, w.end(`"`+wireReason(f.Reason)+`"`)...)
+		dst = w.advance(dst).Raw(w.head).Lit("{}").Lit(w.end(`"` + wireReason(f.Reason) + `"`))
 	}
 	if w.includeUsage && !w.usage {
 		i := len(w.head) - len(`[{"index":0,"delta":`)
-		dst = append(append(dst, w.head[:i]...), `[],"usage":`...)
-		dst = append(appendUsage(dst, &f.Usage, f.ProviderCost), "}\n\n"...)
+		dst = dst.Raw(w.head[:i]).Lit(`[],"usage":`)
+		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
 	}
 	if len(extra) > 0 && len(dst) > before {
-		dst = appendMembers(dst[:len(dst)-len("}\n\n")], extra, knownInCompletion)
-		dst = append(dst, "}\n\n"...)
+		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion).Lit("}\n\n")
 	}
 	return dst
 }

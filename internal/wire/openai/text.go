@@ -2,8 +2,7 @@ package openai
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -43,17 +42,12 @@ func (t *text) reset() {
 type damage struct{ invalid, joined int }
 
 // add decodes body, the text of a valid JSON string between its quotes, and returns what it adds.
-// plain says that body has no escapes.
-func (t *text) add(body []byte, plain bool, d *damage) string {
+func (t *text) add(body []byte, d *damage) string {
 	if len(body) > t.b.Cap()-t.b.Len() {
 		t.grow(len(body))
 	}
 	start := t.b.Len()
 	waiting := t.n > 0 || t.high != 0
-	if plain && !waiting && utf8.Valid(body) {
-		t.b.Write(body)
-		return t.b.String()[start:]
-	}
 	bad := d.invalid
 	t.decode(body, d)
 	if waiting && d.invalid == bad {
@@ -82,53 +76,7 @@ func (t *text) grow(n int) {
 	t.b.WriteString(s)
 }
 
-// maxPlainEscapes is the length in bytes of the longest body that decodePlain decodes.
-const maxPlainEscapes = 256
-
-// decodePlain decodes the body of a JSON string, of ASCII characters and short escapes, into dst and returns the length of the text;
-// -1 if the body has other characters or escapes. It copies eight bytes at a time: arguments of calls have an escaped quote every few bytes.
-func decodePlain(dst *[maxPlainEscapes + 8]byte, body []byte) int {
-	n, i := 0, 0
-	for i < len(body) {
-		if i+8 <= len(body) {
-			x := binary.LittleEndian.Uint64(body[i:])
-			slash := x ^ (ones * '\\')
-			stop := (x | (slash-ones)&^slash) & highs
-			binary.LittleEndian.PutUint64(dst[n:], x)
-			if stop == 0 {
-				n, i = n+8, i+8
-				continue
-			}
-			k := bits.TrailingZeros64(stop) >> 3
-			n, i = n+k, i+k
-		}
-		c := body[i]
-		i++
-		if c == '\\' {
-			if i == len(body) || int(body[i]) >= len(escapes) {
-				return -1
-			}
-			if c = escapes[body[i]]; c == 0 {
-				return -1
-			}
-			i++
-		} else if c >= utf8.RuneSelf {
-			return -1
-		}
-		dst[n] = c
-		n++
-	}
-	return n
-}
-
 func (t *text) decode(body []byte, d *damage) {
-	if t.n == 0 && t.high == 0 && len(body) <= maxPlainEscapes {
-		var buf [maxPlainEscapes + 8]byte
-		if n := decodePlain(&buf, body); n >= 0 {
-			t.b.Write(buf[:n])
-			return
-		}
-	}
 	for len(body) > 0 {
 		i := bytes.IndexByte(body, '\\')
 		if i < 0 {
@@ -144,9 +92,9 @@ func (t *text) decode(body []byte, d *damage) {
 			body = body[i:]
 			continue
 		}
-		n := escapeLen(body)
-		if n == 0 {
-			return // not in a valid string
+		n := len(`\n`)
+		if body[1] == 'u' {
+			n = len(`\u0000`)
 		}
 		t.escape(body[:n], d)
 		body = body[n:]
@@ -162,7 +110,8 @@ func (t *text) escape(e []byte, d *damage) {
 		t.b.WriteByte(escapes[e[1]])
 		return
 	}
-	r := hex4(e[2:])
+	n, _ := strconv.ParseUint(string(e[2:]), 16, 16) // it is valid
+	r := rune(n)
 	switch {
 	case t.high != 0:
 		high := t.high

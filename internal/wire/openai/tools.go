@@ -11,54 +11,49 @@ const noArguments = `{"type":"object","properties":{}}`
 
 // appendTools appends the tools that are functions, and those that the server executes itself as they are. It returns the paths of
 // what is not sent of the functions.
-func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) (_ []byte, dropped []string) {
-	dst, dropped = opts.Definitions.Append(append(dst, '['), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict, Schema: opts.Takes.Schema},
+func appendTools(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
+	dst, dropped = opts.Definitions.Append(dst.Lit("["), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict, Schema: opts.Takes.Schema},
 		func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return appendDefinition(dst, t, opts) })
 	for i, t := range req.HostedTools {
 		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
-			dst = append(dst, ',')
+			dst = dst.Lit(",")
 		}
-		dst = rawjson.AppendCompact(dst, t)
+		dst = dst.Compact(t)
 	}
-	return append(dst, ']'), dropped
+	return dst.Lit("]"), dropped
 }
 
 // appendDefinition appends the definition of a function. It returns the paths below the tool of what is not sent.
-func appendDefinition(dst []byte, t *lathe.ToolSpec, opts *EncodeOptions) (_ []byte, notSent []string) {
+func appendDefinition(dst wire.JSON, t *lathe.ToolSpec, opts *EncodeOptions) (_ wire.JSON, notSent []string) {
 	var d dropped
-	dst = append(dst, `{"type":"function","function":{"name":`...)
-	dst = rawjson.AppendQuote(dst, t.Name)
-	if t.Description != "" {
-		dst = wire.AppendText(dst, "description", t.Description)
-	}
-	dst = append(dst, `,"parameters":`...)
+	dst = dst.Lit(`{"type":"function","function":{"name":`).Quote(t.Name).OptStr("description", t.Description).Lit(`,"parameters":`)
 	if opts.Strict.SetsStrict(t) {
 		s, ok := strictTool(t, opts)
 		if ok {
 			for _, path := range s.Changes {
 				d.add(".schema", path)
 			}
-			return append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...), d
+			return appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth).Lit(`,"strict":true}}`), d
 		}
 		d.add(".strict")
 	}
 	if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
-		dst = append(dst, noArguments...)
+		dst = dst.Lit(noArguments)
 	} else {
 		start := len(dst)
 		dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
 		schema, changes := opts.Takes.FitSchema(dst[start:])
-		dst = append(dst[:start], schema...)
+		dst = dst[:start].Raw(schema)
 		for _, path := range changes {
 			d.add(".schema", path)
 		}
 	}
 	if foreign(t.Wire) {
 		d.addMembers("", t.Extra, func(name string) bool { return name == "strict" })
-		return append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...), d
+		return dst.Members(t.Extra, notStrict).Lit("}}"), d
 	}
-	dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
-	return append(wire.AppendMembers(dst, t.Extra, knownInCall), '}'), d
+	dst = appendExtraInner(dst, t.Extra, knownInFunction).Lit("}")
+	return dst.Members(t.Extra, knownInCall).Lit("}"), d
 }
 
 // strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.
@@ -87,71 +82,52 @@ func knownInFunction(name string) bool {
 // appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4
 // forbids and some servers still refuse. Where a value is data and not a schema, and below depth
 // levels, nothing is removed.
-func appendSchema(dst, schema []byte, depth int) []byte {
+func appendSchema(dst wire.JSON, schema []byte, depth int) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
 	if depth == 0 || kind(schema) != '{' && kind(schema) != '[' {
-		return rawjson.AppendCompact(dst, schema)
+		return dst.Compact(schema)
 	}
 	if schema[0] == '[' {
-		dst = append(dst, '[')
+		dst = dst.Lit("[")
 		for el := range rawjson.Elements(schema) {
-			dst = appendSchema(appendComma(dst, '['), el, depth-1)
+			dst = appendSchema(dst.Next(), el, depth-1)
 		}
-		return append(dst, ']')
+		return dst.Lit("]")
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	for key, value := range rawjson.Members(schema) {
-		if rawjson.EqualKey(key, "required") && isEmptyArray(value) {
+		if rawjson.EqualKey(key, "required") && wire.EmptyArray(value) {
 			continue
 		}
-		dst = append(appendComma(dst, '{'), key...)
-		dst = append(dst, ':')
+		dst = dst.Next().Raw(key).Lit(":")
 		switch string(key) {
 		case `"enum"`, `"const"`, `"default"`, `"examples"`, `"example"`:
-			dst = rawjson.AppendCompact(dst, value)
+			dst = dst.Compact(value)
 		case `"properties"`, `"patternProperties"`, `"$defs"`, `"definitions"`, `"dependentSchemas"`, `"dependencies"`:
 			dst = appendSchemaMap(dst, value, depth-1)
 		default:
 			dst = appendSchema(dst, value, depth-1)
 		}
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // appendSchemaMap appends an object whose keys are names, not keywords, and whose values are schemas.
-func appendSchemaMap(dst, obj []byte, depth int) []byte {
+func appendSchemaMap(dst wire.JSON, obj []byte, depth int) wire.JSON {
 	if depth <= 0 || kind(obj) != '{' {
-		return rawjson.AppendCompact(dst, obj)
+		return dst.Compact(obj)
 	}
-	dst = append(dst, '{')
+	dst = dst.Lit("{")
 	for key, value := range rawjson.Members(obj) {
-		dst = append(appendComma(dst, '{'), key...)
-		dst = append(dst, ':')
+		dst = dst.Next().Raw(key).Lit(":")
 		dst = appendSchema(dst, value, depth-1)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func appendComma(dst []byte, open byte) []byte {
-	if dst[len(dst)-1] != open {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
-func isEmptyArray(v []byte) bool {
-	if kind(v) != '[' {
-		return false
-	}
-	i := rawjson.SkipSpace(v, 1)
-	return i < len(v) && v[i] == ']'
-}
-
-func appendToolChoice(dst []byte, c lathe.ToolChoice) []byte {
+func appendToolChoice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 	if c.Mode != lathe.ChoiceFunction {
-		return rawjson.AppendQuote(dst, c.Mode)
+		return dst.Quote(c.Mode)
 	}
-	dst = append(dst, `{"type":"function","function":{"name":`...)
-	dst = rawjson.AppendQuote(dst, c.Name)
-	return append(dst, "}}"...)
+	return dst.Lit(`{"type":"function","function":{"name":`).Quote(c.Name).Lit("}}")
 }

@@ -8,22 +8,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-func appendUsage(dst []byte, u *lathe.Usage, cost *float64) []byte {
-	dst = append(dst, `{"prompt_tokens":`...)
-	dst = strconv.AppendInt(dst, u.InputTokens, 10)
-	dst = append(dst, `,"completion_tokens":`...)
-	dst = strconv.AppendInt(dst, u.OutputTokens, 10)
-	dst = append(dst, `,"total_tokens":`...)
-	dst = strconv.AppendInt(dst, u.TotalTokens, 10)
-	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
-	dst = strconv.AppendInt(dst, u.CachedTokens, 10)
-	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
-	dst = strconv.AppendInt(dst, u.ReasoningTokens, 10)
-	dst = append(dst, '}')
+func appendUsage(dst wire.JSON, u *lathe.Usage, cost *float64) wire.JSON {
+	dst = dst.Lit(`{"prompt_tokens":`).Int(u.InputTokens).Num("completion_tokens", u.OutputTokens).Num("total_tokens", u.TotalTokens).
+		Lit(`,"prompt_tokens_details":{"cached_tokens":`).Int(u.CachedTokens).Lit(`},"completion_tokens_details":{"reasoning_tokens":`).
+		Int(u.ReasoningTokens).Lit("}")
 	if cost != nil {
-		dst = wire.AppendFloat(wire.AppendKey(dst, "cost"), *cost)
+		dst = dst.Float("cost", *cost)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // takeUsage takes in a usage object. Servers that send one in every chunk count up: the last counts.
@@ -31,7 +23,6 @@ func (a *Assembler) takeUsage(raw []byte) {
 	if kind(raw) != '{' {
 		return
 	}
-	a.effects++
 	var u lathe.Usage
 	bad := 0
 	count := func(v []byte, to *int64) {

@@ -13,19 +13,19 @@ import (
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	FaultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
-	FaultAfterDone      = "after_done"            // data after the end; skipped
-	FaultUnknownEvent   = "unknown_event"         // skipped
-	FaultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
-	FaultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
-	FaultItemOpen       = "item_open"             // an item without an end in an answer that is complete
-	FaultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
-	FaultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
-	FaultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
-	FaultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
-	FaultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
-	FaultIDMissing      = "id_missing"            // a call that has no id
-	FaultNameMissing    = "name_missing"          // a call that has no name
+	faultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
+	faultAfterDone      = "after_done"            // data after the end; skipped
+	faultUnknownEvent   = "unknown_event"         // skipped
+	faultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
+	faultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
+	faultItemOpen       = "item_open"             // an item without an end in an answer that is complete
+	faultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
+	faultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
+	faultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
+	faultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
+	faultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
+	faultIDMissing      = "id_missing"            // a call that has no id
+	faultNameMissing    = "name_missing"          // a call that has no name
 )
 
 // Words of the wire.
@@ -73,8 +73,6 @@ type Assembler struct {
 	faults    []lathe.Fault
 	unsound   bool
 	scratch   []byte
-	memo      memo
-	copied    copied
 	err       error
 }
 
@@ -85,8 +83,7 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0], head: a.memo.head[:0]},
-		copied: copied{literal: a.copied.literal[:0]}}
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0]}
 }
 
 // Done implements [wire.Assembler].
@@ -106,32 +103,23 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	if a.err != nil {
 		return dst, a.err
 	}
-	if dst, ok := a.again(dst, data); ok {
-		return dst, a.tooLarge()
-	}
 	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
-		if len(line) > 0 {
-			a.closed, a.memo.kind = true, itemOpaque // so that an event after it is refused, also one of the form of the last
-		}
+		a.closed = a.closed || len(line) > 0
 		return dst, nil
 	}
 	if a.Done() {
-		a.fault(FaultAfterDone)
+		a.fault(faultAfterDone)
 		return dst, nil
 	}
 	var e ev
-	if !e.read(data, a.copied.known()) {
-		a.damage(FaultBadLine)
+	if !e.read(data) {
+		a.damage(faultBadLine)
 		return dst, nil
 	}
 	if len(e.typ) == 0 {
 		e.typ = rawjson.AppendQuote(nil, event)
 	}
-	a.memo.kind = itemOpaque
-	if dst = a.take(dst, &e, data); a.memo.kind != itemOpaque {
-		a.memo.learn(&e, data)
-	}
-	return dst, a.tooLarge()
+	return a.take(dst, &e, data), a.tooLarge()
 }
 
 // tooLarge returns the error of the answer, also one that exceeds the limit.
@@ -183,7 +171,7 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return dst
 	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
 		if e.response == nil {
-			a.damage(FaultBadLine)
+			a.damage(faultBadLine)
 			return dst
 		}
 		return a.end(dst, e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
@@ -194,42 +182,29 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return dst
 	}
 	if it := a.find(e); it == nil || it.kind != itemOpaque { // else it is the progress of an item that is kept as it is
-		a.fault(FaultUnknownEvent)
+		a.fault(faultUnknownEvent)
 	}
 	return dst
 }
 
 func (a *Assembler) readNames(response []byte) {
-	if id := a.get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
+	if id := get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
 		a.id = rawjson.Text(id)
 		a.size += len(a.id)
 	}
-	if model := a.get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
+	if model := get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
 		a.model = rawjson.Text(model)
 		a.size += len(a.model)
 	}
 }
 
 // fault counts a deviation that was tolerated.
-func (a *Assembler) fault(kind string) { a.faults = countFault(a.faults, kind, 1) }
+func (a *Assembler) fault(kind string) { a.faults = wire.CountFault(a.faults, kind, 1) }
 
 // damage counts a deviation that some clients of the wire cannot read, so that the answer is not relayed as it is.
 func (a *Assembler) damage(kind string) {
 	a.unsound = true
 	a.fault(kind)
-}
-
-func countFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
-	if n == 0 {
-		return faults
-	}
-	for i := range faults {
-		if faults[i].Kind == kind {
-			faults[i].Count += n
-			return faults
-		}
-	}
-	return append(faults, lathe.Fault{Kind: kind, Count: n})
 }
 
 // find returns the item of an event; nil if there is none.
@@ -294,7 +269,7 @@ func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Del
 // added reads the beginning of an item.
 func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(FaultBadLine)
+		a.damage(faultBadLine)
 		return dst
 	}
 	index, err := strconv.Atoi(string(e.index))
@@ -302,7 +277,7 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 		index = len(a.items)
 	}
 	if err != nil || !a.created || a.at(index) != nil {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst
@@ -313,15 +288,14 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 	it := a.find(e)
 	switch {
 	case it == nil:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		index, err := strconv.Atoi(string(e.index))
 		if err != nil {
 			index = len(a.items)
 		}
-		raw := wire.AppendText([]byte{'{'}, "type", typ)
-		return a.begin(dst, index, append(wire.AppendText(raw, "id", rawjson.Text(e.id)), '}'))
+		return a.begin(dst, index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
 	case it.kind != kind || it.done:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst, nil
 	}
 	return dst, it
@@ -335,13 +309,13 @@ func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 		if it != nil && it.kind == itemMessage && !it.done {
 			index := number(e.content, 0)
 			if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-				return a.cite(dst, it.parts[i], a.get(e.part, "annotations"))
+				return a.cite(dst, it.parts[i], get(e.part, "annotations"))
 			}
 		}
 		return dst
 	}
 	if it == nil || it.done {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst
 	}
 	if it.kind == itemMessage {

@@ -18,10 +18,7 @@ func (r *reader) parseChoice(v []byte) *wire.APIError {
 	case '"':
 		return r.setMode(rawjson.Text(v), at)
 	}
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, choiceNames, at); err != nil {
+	if err := wire.CheckObject(v, choiceNames, at); err != nil {
 		return err
 	}
 	typ, err := wire.ParseString(get(v, "type"), at+".type")
@@ -77,10 +74,7 @@ func (r *reader) setMode(mode, at string) *wire.APIError {
 func (r *reader) chosen(v []byte, at string) (string, *wire.APIError) {
 	if inner := get(v, "function"); inner != nil {
 		at += ".function"
-		if err := wire.NeedObject(inner, at); err != nil {
-			return "", err
-		}
-		if err := wire.RejectAmbiguousMember(inner, choiceNames, at); err != nil {
+		if err := wire.CheckObject(inner, choiceNames, at); err != nil {
 			return "", err
 		}
 		v = inner
@@ -110,10 +104,7 @@ func (r *reader) parseAllowed(v []byte, at string) *wire.APIError {
 	for el := range rawjson.Elements(list) {
 		at := at + ".tools[" + strconv.Itoa(i) + "]"
 		i++
-		if err := wire.NeedObject(el, at); err != nil {
-			return err
-		}
-		if err := wire.RejectAmbiguousMember(el, choiceNames, at); err != nil {
+		if err := wire.CheckObject(el, choiceNames, at); err != nil {
 			return err
 		}
 		typ, err := wire.ParseString(get(el, "type"), at+".type")

@@ -73,7 +73,7 @@ func (r *reader) readClientOutput(res *lathe.ToolResult, item, output []byte) *w
 	case output != nil:
 		res.Content = string(rawjson.AppendCompact(nil, output))
 	default: // what the item says itself, such as its status
-		res.Content = string(append(wire.AppendMembers([]byte{'{'}, members(item, "type", "id", "call_id"), nil), '}'))
+		res.Content = string(wire.JSON("{").Members(members(item, "type", "id", "call_id"), nil).Lit("}"))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func sentAsItem(own bool, extra []lathe.Member, id string) []byte {
 	if !own {
 		return nil
 	}
-	if item := member(extra, wire.ItemMember); item != nil && text(item, "call_id") == id {
+	if item := wire.MemberValue(extra, wire.ItemMember); item != nil && text(item, "call_id") == id {
 		return item
 	}
 	return nil

@@ -62,16 +62,12 @@ type Compaction struct {
 }
 
 // AppendCompaction appends the body of the answer.
-func AppendCompaction(dst []byte, c *Compaction) []byte {
+func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
-	dst = wire.AppendText(append(dst, '{'), "id", r.id)
-	dst = append(dst, `,"object":"response.compaction"`...)
-	dst = appendInt(dst, "created_at", c.Created)
-	dst = append(wire.AppendKey(dst, "output"), '[')
+	dst = dst.Lit("{").Str("id", r.id).Lit(`,"object":"response.compaction"`).Num("created_at", c.Created).Arr("output")
 	e := &encoder{req: &lathe.Request{}, opts: &wire.EncodeOptions{}}
 	for i := range c.Kept {
-		dst = wire.AppendText(append(appendComma(dst), '{'), "id", r.itemID(prefixMessage, i))
-		dst = append(dst, `,"type":"message","role":"user","status":"completed","content":[`...)
+		dst = dst.Next().Lit("{").Str("id", r.itemID(prefixMessage, i)).Lit(`,"type":"message","role":"user","status":"completed","content":[`)
 		parts := slices.Clone(c.Kept[i].Parts)
 		for j, p := range parts {
 			if blob, ok := p.(lathe.Blob); ok && blob.Detail == "" { // required in output
@@ -79,18 +75,17 @@ func AppendCompaction(dst []byte, c *Compaction) []byte {
 				parts[j] = blob
 			}
 		}
-		dst = append(e.parts(dst, parts, own(&c.Kept[i]), "output["+strconv.Itoa(i)+"].content"), "]}"...)
+		dst = e.parts(dst, parts, own(&c.Kept[i]), "output["+strconv.Itoa(i)+"].content").Lit("]}")
 	}
-	dst = append(append(appendComma(dst), c.Item()...), ']')
-	return append(appendUsage(append(dst, `,"usage":`...), &c.Usage), '}')
+	dst = dst.Next().Raw(c.Item()).Lit("]")
+	return appendUsage(append(dst, `,"usage":`...), &c.Usage).Lit("}")
 }
 
 // Item returns the compaction item.
 func (c *Compaction) Item() []byte {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
-	dst := wire.AppendText([]byte{'{'}, "id", r.itemID(prefixCompaction, len(c.Kept)))
-	dst = wire.AppendText(dst, "type", typeCompaction)
-	return append(wire.AppendText(dst, fieldEncrypted, c.Sealed), '}')
+	dst := wire.JSON("{").Str("id", r.itemID(prefixCompaction, len(c.Kept))).Str("type", typeCompaction)
+	return dst.Str(fieldEncrypted, c.Sealed).Lit("}")
 }
 
 // CompactionContent returns the encrypted_content of an item; "" if the item is not a compaction item.
@@ -102,6 +97,6 @@ func CompactionContent(item []byte) string {
 }
 
 // AppendCount appends the body of the answer to a request to count tokens.
-func AppendCount(dst []byte, tokens int64) []byte {
-	return append(appendInt(append(dst, `{"object":"response.input_tokens"`...), "input_tokens", tokens), '}')
+func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
+	return dst.Lit(`{"object":"response.input_tokens"`).Num("input_tokens", tokens).Lit("}")
 }

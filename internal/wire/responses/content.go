@@ -87,19 +87,11 @@ func (r *reader) parsePart(v []byte) (lathe.Part, *wire.APIError) {
 // have no meaning in a request.
 func partExtra(o wire.Object) (extra []lathe.Member) {
 	for _, m := range o.Others("type", "text", "logprobs") {
-		if m.Name != "annotations" || !emptyArray(m.Value) {
+		if m.Name != "annotations" || !wire.EmptyArray(m.Value) {
 			extra = append(extra, m)
 		}
 	}
 	return extra
-}
-
-func emptyArray(v []byte) bool {
-	if wire.Kind(v) != '[' {
-		return false
-	}
-	i := rawjson.SkipSpace(v, 1)
-	return i < len(v) && v[i] == ']'
 }
 
 func parseImage(v []byte, at string) (lathe.Part, *wire.APIError) {
@@ -108,7 +100,7 @@ func parseImage(v []byte, at string) (lathe.Part, *wire.APIError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := setURL(&b, url, at+".image_url"); err != nil {
+	if err := wire.SetURL(&b, url, at+".image_url"); err != nil {
 		return nil, err
 	}
 	if raw := get(v, "detail"); raw != nil {
@@ -142,7 +134,7 @@ func parseFile(v []byte, at string) (lathe.Part, *wire.APIError) {
 			return nil, wire.BadRequest(at+".file_data", "Must be a data URL or base64.")
 		}
 		b.Data, b.MediaType = data, mediaOf(b.Name)
-	} else if err := setURL(&b, url, at+".file_url"); err != nil {
+	} else if err := wire.SetURL(&b, url, at+".file_url"); err != nil {
 		return nil, err
 	}
 	if b.MediaType == "" {
@@ -187,23 +179,6 @@ func source(v []byte, at string, names ...string) (string, *wire.APIError) {
 	return "", wire.BadRequest(at, "There is neither an address nor data.")
 }
 
-// setURL sets the data of b if url is a data URL with base64, else the URL of b.
-func setURL(b *lathe.Blob, url, at string) *wire.APIError {
-	b.URL = url
-	rest, ok := strings.CutPrefix(url, "data:")
-	head, body, comma := strings.Cut(rest, ",")
-	media, encoded := strings.CutSuffix(head, ";base64")
-	if !ok || !comma || !encoded || media == "" || strings.Contains(media, ";") {
-		return nil
-	}
-	data, err := base64.StdEncoding.DecodeString(body)
-	if err != nil {
-		return wire.BadRequest(at, "The data after base64 must be base64.")
-	}
-	b.URL, b.MediaType, b.Data = "", media, data
-	return nil
-}
-
 // readOutput reads the output of a call: a string, or an array of parts.
 func (r *reader) readOutput(res *lathe.ToolResult, v []byte, at string) *wire.APIError {
 	if v == nil {
@@ -234,7 +209,7 @@ func (r *reader) readOutput(res *lathe.ToolResult, v []byte, at string) *wire.AP
 
 // appendBlob appends an image or a file as a part of the input. own is whether Raw was received on this wire. If the wire has no
 // part for b, appendBlob appends nothing and returns false.
-func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
+func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	if !sendsBlob(b, own) {
 		return dst, false
 	}
@@ -242,32 +217,27 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 	image := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !kept
 	switch {
 	case own && len(b.Raw) > 0:
-		return append(appendComma(dst), b.Raw...), true
+		return dst.Next().Raw(b.Raw), true
 	case image:
-		dst = append(appendComma(dst), `{"type":"input_image"`...)
+		dst = dst.Next().Lit(`{"type":"input_image"`)
 		if kept {
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		} else {
-			dst = appendURL(wire.AppendKey(dst, "image_url"), b)
+			dst = wire.AppendURL(dst.Key("image_url"), b)
 		}
-		if b.Detail != "" {
-			dst = wire.AppendText(dst, "detail", b.Detail)
-		}
+		dst = dst.OptStr("detail", b.Detail)
 	default:
-		dst = append(appendComma(dst), `{"type":"input_file"`...)
-		if b.Name != "" {
-			dst = wire.AppendText(dst, "filename", b.Name)
-		}
+		dst = dst.Next().Lit(`{"type":"input_file"`).OptStr("filename", b.Name)
 		switch {
 		case kept:
-			dst = wire.AppendText(dst, "file_id", id)
+			dst = dst.Str("file_id", id)
 		case b.URL != "":
-			dst = wire.AppendText(dst, "file_url", b.URL)
+			dst = dst.Str("file_url", b.URL)
 		default:
-			dst = appendURL(wire.AppendKey(dst, "file_data"), b)
+			dst = wire.AppendURL(dst.Key("file_data"), b)
 		}
 	}
-	return append(dst, '}'), true
+	return dst.Lit("}"), true
 }
 
 // sendsBlob reports whether the wire has a form for b. own says that b was read from this wire.
@@ -288,18 +258,4 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true
-}
-
-// appendURL appends the URL of b, or a data URL of its data.
-func appendURL(dst []byte, b *lathe.Blob) []byte {
-	if b.URL != "" {
-		return rawjson.AppendQuote(dst, b.URL)
-	}
-	media := b.MediaType
-	if media == "" {
-		media = anyFile
-	}
-	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
-	dst = base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)
-	return append(dst, '"')
 }

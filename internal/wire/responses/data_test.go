@@ -193,14 +193,14 @@ func checkStream(t *testing.T, list []event) *lathe.Finish {
 	}
 	checkDeltas(t, deltas, f)
 	for _, fault := range f.Faults {
-		if fault.Kind != FaultUnknownEvent {
+		if fault.Kind != faultUnknownEvent {
 			t.Errorf("fault %v", fault)
 		}
 	}
 	if !sound {
 		t.Error("the stream is not sound")
 	}
-	if emptyArray(get(terminal(list), "output")) { // the server leaves the items to the events
+	if wire.EmptyArray(get(terminal(list), "output")) { // the server leaves the items to the events
 		return f
 	}
 	a := Codec{}.NewAssembler(nil)

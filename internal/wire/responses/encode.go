@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"bytes"
-	"math"
 	"slices"
 	"strconv"
 
@@ -37,29 +35,27 @@ func merged(name string) bool { return name == "text" || name == "reasoning" || 
 // AppendRequest implements [wire.Upstream]. The input is the last member, so that a growing conversation keeps its beginning.
 // The request has "store": false, unless an override replaces it, and asks for reasoning as opaque data. The overrides `text`,
 // `reasoning` and `include` are merged with the members of the request.
-func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = append(dst, '{')
-	if req.Model != "" {
-		dst = wire.AppendText(dst, "model", req.Model)
-	}
+	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = append(wire.AppendKey(dst, "stream"), "true"...)
+		dst = dst.Bool("stream", true)
 	}
 	if e.free("store") {
-		dst = append(wire.AppendKey(dst, "store"), "false"...)
+		dst = dst.Bool("store", false)
 	}
 	dst = e.include(dst)
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	if req.User != "" && e.free("user") {
-		dst = wire.AppendText(dst, "user", req.User)
+		dst = dst.Str("user", req.User)
 	}
-	dst = wire.AppendMembers(dst, req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
-	dst = append(e.input(dst), '}')
+	dst = dst.Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
+	dst = e.input(dst).Lit("}")
 	return dst, e.dropped
 }
 
@@ -75,38 +71,38 @@ func (e *encoder) free(name string) bool { return !wire.Named(e.req.Overrides, n
 // has reports whether the server has not refused the feature.
 func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
 
-func (e *encoder) include(dst []byte) []byte {
-	given := member(e.req.Overrides, "include")
-	list, found := []byte{'['}, false
+func (e *encoder) include(dst wire.JSON) wire.JSON {
+	given := wire.MemberValue(e.req.Overrides, "include")
+	list, found := wire.JSON("["), false
 	for el := range rawjson.Elements(given) {
 		if rawjson.EqualKey(el, includeEncrypted) {
 			if found = true; !e.has(FeatureEncrypted) {
 				continue
 			}
 		}
-		list = append(appendComma(list), el...)
+		list = list.Next().Raw(el)
 	}
 	if !found && e.has(FeatureEncrypted) {
-		list = rawjson.AppendQuote(appendComma(list), includeEncrypted)
+		list = list.Next().Quote(includeEncrypted)
 	}
 	if len(list) == 1 {
 		return dst
 	}
-	return append(append(wire.AppendKey(dst, "include"), list...), ']')
+	return dst.Val("include", list).Lit("]")
 }
 
-func (e *encoder) sampling(dst []byte) []byte {
+func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
 	for _, m := range [...]struct {
 		name string
 		v    *float64
 	}{{"temperature", s.Temperature}, {"top_p", s.TopP}, {"presence_penalty", s.PresencePenalty}, {"frequency_penalty", s.FrequencyPenalty}} {
 		if m.v != nil && e.free(m.name) {
-			dst = appendFloat(dst, m.name, *m.v)
+			dst = dst.Float(m.name, *m.v)
 		}
 	}
 	if s.MaxTokens != nil && e.free("max_output_tokens") {
-		dst = appendInt(dst, "max_output_tokens", int64(*s.MaxTokens))
+		dst = dst.Num("max_output_tokens", int64(*s.MaxTokens))
 	}
 	for _, m := range [...]struct {
 		path string
@@ -121,31 +117,30 @@ func (e *encoder) sampling(dst []byte) []byte {
 }
 
 // appendObject appends a member whose value is an object of the members own, followed by those of an override of the same name.
-func (e *encoder) appendObject(dst []byte, name string, own []byte) []byte {
-	own = wire.AppendMembers(own, members(member(e.req.Overrides, name)), func(name string) bool {
-		_, twice := rawjson.Get(append(slices.Clip(own), '}'), name)
-		return twice
-	})
+func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
+	first := wire.JSON(slices.Clip(own)).Lit("}")
+	own = own.
+		Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { _, twice := rawjson.Get(first, name); return twice })
 	if len(own) == 1 {
 		return dst
 	}
-	return append(append(wire.AppendKey(dst, name), own...), '}')
+	return dst.Val(name, own).Lit("}")
 }
 
-func (e *encoder) reasoning(dst []byte) []byte {
-	own := []byte{'{'}
+func (e *encoder) reasoning(dst wire.JSON) wire.JSON {
+	own := wire.JSON("{")
 	if effort := e.req.Sampling.ReasoningEffort; effort != "" {
-		own = wire.AppendText(own, "effort", effort)
+		own = own.Str("effort", effort)
 	}
 	if summary := e.req.Sampling.ReasoningSummary; summary != "" {
-		own = wire.AppendText(own, "summary", summary)
+		own = own.Str("summary", summary)
 	}
 	return e.appendObject(dst, "reasoning", own)
 }
 
 // text appends the response format. Its json_schema is flat on this wire, where chat completions has a nested object.
-func (e *encoder) text(dst []byte) []byte {
-	own := []byte{'{'}
+func (e *encoder) text(dst wire.JSON) wire.JSON {
+	own := wire.JSON("{")
 	switch format := e.req.Sampling.ResponseFormat; text(format, "type") {
 	case "":
 		if len(format) > 0 {
@@ -153,36 +148,36 @@ func (e *encoder) text(dst []byte) []byte {
 		}
 	case "json_schema":
 		inner := get(format, "json_schema")
-		own = append(own, `"format":{"type":"json_schema"`...)
+		own = own.Lit(`"format":{"type":"json_schema"`)
 		if get(inner, "name") == nil {
-			own = wire.AppendText(own, "name", "answer")
+			own = own.Str("name", "answer")
 		}
-		own = append(wire.AppendMembers(own, members(inner, "type"), nil), '}')
+		own = own.Members(members(inner, "type"), nil).Lit("}")
 	default:
-		own = rawjson.AppendCompact(append(own, `"format":`...), format)
+		own = own.Lit(`"format":`).Compact(format)
 	}
 	return e.appendObject(dst, "text", own)
 }
 
 // input appends instructions and input. If the first message is a system message of one text, it becomes the instructions,
 // unless the input would then be empty.
-func (e *encoder) input(dst []byte) []byte {
+func (e *encoder) input(dst wire.JSON) wire.JSON {
 	messages := e.req.Messages
 	first := 0
 	if len(messages) > 1 && messages[0].Role == lathe.RoleSystem && len(messages[0].Parts) == 1 && len(messages[0].Extra) == 0 {
 		if t, ok := messages[0].Parts[0].(lathe.Text); ok && len(t.Extra) == 0 && t.Text != "" {
 			e.speaker(&messages[0], "messages[0]")
-			dst, first = wire.AppendText(dst, "instructions", t.Text), 1
+			dst, first = dst.Str("instructions", t.Text), 1
 		}
 	}
-	dst = append(wire.AppendKey(dst, "input"), '[')
+	dst = dst.Arr("input")
 	for i := first; i < len(messages); i++ {
 		if messages[i].Role == "" {
 			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
 		}
 		dst = e.message(dst, &messages[i], "messages["+strconv.Itoa(i)+"]")
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 func (e *encoder) speaker(m *lathe.Message, at string) {
@@ -194,7 +189,7 @@ func (e *encoder) speaker(m *lathe.Message, at string) {
 // own reports whether the raw JSON in a message was received on this wire.
 func own(m *lathe.Message) bool { return m.Wire == lathe.WireResponses }
 
-func (e *encoder) message(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	switch m.Role {
 	case lathe.RoleAssistant:
 		return e.answer(dst, m, at)
@@ -203,19 +198,18 @@ func (e *encoder) message(dst []byte, m *lathe.Message, at string) []byte {
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
 	}
 	e.speaker(m, at)
-	dst = wire.AppendText(append(appendComma(dst), `{"type":"message"`...), "role", string(m.Role))
-	dst = wire.AppendKey(dst, "content")
+	dst = dst.Next().Lit(`{"type":"message"`).Str("role", string(m.Role)).Key("content")
 	if t, ok := plain(m.Parts); ok {
-		dst = rawjson.AppendQuote(dst, t)
+		dst = dst.Quote(t)
 	} else {
-		dst = append(e.parts(append(dst, '['), m.Parts, own(m), at+".parts"), ']')
+		dst = e.parts(append(dst, '['), m.Parts, own(m), at+".parts").Lit("]")
 	}
 	if own(m) {
-		dst = wire.AppendMembers(dst, m.Extra, knownInItem)
+		dst = dst.Members(m.Extra, knownInItem)
 	} else {
 		e.members(m.Extra, at)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // members records members of another wire as dropped.
@@ -243,7 +237,7 @@ func plain(parts []lathe.Part) (string, bool) {
 }
 
 // parts appends the content of an input message.
-func (e *encoder) parts(dst []byte, parts []lathe.Part, own bool, at string) []byte {
+func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) wire.JSON {
 	for i, p := range parts {
 		ok := true
 		switch p := p.(type) {
@@ -251,17 +245,15 @@ func (e *encoder) parts(dst []byte, parts []lathe.Part, own bool, at string) []b
 			if p.Text == "" && len(p.Extra) == 0 {
 				continue
 			}
-			dst = append(appendComma(dst), `{"type":"input_text"`...)
-			dst = wire.AppendText(dst, "text", p.Text)
-			dst = append(e.textExtra(dst, p.Extra, own, at, i), '}')
+			dst = dst.Next().Lit(`{"type":"input_text"`).Str("text", p.Text)
+			dst = e.textExtra(dst, p.Extra, own, at, i).Lit("}")
 		case lathe.Refusal:
-			dst = append(appendComma(dst), `{"type":"input_text"`...)
-			dst = append(wire.AppendText(dst, "text", p.Text), '}')
+			dst = dst.Next().Lit(`{"type":"input_text"`).Str("text", p.Text).Lit("}")
 		case lathe.Blob:
 			dst, ok = appendBlob(dst, &p, own)
 		case lathe.Opaque:
 			if ok = own; ok {
-				dst = append(appendComma(dst), p.JSON...)
+				dst = dst.Next().Raw(p.JSON)
 			}
 		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 			ok = false
@@ -274,16 +266,16 @@ func (e *encoder) parts(dst []byte, parts []lathe.Part, own bool, at string) []b
 }
 
 // textExtra appends the unknown members of a part with text, or records them as dropped if they are of another wire.
-func (e *encoder) textExtra(dst []byte, extra []lathe.Member, own bool, at string, i int) []byte {
+func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, own bool, at string, i int) wire.JSON {
 	if own {
-		return wire.AppendMembers(dst, extra, func(name string) bool { return name == "type" || name == "text" || name == "phase" })
+		return dst.Members(extra, func(name string) bool { return name == "type" || name == "text" || name == "phase" })
 	}
 	e.members(extra, at+"["+strconv.Itoa(i)+"]")
 	return dst
 }
 
 // result appends the result of a call.
-func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		r, ok := p.(lathe.ToolResult)
 		if !ok {
@@ -292,17 +284,15 @@ func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
 		}
 		id, typ := CallID(r.CallID), "function_call_output"
 		if item := sentAsItem(own(m), m.Extra, id); item != nil {
-			dst = append(appendComma(dst), item...)
+			dst = dst.Next().Raw(item)
 			continue
 		}
 		if e.texts[r.CallID] {
 			typ = "custom_tool_call_output"
 		}
-		dst = wire.AppendText(append(appendComma(dst), '{'), "type", typ)
-		dst = wire.AppendText(dst, "call_id", id)
-		dst = wire.AppendKey(dst, "output")
+		dst = dst.Next().Lit("{").Str("type", typ).Str("call_id", id).Key("output")
 		if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(m)) {
-			dst = rawjson.AppendQuote(dst, r.Content)
+			dst = dst.Quote(r.Content)
 			e.resultExtra(r.Extra, at, i)
 		} else {
 			parts := make([]lathe.Part, 0, 1+len(r.Blobs))
@@ -313,34 +303,18 @@ func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
 					parts = append(parts, lathe.Text{Text: wire.BlobNote(&r.Blobs[i])})
 				}
 			}
-			dst = append(e.parts(append(dst, '['), parts, own(m), at+".parts["+strconv.Itoa(i)+"].content"), ']')
+			dst = e.parts(append(dst, '['), parts, own(m), at+".parts["+strconv.Itoa(i)+"].content").Lit("]")
 		}
 		if own(m) {
-			dst = wire.AppendMembers(dst, m.Extra, knownInItem)
+			dst = dst.Members(m.Extra, knownInItem)
 		} else {
 			e.members(m.Extra, at)
 		}
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
 	return dst
 }
 
 func (e *encoder) resultExtra(extra []lathe.Member, at string, i int) {
 	e.members(extra, at+".parts["+strconv.Itoa(i)+"]")
-}
-
-// sendable limits the arguments in a request. It is above every limit on calls that are executed.
-var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
-
-// sentArguments returns the arguments of a call in a history as a JSON object, since servers refuse others. If args is not an
-// object, it returns the object that it has one reading as, else {}.
-func sentArguments(args string) string {
-	raw := []byte(args)
-	if rawjson.IsObject(raw, sendable) {
-		return args
-	}
-	if object, _, ok := rawjson.RepairObject(bytes.Trim(raw, " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
-		return string(object)
-	}
-	return "{}"
 }

@@ -36,7 +36,7 @@ func TestAppendRequestOfAnotherWire(t *testing.T) {
 		Overrides:   []lathe.Member{{Name: "input", Value: []byte(`"x"`)}, {Name: "truncation", Value: []byte(`"auto"`)}, {Name: "text", Value: []byte(`{"format":{"type":"text"},"verbosity":"low"}`)}, {Name: "include", Value: []byte(`["message.output_text.logprobs"]`)}},
 	}
 	body, dropped := Codec{}.AppendRequest(nil, req, &wire.EncodeOptions{Stream: true})
-	id := shortID("call_", strings.Repeat("i", 70))
+	id := wire.ShortID("call_", strings.Repeat("i", 70), maxID)
 	odd := joinName("", "we ird")
 	want := `{"model":"m","stream":true,"store":false,"include":["message.output_text.logprobs","reasoning.encrypted_content"],"text":{"format":{"type":"json_object"},"verbosity":"low"},` +
 		`"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false},"strict":true},` +

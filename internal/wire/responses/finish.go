@@ -16,7 +16,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		return dst
 	}
 	i := 0
-	for el := range a.copied.known().Elements(a.get(response, "output")) {
+	for el := range rawjson.Elements(get(response, "output")) {
 		if wire.Kind(el) == '{' {
 			dst = a.settle(dst, i, el)
 		}
@@ -27,7 +27,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	}
 	a.ended, a.status = true, status
 	if status == statusIncomplete {
-		a.reason = text(a.get(response, "incomplete_details"), "reason")
+		a.reason = text(get(response, "incomplete_details"), "reason")
 		a.size += len(a.reason)
 	}
 	for _, it := range a.items {
@@ -36,17 +36,17 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		}
 		it.done = true
 		if status == statusCompleted {
-			a.damage(FaultItemOpen)
+			a.damage(faultItemOpen)
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
-			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !rawjson.IsObject([]byte(it.args.String()), sendable)
+			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
 			dst = a.endCall(dst, it)
 		}
 	}
-	if usage := a.get(response, "usage"); usage != nil {
+	if usage := get(response, "usage"); usage != nil {
 		var bad int
 		a.usage, bad = readUsage(usage)
-		a.faults = countFault(a.faults, FaultUsageInvalid, bad)
+		a.faults = wire.CountFault(a.faults, faultUsageInvalid, bad)
 		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
 			a.cost = &cost
 		}
@@ -58,26 +58,26 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
 	it := a.at(index)
 	if it == nil { // the indexes of the events have gaps
-		it = a.withID(a.memberText(raw, "id"))
+		it = a.withID(text(raw, "id"))
 	}
 	if it == nil {
 		if !a.whole {
-			a.damage(FaultEventOrder)
+			a.damage(faultEventOrder)
 		}
 		if dst, it = a.begin(dst, index, raw); it == nil {
 			return dst
 		}
 	}
 	switch {
-	case it.kind != kindOf(a.memberText(raw, "type")):
-		a.damage(FaultEventOrder)
+	case it.kind != kindOf(text(raw, "type")):
+		a.damage(faultEventOrder)
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
-		if v := a.get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !a.isCopy(&it.args, v) && !rawjson.EqualKey(v, it.args.String()) {
-			if text, _ := a.unquote(v); !sameObject(it.args.String(), text) {
+		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
+			if !sameObject(it.args.String(), a.unquote(v)) {
 				it.cut = true
-				a.damage(FaultArgsDiffer)
+				a.damage(faultArgsDiffer)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
 		case reasonFilter:
 			return lathe.FinishContentFilter
 		}
-		a.fault(FaultFinishUnknown)
+		a.fault(faultFinishUnknown)
 		if !calls {
 			return lathe.FinishUnknown
 		}
@@ -161,10 +161,10 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 			parts = append(parts, r)
 		case itemCall, itemCustom:
 			if it.callID == "" {
-				a.fault(FaultIDMissing)
+				a.fault(faultIDMissing)
 			}
 			if it.callName == "" {
-				a.fault(FaultNameMissing)
+				a.fault(faultNameMissing)
 			}
 			parts = append(parts, lathe.ToolCall{ID: it.callID, Name: it.callName, Arguments: it.args.String(), Incomplete: it.cut, Extra: it.extra})
 		case itemOpaque:

@@ -14,7 +14,7 @@ import (
 )
 
 // answer appends the items of an assistant message, in the order of its parts. Consecutive texts of one phase are one item.
-func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
+func (e *encoder) answer(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	e.speaker(m, at)
 	if !own(m) {
 		e.members(m.Extra, at)
@@ -22,12 +22,12 @@ func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
 	phase, open := "", false // of the message item that the last parts went into
 	shut := func() {
 		if open {
-			dst = append(dst, ']')
+			dst = dst.Lit("]")
 			if phase != "" {
-				dst = append(append(dst, `,"phase":`...), phase...)
+				dst = dst.Key("phase").Lit(phase)
 			}
 			dst = appendStatus(dst, e.opts)
-			dst, open = append(dst, '}'), false
+			dst, open = dst.Lit("}"), false
 		}
 	}
 	for i, p := range m.Parts {
@@ -37,7 +37,7 @@ func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
 		}
 		if isText {
 			if !open {
-				dst = append(appendComma(dst), `{"type":"message","role":"assistant","content":[`...)
+				dst = dst.Next().Lit(`{"type":"message","role":"assistant","content":[`)
 				phase, open = in, true
 			}
 			dst = e.said(dst, p, own(m), at+".parts", i)
@@ -57,7 +57,7 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 		if p.Commentary {
 			phase = `"commentary"`
 		} else if own {
-			phase = string(member(p.Extra, "phase"))
+			phase = string(wire.MemberValue(p.Extra, "phase"))
 		}
 		return phase, p.Text != ""
 	case lathe.Refusal:
@@ -68,32 +68,29 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 }
 
 // said appends a text or a refusal of an assistant message.
-func (e *encoder) said(dst []byte, p lathe.Part, own bool, at string, i int) []byte {
-	dst = appendComma(dst)
+func (e *encoder) said(dst wire.JSON, p lathe.Part, own bool, at string, i int) wire.JSON {
+	dst = dst.Next()
 	if r, ok := p.(lathe.Refusal); ok {
-		return append(wire.AppendText(append(dst, `{"type":"refusal"`...), "refusal", r.Text), '}')
+		return dst.Lit(`{"type":"refusal"`).Str("refusal", r.Text).Lit("}")
 	}
 	t, _ := p.(lathe.Text)
-	dst = wire.AppendText(append(dst, `{"type":"output_text"`...), "text", t.Text)
-	if !own || !wire.Named(t.Extra, "annotations") {
-		dst = append(dst, `,"annotations":[]`...)
-	}
-	return append(e.textExtra(dst, t.Extra, own, at, i), '}')
+	dst = dst.Lit(`{"type":"output_text"`).Str("text", t.Text).If(!own || !wire.Named(t.Extra, "annotations"), `,"annotations":[]`)
+	return e.textExtra(dst, t.Extra, own, at, i).Lit("}")
 }
 
 // item appends a part that is an item of its own.
-func (e *encoder) item(dst []byte, p lathe.Part, m *lathe.Message, at string, i int) []byte {
+func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string, i int) wire.JSON {
 	sent := false
 	switch p := p.(type) {
 	case lathe.Reasoning:
 		if sent = e.returns(m, &p); sent {
-			dst = appendReasoning(appendComma(dst), "", p.Text, p.Data)
+			dst = appendReasoning(dst.Next(), "", p.Text, p.Data)
 		}
 	case lathe.ToolCall:
 		return e.call(dst, &p, own(m), at+".parts["+strconv.Itoa(i)+"]")
 	case lathe.Opaque:
 		if sent = own(m) && e.knows(p.JSON); sent {
-			dst = append(appendComma(dst), p.JSON...)
+			dst = dst.Next().Raw(p.JSON)
 		}
 	case lathe.Text, lathe.Refusal: // empty
 		sent = true
@@ -116,20 +113,12 @@ func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 }
 
 // appendReasoning appends a reasoning item; id may be "".
-func appendReasoning(dst []byte, id, summary, data string) []byte {
-	dst = append(dst, '{')
-	if id != "" {
-		dst = wire.AppendText(dst, "id", id)
-	}
-	dst = append(wire.AppendText(dst, "type", "reasoning"), `,"summary":[`...)
+func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
+	dst = dst.Lit("{").OptStr("id", id).Str("type", "reasoning").Lit(`,"summary":[`)
 	if summary != "" {
-		dst = append(wire.AppendText(append(dst, `{"type":"summary_text"`...), "text", summary), '}')
+		dst = dst.Lit(`{"type":"summary_text"`).Str("text", summary).Lit("}")
 	}
-	dst = append(dst, ']')
-	if data != "" {
-		dst = wire.AppendText(dst, fieldEncrypted, data)
-	}
-	return append(dst, '}')
+	return dst.Lit("]").OptStr(fieldEncrypted, data).Lit("}")
 }
 
 // knows reports whether the server accepts an item. With "store": false it accepts no references to ids, and it accepts MCP items
@@ -153,49 +142,43 @@ func (e *encoder) hosts() bool {
 	return e.mcp
 }
 
-func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byte {
+func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wire.JSON {
 	id := CallID(c.ID)
 	if item := sentAsItem(own, c.Extra, id); item != nil {
-		return append(appendComma(dst), item...)
+		return dst.Next().Raw(item)
 	}
-	dst = append(appendComma(dst), '{')
+	dst = dst.Next().Lit("{")
 	if e.custom[c.Name] {
 		if e.texts == nil {
 			e.texts = map[string]bool{}
 		}
 		e.texts[c.ID] = true
-		dst = wire.AppendText(dst, "type", "custom_tool_call")
-		dst = wire.AppendText(dst, "call_id", id)
-		dst = wire.AppendText(dst, "name", c.Name)
-		dst = wire.AppendText(dst, inputName, customInput(c.Arguments))
+		dst = dst.Str("type", "custom_tool_call").Str("call_id", id).Str("name", c.Name).Str(inputName, customInput(c.Arguments))
 	} else {
-		dst = wire.AppendText(dst, "type", "function_call")
-		dst = wire.AppendText(dst, "call_id", id)
-		dst = wire.AppendText(dst, "name", joinName("", c.Name))
-		dst = wire.AppendText(dst, "arguments", sentArguments(c.Arguments))
+		dst = dst.Str("type", "function_call").Str("call_id", id).Str("name", joinName("", c.Name)).Str("arguments", wire.SentText(c.Arguments))
 	}
 	dst = appendStatus(dst, e.opts)
 	if own {
-		dst = wire.AppendMembers(dst, c.Extra, knownInItem)
+		dst = dst.Members(c.Extra, knownInItem)
 	} else {
 		e.members(c.Extra, at)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // appendStatus appends the status of an item of the model, which strict servers require.
-func appendStatus(dst []byte, opts *wire.EncodeOptions) []byte {
+func appendStatus(dst wire.JSON, opts *wire.EncodeOptions) wire.JSON {
 	if opts.Takes.Status != destination.Yes {
 		return dst
 	}
-	return append(dst, `,"status":"completed"`...)
+	return dst.Lit(`,"status":"completed"`)
 }
 
 // noArguments is the schema of a function without arguments.
 const noArguments = `{"type":"object","properties":{}}`
 
 // tools appends the tools, and the tool choice if there are tools.
-func (e *encoder) tools(dst []byte) []byte {
+func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	req := e.req
 	tools := req.Tools
 	if slices.ContainsFunc(tools, fromItem) {
@@ -215,34 +198,34 @@ func (e *encoder) tools(dst []byte) []byte {
 		dst = appendDefinitions(dst, e, tools)
 	}
 	if allowed := allowedNames(req); allowed != nil && req.ToolChoice.Mode != lathe.ChoiceFunction && req.ToolChoice.Mode != lathe.ChoiceNone {
-		dst = e.allowed(wire.AppendKey(dst, "tool_choice"), req.ToolChoice.Mode, allowed)
+		dst = e.allowed(dst.Key("tool_choice"), req.ToolChoice.Mode, allowed)
 	} else if req.ToolChoice.Mode != "" {
-		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
+		dst = e.choice(dst.Key("tool_choice"), req.ToolChoice)
 	}
 	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
-		dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+		dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
 	}
 	return dst
 }
 
 // appendDefinitions appends the member tools: tools, and those that the model's server executes.
-func appendDefinitions(dst []byte, e *encoder, tools []*lathe.ToolSpec) []byte {
+func appendDefinitions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.JSON {
 	req := e.req
-	dst = append(wire.AppendKey(dst, "tools"), '[')
+	dst = dst.Arr("tools")
 	dst, dropped := e.opts.Definitions.Append(dst, e.opts.Shared, tools, wire.Form{Strict: e.opts.Strict, Schema: e.opts.Takes.Schema}, e.definition)
 	for _, path := range dropped {
 		e.drop(path)
 	}
 	for i, t := range req.HostedTools {
 		if len(tools)+i > 0 { // the definitions may be shared: then they are not in dst
-			dst = append(dst, ',')
+			dst = dst.Lit(",")
 		}
 		if disallowed(t) {
 			t = rawjson.Without(t, wire.DisallowedMember)
 		}
-		dst = append(dst, t...)
+		dst = dst.Raw(t)
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // disallowed reports whether the model may not call a hosted tool.
@@ -266,40 +249,39 @@ func fromItem(t *lathe.ToolSpec) bool {
 	return t.Wire == lathe.WireResponses && t.Origin == wire.OriginInput
 }
 
-func (e *encoder) choice(dst []byte, c lathe.ToolChoice) []byte {
+func (e *encoder) choice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 	if c.Mode != lathe.ChoiceFunction {
-		return rawjson.AppendQuote(dst, c.Mode)
+		return dst.Quote(c.Mode)
 	}
 	return e.chosen(dst, c.Name)
 }
 
 // chosen appends the object that names a tool in a tool choice.
-func (e *encoder) chosen(dst []byte, name string) []byte {
+func (e *encoder) chosen(dst wire.JSON, name string) wire.JSON {
 	typ := "function"
 	if e.custom[name] {
 		typ = typeCustom
 	}
-	return append(wire.AppendText(wire.AppendText(append(dst, '{'), "type", typ), "name", name), '}')
+	return dst.Lit("{").Str("type", typ).Str("name", name).Lit("}")
 }
 
 // allowed appends a tool choice that allows the tools names and those of the vendor.
-func (e *encoder) allowed(dst []byte, mode string, names []string) []byte {
-	dst = wire.AppendText(append(dst, `{"type":"allowed_tools"`...), "mode", cmp.Or(mode, lathe.ChoiceAuto))
-	dst = append(wire.AppendKey(dst, "tools"), '[')
+func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON {
+	dst = dst.Lit(`{"type":"allowed_tools"`).Str("mode", cmp.Or(mode, lathe.ChoiceAuto)).Arr("tools")
 	for _, name := range names {
-		dst = e.chosen(appendComma(dst), name)
+		dst = e.chosen(dst.Next(), name)
 	}
 	for _, t := range e.req.HostedTools {
 		if disallowed(t) {
 			continue
 		}
-		dst = wire.AppendText(append(appendComma(dst), '{'), "type", text(t, "type"))
+		dst = dst.Next().Lit("{").Str("type", text(t, "type"))
 		if label := text(t, "server_label"); label != "" {
-			dst = wire.AppendText(dst, "server_label", label)
+			dst = dst.Str("server_label", label)
 		}
-		dst = append(dst, '}')
+		dst = dst.Lit("}")
 	}
-	return append(dst, "]}"...)
+	return dst.Lit("]}")
 }
 
 // definition is a [wire.EncodeDefinition]. Only the tools of clients depend on FeatureCustom, and they are not kept.
@@ -313,7 +295,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 
 // tool appends a tool, and records what the wire cannot express below the path at. For a tool of another wire it always writes
 // `strict`, since the default is true on this wire only.
-func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
+func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
 		if e.has(FeatureCustom) {
@@ -321,26 +303,18 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 				e.custom = map[string]bool{}
 			}
 			e.custom[t.Name] = true
-			dst = wire.AppendText(append(dst, `{"type":"custom"`...), "name", t.Name)
-			if t.Description != "" {
-				dst = wire.AppendText(dst, "description", t.Description)
-			}
-			return append(wire.AppendMembers(dst, t.Extra, knownInTool), '}')
+			return dst.Lit(`{"type":"custom"`).Str("name", t.Name).OptStr("description", t.Description).Members(t.Extra, knownInTool).Lit("}")
 		}
 		e.drop(at + ".type")
 	}
-	dst = wire.AppendText(append(dst, `{"type":"function"`...), "name", t.Name)
-	if t.Description != "" {
-		dst = wire.AppendText(dst, "description", t.Description)
-	}
-	dst = wire.AppendKey(dst, "parameters")
+	dst = dst.Lit(`{"type":"function"`).Str("name", t.Name).OptStr("description", t.Description).Key("parameters")
 	schema, fitted, changes := argumentsOf(t, e.opts)
 	if e.opts.Strict.SetsStrict(t) {
 		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
 			for _, path := range s.Changes {
 				e.drop(at + ".schema" + path)
 			}
-			return append(append(dst, s.Schema...), `,"strict":true}`...)
+			return dst.Raw(s.Schema).Lit(`,"strict":true}`)
 		}
 		e.drop(at + ".strict")
 	}
@@ -350,9 +324,9 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 			e.drop(at + ".schema" + path)
 		}
 	}
-	dst = append(dst, schema...)
+	dst = dst.Raw(schema)
 	if isOwn {
-		return append(wire.AppendMembers(dst, t.Extra, func(name string) bool { return knownInTool(name) || name == "format" && isCustom(t) }), '}')
+		return dst.Members(t.Extra, func(name string) bool { return knownInTool(name) || name == "format" && isCustom(t) }).Lit("}")
 	}
 	strict := strictOf(t)
 	if strict && !strictSchema(schema, rawjson.DefaultMaxDepth) {
@@ -366,7 +340,7 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 			e.drop(at + "." + m.Name)
 		}
 	}
-	return append(strconv.AppendBool(wire.AppendKey(dst, "strict"), strict), '}')
+	return dst.Bool("strict", strict).Lit("}")
 }
 
 // argumentsOf returns the schema of a tool's arguments, spelled out as the destination takes it, and the schema with the changes.
@@ -390,8 +364,8 @@ func knownInTool(name string) bool {
 
 // strictOf reports whether a tool of another wire has a strict schema.
 func strictOf(t *lathe.ToolSpec) bool {
-	v := member(t.Extra, "strict")
-	if fn := member(t.Extra, "function"); v == nil && fn != nil {
+	v := wire.MemberValue(t.Extra, "strict")
+	if fn := wire.MemberValue(t.Extra, "function"); v == nil && fn != nil {
 		v = get(fn, "strict")
 	}
 	return string(v) == "true"

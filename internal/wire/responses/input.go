@@ -216,7 +216,7 @@ func (r *reader) parseAnswer(v []byte, o wire.Object, content []byte) *wire.APIE
 		default: // has no phase
 		}
 	}
-	r.dropMembers("", o.Others("type", "role", "content", "phase", "id", "status"))
+	r.DropMembers("", o.Others("type", "role", "content", "phase", "id", "status"))
 	t := r.assistant()
 	t.message.Parts = append(t.message.Parts, parts...)
 	return nil
@@ -246,9 +246,9 @@ func (r *reader) parseReasoningItem(o wire.Object) *wire.APIError {
 	if p.Text = summary; summary == "" {
 		p.Text = thoughts
 	} else if thoughts != "" {
-		r.note(".content")
+		r.Drop(".content")
 	}
-	r.dropMembers("", o.Others("type", "id", fieldEncrypted, "summary", "content", "status"))
+	r.DropMembers("", o.Others("type", "id", fieldEncrypted, "summary", "content", "status"))
 	if p.Data != "" {
 		p.Field = fieldEncrypted
 	}

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -94,37 +93,18 @@ type part struct {
 	extra     []lathe.Member
 }
 
-// unquote returns the text of a string literal; nil for other values. The result is valid until the next call. simple is whether the literal is
-// UTF-8 and all its escapes are of one character.
-func (a *Assembler) unquote(v []byte) (text []byte, simple bool) {
+// unquote returns the text of a string literal; nil for other values. The result is valid until the next call.
+func (a *Assembler) unquote(v []byte) []byte {
 	if wire.Kind(v) != '"' {
-		return nil, false
-	}
-	if out, end, ok := rawjson.AppendSimple(a.scratch[:0], v, 1); ok && end == len(v) {
-		a.scratch = out
-		return out, true
+		return nil
 	}
 	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], v)
-	return a.scratch, false
+	return a.scratch
 }
-
-// get returns a member of an object of an event that is not null; nil if there is none.
-func (a *Assembler) get(obj []byte, name string) []byte {
-	if v, _ := a.copied.known().Get(obj, name); given(v) {
-		return v
-	}
-	return nil
-}
-
-// memberText returns the text of such a member that is a string, else "".
-func (a *Assembler) memberText(obj []byte, name string) string { return rawjson.Text(a.get(obj, name)) }
 
 // write appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
 func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	start := b.Len()
-	if len(text) > b.Cap()-start {
-		b.Grow(max(len(text), b.Cap())) // twice the memory, for a text comes in small pieces
-	}
 	b.Write(text)
 	a.size += len(text)
 	return b.String()[start:]
@@ -139,71 +119,6 @@ func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 	return whole[n:], true
 }
 
-// copied is a JSON string that stands for a text. A stream repeats each text up to three times, mostly with the bytes of its pieces: these
-// are compared, and not decoded again. It needs up to twice the memory of the text, since an escape that is kept stands for one character.
-type copied struct {
-	text    *strings.Builder // nil: none
-	size    int              // its length when the literal stood for it
-	literal []byte           // empty, or a whole literal, of this text or of the one before
-	simple  bool             // the literal is that of simple pieces: see unquote
-}
-
-// minKnown is the length from which on the literal is looked for in events.
-const minKnown = 256
-
-// known returns the literal if events may contain it.
-func (c *copied) known() rawjson.Known {
-	if len(c.literal) < minKnown {
-		return nil
-	}
-	return c.literal
-}
-
-// extend records that the text in b, of before bytes then, was extended by a piece that body, a part of a JSON string, stands for. Only pieces that are
-// simple may be joined: two others may be halves of one character.
-func (c *copied) extend(b *strings.Builder, before int, body []byte) {
-	switch {
-	case b.Len() == before:
-		return
-	case before == 0:
-		c.text, c.simple, c.literal = b, true, append(c.literal[:0], '"')
-	case c.text != b || c.size != before || !c.simple:
-		return
-	default:
-		c.literal = c.literal[:len(c.literal)-1]
-	}
-	if n := len(body) + 1; n > cap(c.literal)-len(c.literal) {
-		c.literal = slices.Grow(c.literal, max(n, cap(c.literal))) // twice the memory, as for the text
-	}
-	c.literal = append(append(c.literal, body...), '"')
-	c.size = b.Len()
-}
-
-// isCopy reports whether the JSON string v is known to stand for the text in b.
-func (a *Assembler) isCopy(b *strings.Builder, v []byte) bool {
-	c := &a.copied
-	return c.text == b && c.size == b.Len() && len(v) > 0 && bytes.Equal(c.literal, v)
-}
-
-// compared records that the JSON string v stands for the text in b.
-func (a *Assembler) compared(b *strings.Builder, v []byte) {
-	c := &a.copied
-	literal := c.literal[:0]
-	if c.known() != nil {
-		literal = nil // an iterator over the parts of the event may still compare with the former bytes
-	}
-	c.text, c.size, c.literal, c.simple = b, b.Len(), append(literal, v...), false
-}
-
-// withoutString returns obj with "" in the place of v, a string in it.
-func withoutString(obj, v []byte) []byte {
-	from := bytes.Index(obj, v)
-	if &obj[from] != &v[0] { // the same bytes stand before it
-		return obj
-	}
-	return slices.Concat(obj[:from], []byte(`""`), obj[from+len(v):])
-}
-
 // readText reads an event with a piece, or with the complete text, of a part of a message.
 func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, whole bool) []lathe.Delta {
 	dst, it := a.itemOf(dst, e, itemMessage, "message")
@@ -216,31 +131,9 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 	}
 	if !p.announced {
 		p.announced = true
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 	}
-	if whole {
-		return a.completeText(dst, it, p, v)
-	}
-	a.memo.aim(it, p, "", 0)
-	text, simple := a.unquote(v)
-	before := p.text.Len()
-	if dst = a.appendText(dst, it, p, text, false); simple {
-		a.copied.extend(&p.text, before, v[1:len(v)-1])
-	}
-	return dst
-}
-
-// completeText compares the JSON string v with a part of a message, of which it is the complete text, and appends the rest of it.
-func (a *Assembler) completeText(dst []lathe.Delta, it *item, p *part, v []byte) []lathe.Delta {
-	if a.isCopy(&p.text, v) {
-		return dst
-	}
-	text, _ := a.unquote(v)
-	dst = a.appendText(dst, it, p, text, true)
-	if string(text) == p.text.String() {
-		a.compared(&p.text, v)
-	}
-	return dst
+	return a.appendText(dst, it, p, a.unquote(v), whole)
 }
 
 // appendText appends a piece to a part of a message. If whole is set, text is the complete text, of which it appends the rest.
@@ -248,7 +141,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	if whole {
 		more, ok := rest(&p.text, text)
 		if !ok {
-			a.damage(FaultTextDiffers)
+			a.damage(faultTextDiffers)
 		}
 		text = more
 	}
@@ -288,7 +181,7 @@ func followsText(items []*item, it *item, p *part) bool {
 
 // cite adds the annotations of a text that has ended.
 func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
-	if p.kind != partText || p.extra != nil || v == nil || emptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
+	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
 		return dst
 	}
 	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
@@ -303,10 +196,7 @@ func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, 
 	if it == nil || whole { // the end of the item has all texts
 		return dst
 	}
-	at := number(index, 0)
-	a.memo.aim(it, nil, from, at)
-	text, _ := a.unquote(v)
-	return a.appendReasoning(dst, it, from, at, text)
+	return a.appendReasoning(dst, it, from, number(index, 0), a.unquote(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines.
@@ -315,7 +205,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 		return dst
 	}
 	if it.from != "" && it.from != from {
-		a.fault(FaultReasoningTwice)
+		a.fault(faultReasoningTwice)
 		return dst
 	}
 	if it.text.Len() > 0 && it.piece != index {
@@ -335,29 +225,7 @@ func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []b
 	if it == nil {
 		return dst
 	}
-	if whole {
-		return a.completeArguments(dst, it, v)
-	}
-	a.memo.aim(it, nil, "", 0)
-	text, simple := a.unquote(v)
-	before := it.args.Len()
-	if dst = a.appendArguments(dst, it, text, false); simple && kind == itemCall {
-		a.copied.extend(&it.args, before, v[1:len(v)-1])
-	}
-	return dst
-}
-
-// completeArguments compares the JSON string v with the arguments of a call, of which it is the complete text, and appends the rest of it.
-func (a *Assembler) completeArguments(dst []lathe.Delta, it *item, v []byte) []lathe.Delta {
-	if a.isCopy(&it.args, v) {
-		return dst
-	}
-	text, _ := a.unquote(v)
-	dst = a.appendArguments(dst, it, text, true)
-	if it.kind == itemCall && string(text) == it.args.String() {
-		a.compared(&it.args, v)
-	}
-	return dst
+	return a.appendArguments(dst, it, a.unquote(v), whole)
 }
 
 // appendArguments appends a piece to the arguments of a call. If whole is set, text is all of the arguments, of which it appends the rest.
@@ -372,7 +240,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 		more, ok := rest(&it.args, text)
 		if !ok && !sameObject(it.args.String(), text) {
 			it.cut = true
-			a.damage(FaultArgsDiffer)
+			a.damage(faultArgsDiffer)
 		}
 		text = more
 	}
@@ -428,19 +296,19 @@ func (it *item) start(dst []lathe.Delta) []lathe.Delta {
 // finished reads the end of an item.
 func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(FaultBadLine)
+		a.damage(faultBadLine)
 		return dst
 	}
 	it := a.find(e)
 	if it == nil {
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		index := number(e.index, len(a.items))
 		if dst, it = a.begin(dst, index, e.item); it == nil {
 			return dst
 		}
 	}
-	if it.done || it.kind != kindOf(a.memberText(e.item, "type")) {
-		a.damage(FaultEventOrder)
+	if it.done || it.kind != kindOf(text(e.item, "type")) {
+		a.damage(faultEventOrder)
 		return dst
 	}
 	return a.close(dst, it, e.item)
@@ -451,11 +319,11 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 	it.done = true
 	switch it.kind {
 	case itemMessage:
-		if phase := a.memberText(raw, "phase"); phase != "" && (phase != phaseCommentary || len(it.parts) == 0) {
+		if phase := text(raw, "phase"); phase != "" && (phase != phaseCommentary || len(it.parts) == 0) {
 			it.phase = phase
 		}
 		i := 0
-		for el := range a.copied.known().Elements(a.get(raw, "content")) {
+		for el := range rawjson.Elements(get(raw, "content")) {
 			if dst = a.closePart(dst, it, i, el); a.err != nil {
 				return dst
 			}
@@ -467,7 +335,7 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		return a.closeCall(dst, it, raw)
 	case itemOpaque:
 		if rawjson.Check(raw, rawjson.Limits{}) != nil {
-			a.damage(FaultUnknownContent)
+			a.damage(faultUnknownContent)
 			return dst
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
@@ -478,7 +346,7 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 }
 
 func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte) []lathe.Delta {
-	kind := partKindOf(a.memberText(raw, "type"))
+	kind := partKindOf(text(raw, "type"))
 	p := a.partOf(it, index, kind)
 	if p == nil {
 		return dst
@@ -486,16 +354,16 @@ func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte
 	name := "text"
 	switch {
 	case kind == partOther:
-		a.fault(FaultUnknownContent)
+		a.fault(faultUnknownContent)
 		return dst
 	case kind != p.kind:
-		a.damage(FaultEventOrder)
+		a.damage(faultEventOrder)
 		return dst
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	dst = a.completeText(dst, it, p, a.get(raw, name))
-	return a.cite(dst, p, a.get(raw, "annotations"))
+	dst = a.appendText(dst, it, p, a.unquote(get(raw, name)), true)
+	return a.cite(dst, p, get(raw, "annotations"))
 }
 
 func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
@@ -505,7 +373,7 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		}
 		var whole []byte
 		for el := range rawjson.Elements(get(raw, from)) {
-			if t, _ := a.unquote(get(el, "text")); len(t) > 0 {
+			if t := a.unquote(get(el, "text")); len(t) > 0 {
 				if len(whole) > 0 {
 					whole = append(whole, partBreak...)
 				}
@@ -517,7 +385,7 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		}
 		more, ok := rest(&it.text, whole)
 		if it.from = from; !ok {
-			a.damage(FaultTextDiffers)
+			a.damage(faultTextDiffers)
 		}
 		if len(more) > 0 {
 			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, more)})
@@ -539,15 +407,13 @@ func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.D
 	if it.kind == itemCustom {
 		name = inputName
 	}
-	if v := a.get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		if dst = a.completeArguments(dst, it, v); a.copied.simple && a.isCopy(&it.args, v) {
-			raw = withoutString(raw, v) // which passes the check below
-		}
+	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
+		dst = a.appendArguments(dst, it, a.unquote(v), true)
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
 	}
-	it.cut = it.cut || a.memberText(raw, "status") == statusIncomplete
+	it.cut = it.cut || text(raw, "status") == statusIncomplete
 	return a.endCall(dst, it)
 }
 

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -38,16 +37,16 @@ func (it *outItem) text() string {
 }
 
 // appendText appends a member whose value is that text.
-func (it *outItem) appendText(dst []byte, key string) []byte {
-	return it.appendEncoded(wire.AppendKey(dst, key))
+func (it *outItem) appendText(dst wire.JSON, key string) wire.JSON {
+	return it.appendEncoded(dst.Key(key))
 }
 
-func (it *outItem) appendEncoded(dst []byte) []byte {
-	return append(append(append(dst, '"'), it.encoded...), '"')
+func (it *outItem) appendEncoded(dst wire.JSON) wire.JSON {
+	return dst.Lit(`"`).Raw(it.encoded).Lit(`"`)
 }
 
-func appendIndex(dst []byte, index int) []byte {
-	return strconv.AppendInt(append(dst, '_'), int64(index), 10)
+func appendIndex(dst wire.JSON, index int) wire.JSON {
+	return dst.Lit("_").Int(int64(index))
 }
 
 // take returns the output index of the next item.
@@ -72,15 +71,13 @@ func (w *writer) current(kind itemKind) *outItem {
 	return nil
 }
 
-func (w *writer) added(dst []byte, index int, item []byte) []byte {
-	dst = appendInt(w.event(dst, "response.output_item.added"), "output_index", int64(index))
-	return end(append(wire.AppendKey(dst, "item"), item...))
+func (w *writer) added(dst wire.JSON, index int, item []byte) wire.JSON {
+	return w.event(dst, "response.output_item.added").Num("output_index", int64(index)).Val("item", item).EndEvent()
 }
 
-func (w *writer) done(dst []byte, index int, item []byte) []byte {
+func (w *writer) done(dst wire.JSON, index int, item []byte) wire.JSON {
 	w.keep(index, item)
-	dst = appendInt(w.event(dst, "response.output_item.done"), "output_index", int64(index))
-	return end(append(wire.AppendKey(dst, "item"), item...))
+	return w.event(dst, "response.output_item.done").Num("output_index", int64(index)).Val("item", item).EndEvent()
 }
 
 // keep stores an item for the response object at the end of the stream.
@@ -100,17 +97,17 @@ func (w *writer) items() []outDone {
 }
 
 // of appends the beginning of an event of an item.
-func (w *writer) of(dst []byte, typ string, it *outItem) []byte {
-	return appendInt(wire.AppendText(w.event(dst, typ), "item_id", it.id), "output_index", int64(it.index))
+func (w *writer) of(dst wire.JSON, typ string, it *outItem) wire.JSON {
+	return w.event(dst, typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
 // ofPart appends the beginning of an event of the open part of an item. index is the member for the index of the part.
-func (w *writer) ofPart(dst []byte, typ string, it *outItem, index string) []byte {
-	return appendInt(w.of(dst, typ, it), index, int64(it.parts))
+func (w *writer) ofPart(dst wire.JSON, typ string, it *outItem, index string) wire.JSON {
+	return w.of(dst, typ, it).Num(index, int64(it.parts))
 }
 
 // show appends the events for a delta with text or with the data of reasoning.
-func (w *writer) show(dst []byte, d lathe.Delta) []byte {
+func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
 	switch d.Kind {
 	case lathe.DeltaText:
 		return w.say(dst, partText, "", d.Text)
@@ -140,8 +137,7 @@ func (w *writer) show(dst []byte, d lathe.Delta) []byte {
 		dst = w.closeItems(dst)
 		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
 		if text(item, "type") == typeCompaction {
-			dst = wire.AppendText(w.event(dst, "response.compaction.compacting"), "item_id", text(item, "id"))
-			dst = end(appendInt(dst, "output_index", int64(index)))
+			dst = w.event(dst, "response.compaction.compacting").Str("item_id", text(item, "id")).Num("output_index", int64(index)).EndEvent()
 		}
 		return w.done(w.added(dst, index, item), index, item)
 	default:
@@ -150,7 +146,7 @@ func (w *writer) show(dst []byte, d lathe.Delta) []byte {
 }
 
 // endText writes the annotations of the open text, and ends it if its wire is that of the writer.
-func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
+func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	it := w.current(itemMessage)
 	if it == nil || it.part != partText {
 		return dst
@@ -158,8 +154,7 @@ func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
 	t, _ := d.Part.(lathe.Text)
 	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
 		dst = w.ofPart(dst, "response.output_text.annotation.added", it, "content_index")
-		dst = appendInt(dst, "annotation_index", int64(it.citations))
-		dst = end(append(wire.AppendKey(dst, "annotation"), el...))
+		dst = dst.Num("annotation_index", int64(it.citations)).Val("annotation", el).EndEvent()
 		if it.citations++; len(it.cited) > 0 {
 			it.cited = append(it.cited, ',')
 		}
@@ -172,7 +167,7 @@ func (w *writer) endText(dst []byte, d *lathe.Delta) []byte {
 }
 
 // say appends a piece of a part of a message.
-func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
+func (w *writer) say(dst wire.JSON, kind partKind, phase, text string) wire.JSON {
 	it := w.current(itemMessage)
 	if it == nil || it.phase != phase && (it.phase == phaseCommentary || phase == phaseCommentary) {
 		dst = w.closeItems(dst)
@@ -184,7 +179,7 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 		dst = w.closePart(dst, it)
 		it.part = kind
 		dst = w.ofPart(dst, "response.content_part.added", it, "content_index")
-		dst = end(it.appendPart(wire.AppendKey(dst, "part")))
+		dst = it.appendPart(dst.Key("part")).EndEvent()
 	}
 	if kind == partRefusal {
 		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
@@ -193,13 +188,13 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 }
 
 // sayText appends a piece of the open text of a message.
-func (w *writer) sayText(dst []byte, it *outItem, text string) []byte {
+func (w *writer) sayText(dst wire.JSON, it *outItem, text string) wire.JSON {
 	it.chars += utf8.RuneCountInString(text)
 	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
 }
 
 // think appends a piece of reasoning as a summary, whose events all clients know.
-func (w *writer) think(dst []byte, text string) []byte {
+func (w *writer) think(dst wire.JSON, text string) wire.JSON {
 	it := w.current(itemReasoning)
 	if it == nil {
 		dst, it = w.beginReasoning(w.closeItems(dst))
@@ -207,18 +202,18 @@ func (w *writer) think(dst []byte, text string) []byte {
 	if it.part == partOther {
 		it.part = partText
 		dst = w.ofPart(dst, "response.reasoning_summary_part.added", it, "summary_index")
-		dst = end(it.appendPart(wire.AppendKey(dst, "part")))
+		dst = it.appendPart(dst.Key("part")).EndEvent()
 	}
 	return w.delta(dst, it, "response.reasoning_summary_text.delta", "summary_index", "", text)
 }
 
-func (w *writer) beginReasoning(dst []byte) ([]byte, *outItem) {
+func (w *writer) beginReasoning(dst wire.JSON) (wire.JSON, *outItem) {
 	it := w.begin(itemReasoning, prefixReasoning)
 	return w.added(dst, it.index, it.reasoning()), it
 }
 
 // beginCall begins the item of a call, with the client's name of the tool.
-func (w *writer) beginCall(dst []byte, c *outCall) []byte {
+func (w *writer) beginCall(dst wire.JSON, c *outCall) wire.JSON {
 	name, ok := w.names[c.name]
 	if !ok {
 		name.Name = c.name
@@ -228,17 +223,13 @@ func (w *writer) beginCall(dst []byte, c *outCall) []byte {
 		kind, prefix, typ = itemCustom, prefixCustom, "custom_tool_call"
 	}
 	it := w.begin(kind, prefix)
-	h := wire.AppendText(wire.AppendText([]byte{'{'}, "id", it.id), "type", typ)
-	h = wire.AppendText(wire.AppendText(h, "call_id", CallID(c.id)), "name", name.Name)
-	if name.Namespace != "" {
-		h = wire.AppendText(h, "namespace", name.Namespace)
-	}
+	h := wire.JSON("{").Str("id", it.id).Str("type", typ).Str("call_id", CallID(c.id)).Str("name", name.Name).OptStr("namespace", name.Namespace)
 	it.head, c.item = h, it
 	return w.added(dst, it.index, it.call(statusInProgress))
 }
 
 // args sends a piece of the arguments of a call, or the input of a custom tool.
-func (w *writer) args(dst []byte, it *outItem, text string) []byte {
+func (w *writer) args(dst wire.JSON, it *outItem, text string) wire.JSON {
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
@@ -247,7 +238,7 @@ func (w *writer) args(dst []byte, it *outItem, text string) []byte {
 }
 
 // closeItems ends the open items.
-func (w *writer) closeItems(dst []byte) []byte {
+func (w *writer) closeItems(dst wire.JSON) wire.JSON {
 	for _, it := range w.open {
 		dst = w.closeItem(dst, it)
 	}
@@ -255,7 +246,7 @@ func (w *writer) closeItems(dst []byte) []byte {
 	return dst
 }
 
-func (w *writer) closeItem(dst []byte, it *outItem) []byte {
+func (w *writer) closeItem(dst wire.JSON, it *outItem) wire.JSON {
 	status := statusCompleted
 	if it.cut {
 		status = statusIncomplete
@@ -269,11 +260,11 @@ func (w *writer) closeItem(dst []byte, it *outItem) []byte {
 		return w.done(dst, it.index, it.reasoning())
 	case itemCall:
 		dst = w.of(dst, "response.function_call_arguments.done", it)
-		dst = end(it.appendText(dst, "arguments"))
+		dst = it.appendText(dst, "arguments").EndEvent()
 		return w.done(dst, it.index, it.call(status))
 	case itemCustom:
 		dst = w.of(dst, "response.custom_tool_call_input.done", it)
-		dst = end(it.appendText(dst, inputName))
+		dst = it.appendText(dst, inputName).EndEvent()
 		return w.done(dst, it.index, it.call(status))
 	default:
 		return w.done(dst, it.index, it.raw)
@@ -281,25 +272,25 @@ func (w *writer) closeItem(dst []byte, it *outItem) []byte {
 }
 
 // closePart ends the open part of a message or of reasoning.
-func (w *writer) closePart(dst []byte, it *outItem) []byte {
+func (w *writer) closePart(dst wire.JSON, it *outItem) wire.JSON {
 	if it.part == partOther {
 		return dst
 	}
 	switch {
 	case it.kind == itemReasoning:
-		dst = end(it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text"))
+		dst = it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text").EndEvent()
 		dst = w.ofPart(dst, "response.reasoning_summary_part.done", it, "summary_index")
 	case it.part == partRefusal:
-		dst = end(it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal"))
+		dst = it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal").EndEvent()
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	default:
 		dst = it.appendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text")
-		dst = end(append(dst, `,"logprobs":[]`...))
+		dst = dst.Lit(`,"logprobs":[]`).EndEvent()
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	}
 	part := it.appendPart(make([]byte, 0, len(it.encoded)+itemRoom))
 	it.endPart(part)
-	return end(append(wire.AppendKey(dst, "part"), part...))
+	return dst.Val("part", part).EndEvent()
 }
 
 // endPart records a part that is ended.
@@ -314,37 +305,26 @@ func (it *outItem) endPart(part []byte) {
 }
 
 // appendPart appends the open part with its text.
-func (it *outItem) appendPart(dst []byte) []byte {
+func (it *outItem) appendPart(dst wire.JSON) wire.JSON {
 	switch {
 	case it.kind == itemReasoning:
-		return append(it.appendText(append(dst, `{"type":"summary_text"`...), "text"), '}')
+		return it.appendText(append(dst, `{"type":"summary_text"`...), "text").Lit("}")
 	case it.part == partRefusal:
-		return append(it.appendText(append(dst, `{"type":"refusal"`...), "refusal"), '}')
+		return it.appendText(append(dst, `{"type":"refusal"`...), "refusal").Lit("}")
 	}
-	dst = append(it.appendText(append(dst, `{"type":"output_text"`...), "text"), `,"annotations":[`...)
-	return append(append(dst, it.cited...), `],"logprobs":[]}`...)
+	return it.appendText(append(dst, `{"type":"output_text"`...), "text").Lit(`,"annotations":[`).Raw(it.cited).Lit(`],"logprobs":[]}`)
 }
 
 // message returns the item of a message.
 func (it *outItem) message(status string) []byte {
-	dst := wire.AppendText(append(make([]byte, 0, len(it.content)+itemRoom), '{'), "id", it.id)
-	dst = append(dst, `,"type":"message","role":"assistant"`...)
-	dst = wire.AppendText(dst, "status", status)
-	if it.phase != "" {
-		dst = wire.AppendText(dst, "phase", it.phase)
-	}
-	dst = append(append(dst, `,"content":[`...), it.content...)
-	return append(dst, "]}"...)
+	dst := make(wire.JSON, 0, len(it.content)+itemRoom).Lit("{").Str("id", it.id).Lit(`,"type":"message","role":"assistant"`).Str("status", status).
+		OptStr("phase", it.phase).Lit(`,"content":[`).Raw(it.content)
+	return dst.Lit("]}")
 }
 
 func (it *outItem) reasoning() []byte {
-	dst := wire.AppendText([]byte{'{'}, "id", it.id)
-	dst = append(append(dst, `,"type":"reasoning","summary":[`...), it.content...)
-	dst = append(dst, ']')
-	if it.data != "" {
-		dst = wire.AppendText(dst, fieldEncrypted, it.data)
-	}
-	return append(dst, '}')
+	dst := wire.JSON("{").Str("id", it.id).Lit(`,"type":"reasoning","summary":[`).Raw(it.content).Lit("]").OptStr(fieldEncrypted, it.data)
+	return dst.Lit("}")
 }
 
 // call returns the item of a call.
@@ -353,19 +333,17 @@ func (it *outItem) call(status string) []byte {
 	if it.kind == itemCustom {
 		name = inputName
 	}
-	dst := it.appendText(append(make([]byte, 0, len(it.head)+len(it.encoded)+itemRoom), it.head...), name)
-	return append(wire.AppendText(dst, "status", status), '}')
+	dst := it.appendText(make(wire.JSON, 0, len(it.head)+len(it.encoded)+itemRoom).Raw(it.head), name)
+	return dst.Str("status", status).Lit("}")
 }
 
 // serverCall appends all events of a call of this server.
-func (w *writer) serverCall(dst []byte, c *wire.ServerCall) []byte {
+func (w *writer) serverCall(dst wire.JSON, c *wire.ServerCall) wire.JSON {
 	it := &outItem{kind: itemOpaque, index: w.take()}
 	it.id = w.res.itemID(prefixServer, it.index)
 	args := orEmptyObject(c.Arguments)
 	item := func(args, status string, whole bool) []byte {
-		dst := wire.AppendText(wire.AppendText([]byte{'{'}, "id", it.id), "type", "mcp_call")
-		dst = wire.AppendText(dst, "server_label", label(c.Server))
-		dst = wire.AppendText(wire.AppendText(dst, "name", c.Name), "arguments", args)
+		dst := wire.JSON("{").Str("id", it.id).Str("type", "mcp_call").Str("server_label", label(c.Server)).Str("name", c.Name).Str("arguments", args)
 		output, failure := "", ""
 		if whole && c.Failed {
 			failure = c.Output
@@ -374,23 +352,23 @@ func (w *writer) serverCall(dst []byte, c *wire.ServerCall) []byte {
 		}
 		switch {
 		case !whole:
-			dst = append(dst, `,"output":null,"error":null`...)
+			dst = dst.Lit(`,"output":null,"error":null`)
 		case c.Failed:
-			dst = wire.AppendText(append(dst, `,"output":null`...), "error", failure)
+			dst = dst.Lit(`,"output":null`).Str("error", failure)
 		default:
-			dst = append(wire.AppendText(dst, "output", output), `,"error":null`...)
+			dst = dst.Str("output", output).Lit(`,"error":null`)
 		}
-		return append(wire.AppendText(dst, "status", status), '}')
+		return dst.Str("status", status).Lit("}")
 	}
 	dst = w.added(dst, it.index, item("", statusInProgress, false))
-	dst = end(w.of(dst, "response.mcp_call.in_progress", it))
+	dst = w.of(dst, "response.mcp_call.in_progress", it).EndEvent()
 	dst = w.piece(w.of(dst, "response.mcp_call_arguments.delta", it), "delta", args)
-	dst = end(wire.AppendText(w.of(dst, "response.mcp_call_arguments.done", it), "arguments", args))
+	dst = w.of(dst, "response.mcp_call_arguments.done", it).Str("arguments", args).EndEvent()
 	status := statusCompleted
 	if c.Failed {
 		status = statusFailed
 	}
-	dst = end(w.of(dst, "response.mcp_call."+status, it))
+	dst = w.of(dst, "response.mcp_call."+status, it).EndEvent()
 	return w.done(dst, it.index, item(args, status, true))
 }
 

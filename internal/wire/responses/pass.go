@@ -28,9 +28,9 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			continue
 		}
 		var e ev
-		if e.read(data, nil) {
+		if e.read(data) {
 			w.passEvent(&e, data)
-			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && emptyArray(orEmpty(get(e.response, "output"))) {
+			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && wire.EmptyArray(orEmpty(get(e.response, "output"))) {
 				out = bytes.Replace(out, data, filled(data, w.items()), 1)
 			}
 		}
@@ -65,11 +65,11 @@ func orEmpty(v []byte) []byte {
 // filled returns the data of an event with the items of the stream as the output of its response.
 func filled(data []byte, items []outDone) []byte {
 	fill := func(dst []byte) []byte {
-		dst = append(dst, '[')
+		dst = wire.JSON(dst).Lit("[")
 		for _, it := range items {
-			dst = append(appendComma(dst), it.json...)
+			dst = wire.JSON(dst).Next().Raw(it.json)
 		}
-		return append(dst, ']')
+		return wire.JSON(dst).Lit("]")
 	}
 	inResponse := func(name string, value []byte) (key, to []byte, keep bool) {
 		if name == "output" {
@@ -83,7 +83,7 @@ func filled(data []byte, items []outDone) []byte {
 				if _, has := rawjson.Get(value, "output"); has {
 					return dst
 				}
-				return fill(wire.AppendKey(dst, "output"))
+				return fill(wire.JSON(dst).Key("output"))
 			}
 			return nil, rawjson.AppendEdited(nil, value, inResponse, missing), true
 		}
@@ -160,9 +160,9 @@ func (w *writer) passEvent(e *ev, data []byte) {
 }
 
 // appendCharacters appends the text of a piece as the characters of a JSON string.
-func appendCharacters(dst []byte, text string) []byte {
+func appendCharacters(dst wire.JSON, text string) wire.JSON {
 	quoted := rawjson.AppendQuote(nil, text)
-	return append(dst, quoted[1:len(quoted)-1]...)
+	return dst.Raw(quoted[1 : len(quoted)-1])
 }
 
 // passed returns the open item of an event; nil if there is none.
@@ -185,7 +185,7 @@ func (w *writer) passAdded(e *ev) {
 	case itemMessage:
 		it.phase = text(e.item, "phase")
 	case itemCall, itemCustom:
-		head := append(wire.AppendMembers([]byte{'{'}, members(e.item, "arguments", inputName, "status"), nil), '}')
+		head := wire.JSON("{").Members(members(e.item, "arguments", inputName, "status"), nil).Lit("}")
 		it.head = bytes.TrimSuffix(rawjson.AppendCompact(nil, head), []byte("}"))
 		w.lastCall = it
 	case itemReasoning, itemOpaque:

@@ -292,7 +292,7 @@ func TestArgumentsThatDifferAreNotExecuted(t *testing.T) {
 			list = append(list, event{"", []byte(line)})
 		}
 		_, f, sound, err := assemble(list)
-		if err != nil || sound || !f.Message.Calls()[0].Incomplete || len(f.Faults) == 0 || f.Faults[0].Kind != FaultArgsDiffer {
+		if err != nil || sound || !f.Message.Calls()[0].Incomplete || len(f.Faults) == 0 || f.Faults[0].Kind != faultArgsDiffer {
 			t.Errorf("%+v %v %v", f, sound, err)
 		}
 	}
@@ -507,13 +507,13 @@ func FuzzWriter(f *testing.F) {
 func TestEventsThatAreNoObjects(t *testing.T) {
 	for _, data := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":01}`, `{"a":1}}`, `{"a":1} x`, `[]`, `1`, `{"a":"\q"}`, `{a:1}`, `{,}`, `{"a"1}`, `{"a":}`} {
 		var e ev
-		if e.read([]byte(data), nil) {
+		if e.read([]byte(data)) {
 			t.Errorf("%s was read", data)
 		}
 	}
 	for _, data := range []string{`{}`, ` { } `, `{"a":1}`, "{\n\"type\" : \"x\" ,\"delta\":[{}]\t}\n"} {
 		var e ev
-		if !e.read([]byte(data), nil) {
+		if !e.read([]byte(data)) {
 			t.Errorf("%s was not read", data)
 		}
 	}

@@ -1,6 +1,8 @@
 package responses
 
-import "github.com/lathe-run/lathe/internal/rawjson"
+import (
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
 
 // published are the members of the published schema of a request that ParseRequest keeps in Unknown, and client_metadata, which
 // Codex sends. Unknown members of `text` and `reasoning` are kept there too.

@@ -18,37 +18,28 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	}
 	e := &encoder{req: req, opts: opts}
 	settings := rawjson.Without(body, "input") // the input may be long, and is passed once
-	need := map[string][]byte{}
-	var order []string
-	set := func(name string, v []byte) {
-		if _, twice := need[name]; !twice {
-			order = append(order, name)
-		}
-		need[name] = v
-	}
+	var changes wire.Changes
 	for _, m := range req.Overrides {
-		if !reserved(m.Name) && !merged(m.Name) && len(m.Value) > 0 {
-			set(m.Name, m.Value)
+		if !reserved(m.Name) && !merged(m.Name) {
+			changes.Set(m.Name, m.Value)
 		}
 	}
 	for _, name := range [...]string{"text", "reasoning"} {
-		if v := member(req.Overrides, name); v != nil {
-			set(name, joined(get(settings, name), v))
+		if v := wire.MemberValue(req.Overrides, name); v != nil {
+			changes.Set(name, joined(get(settings, name), v))
 		}
 	}
 	if req.Model != "" {
-		set("model", rawjson.AppendQuote(nil, req.Model))
+		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	stored := string(get(settings, "store")) != "false"
 	if stored && e.free("store") {
-		set("store", []byte("false"))
+		changes.Set("store", []byte("false"))
 	}
-	if v := e.relayedInclude(get(settings, "include"), stored && e.free("store")); v != nil {
-		set("include", v)
-	}
+	changes.Set("include", e.relayedInclude(get(settings, "include"), stored && e.free("store")))
 	if len(req.Tools) > 0 {
 		if req.ToolChoice.Mode != "" && !sameChoice(settings, req.ToolChoice) {
-			set("tool_choice", e.choice(nil, req.ToolChoice))
+			changes.Set("tool_choice", e.choice(nil, req.ToolChoice))
 		}
 		if p := req.ParallelToolCalls; p != nil && e.free("parallel_tool_calls") {
 			v := "false"
@@ -56,25 +47,11 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 				v = "true"
 			}
 			if given := get(settings, "parallel_tool_calls"); string(given) != v && (given != nil || !*p) {
-				set("parallel_tool_calls", []byte(v))
+				changes.Set("parallel_tool_calls", []byte(v))
 			}
 		}
 	}
-	edit := func(name string, value []byte) (key, to []byte, keep bool) {
-		if v, ok := need[name]; ok {
-			delete(need, name)
-			return nil, v, true
-		}
-		return nil, value, true
-	}
-	return rawjson.AppendEdited(dst, body, edit, func(dst []byte) []byte {
-		for _, name := range order {
-			if v, ok := need[name]; ok {
-				dst = append(wire.AppendKey(dst, name), v...)
-			}
-		}
-		return dst
-	})
+	return changes.Append(dst, body, nil)
 }
 
 // joined returns an object with the members of given and more. Those of more replace members of given with equal names.
@@ -83,32 +60,30 @@ func joined(given, more []byte) []byte {
 		return more
 	}
 	list := members(more)
-	last := lastOf(list)
-	out := wire.AppendMembers([]byte{'{'}, members(given), func(name string) bool { _, ok := last[name]; return ok })
-	return append(wire.AppendMembers(out, list, nil), '}')
+	return wire.JSON("{").Members(members(given), func(name string) bool { return wire.Named(list, name) }).Members(list, nil).Lit("}")
 }
 
 // relayedInclude returns the new value of include; nil if it does not change. add is whether to request reasoning as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
-	list := []byte{'['}
+	list := wire.JSON("[")
 	names := func(v []byte) bool {
 		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(orNull(el), includeEncrypted) })
 	}
-	override := member(e.req.Overrides, "include")
+	override := wire.MemberValue(e.req.Overrides, "include")
 	for el := range rawjson.Elements(given) {
 		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
-			list = append(appendComma(list), el...)
+			list = list.Next().Raw(el)
 		}
 	}
 	for el := range rawjson.Elements(override) {
 		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
-			list = append(appendComma(list), el...)
+			list = list.Next().Raw(el)
 		}
 	}
 	if add && e.has(FeatureEncrypted) && !names(given) && !names(override) {
-		list = rawjson.AppendQuote(appendComma(list), includeEncrypted)
+		list = list.Next().Quote(includeEncrypted)
 	}
-	list = append(list, ']')
+	list = list.Lit("]")
 	if given == nil && len(list) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), list) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -79,7 +80,7 @@ func (r *reader) readUpdates() *wire.APIError {
 				r.Sampling.ResponseFormat = nil
 				err = r.parseText(m.Value)
 			default:
-				r.note(u.at + "." + m.Name)
+				r.Drop(u.at + "." + m.Name)
 			}
 			if err != nil {
 				return wire.Within(u.at, err)
@@ -122,7 +123,7 @@ func (r *reader) parse(body []byte) *wire.APIError {
 	if err := wire.NeedObject(body[rawjson.SkipSpace(body, 0):], ""); err != nil {
 		return wire.BadRequest("", "The body must be a JSON object.")
 	}
-	settings := []byte{'{'} // the body without its input, which may be long
+	settings := wire.JSON("{") // the body without its input, which may be long
 	for key, v := range r.index.Members(body) {
 		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
 			return err
@@ -130,12 +131,10 @@ func (r *reader) parse(body []byte) *wire.APIError {
 		if rawjson.EqualKey(key, "input") {
 			continue
 		}
-		if len(settings) > 1 {
-			settings = append(settings, ',')
-		}
-		settings = append(append(append(settings, key...), ':'), v...)
+		settings = settings.If(len(settings) > 1, ",")
+		settings = settings.Raw(key).Lit(":").Raw(v)
 	}
-	settings = append(settings, '}')
+	settings = settings.Lit("}")
 	input := r.get(body, "input")
 	// The tools are parsed first, since the names of calls in the input are mapped by them, and the choice last, since items have tools.
 	if err := r.parseTools(get(settings, "tools")); err != nil {
@@ -268,10 +267,7 @@ func checkEdits(v []byte) *wire.APIError {
 
 func (r *reader) streamOptions(v []byte) *wire.APIError {
 	const at = "stream_options"
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, optionNames, at); err != nil {
+	if err := wire.CheckObject(v, optionNames, at); err != nil {
 		return err
 	}
 	r.drop(v, at, "include_obfuscation")
@@ -286,10 +282,7 @@ func (r *reader) streamOptions(v []byte) *wire.APIError {
 
 // parseText parses `text`, which contains the response format. It keeps unknown members of it as a member `text` of Unknown.
 func (r *reader) parseText(v []byte) *wire.APIError {
-	if err := wire.NeedObject(v, "text"); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, textNames, "text"); err != nil {
+	if err := wire.CheckObject(v, textNames, "text"); err != nil {
 		return err
 	}
 	r.keepRest("text", v, "format")
@@ -298,10 +291,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 		return nil
 	}
 	const at = "text.format"
-	if err := wire.NeedObject(format, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(format, formatNames, at); err != nil {
+	if err := wire.CheckObject(format, formatNames, at); err != nil {
 		return err
 	}
 	switch typ := text(format, "type"); typ {
@@ -311,8 +301,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 		if _, err := wire.ParseString(get(format, "name"), at+".name"); err != nil {
 			return err
 		}
-		inner := wire.AppendMembers([]byte(`{"type":"json_schema","json_schema":{`), members(format, "type"), nil)
-		r.Sampling.ResponseFormat = append(inner, "}}"...)
+		r.Sampling.ResponseFormat = json.RawMessage(wire.JSON(`{"type":"json_schema","json_schema":{`).Members(members(format, "type"), nil).Lit("}}"))
 	case "":
 		return wire.BadRequest(at+".type", "Must be a string.")
 	default: // json_object, and those of other servers
@@ -323,10 +312,7 @@ func (r *reader) parseText(v []byte) *wire.APIError {
 
 func (r *reader) parseReasoning(v []byte) *wire.APIError {
 	const at = "reasoning"
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, reasoningNames, at); err != nil {
+	if err := wire.CheckObject(v, reasoningNames, at); err != nil {
 		return err
 	}
 	r.keepRest(at, v, "effort", "summary", "generate_summary")
@@ -350,26 +336,13 @@ func (r *reader) parseReasoning(v []byte) *wire.APIError {
 // keepRest stores the members of obj that are not in names, as one member of the request.
 func (r *reader) keepRest(name string, obj []byte, names ...string) {
 	if rest := members(obj, names...); len(rest) > 0 {
-		r.keep(name, append(wire.AppendMembers([]byte{'{'}, rest, nil), '}'))
+		r.keep(name, wire.JSON("{").Members(rest, nil).Lit("}"))
 	}
 }
 
 // drop records as dropped the members of obj, whose path is at, that are not in names.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	r.dropMembers(at, r.others(obj, names...))
-}
-
-// dropMembers notes members that are not read.
-func (r *reader) dropMembers(at string, members []lathe.Member) {
-	for _, m := range members {
-		r.note(at + "." + m.Name)
-	}
-}
-
-func (r *reader) note(path string) {
-	if len(r.Dropped) < wire.MaxDropped {
-		r.Dropped = append(r.Dropped, path)
-	}
+	r.DropMembers(at, r.others(obj, names...))
 }
 
 // get is the function get for a part of the body.

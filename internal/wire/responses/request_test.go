@@ -215,7 +215,7 @@ func TestW14_NestedFunctionIsFlattened(t *testing.T) {
 	r := parseRequest(t, []byte(`{"model":"m","input":"x","tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],
 	 "tool_choice":{"type":"function","function":{"name":"f"}}}`))
 	tool := r.Tools[0]
-	if tool.Name != "f" || tool.Description != "d" || string(tool.Schema) != `{"type":"object"}` || string(member(tool.Extra, "strict")) != "true" || r.ToolChoice != (lathe.ToolChoice{Mode: "function", Name: "f"}) {
+	if tool.Name != "f" || tool.Description != "d" || string(tool.Schema) != `{"type":"object"}` || string(wire.MemberValue(tool.Extra, "strict")) != "true" || r.ToolChoice != (lathe.ToolChoice{Mode: "function", Name: "f"}) {
 		t.Errorf("%+v %+v", tool, r.ToolChoice)
 	}
 	body, _ := written(t, r, nil)
@@ -265,7 +265,7 @@ func TestW41_MappedNamesAreMappedBack(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, tool := range r.Tools {
-		if seen[tool.Name] || len(tool.Name) > 64 || !plainName(tool.Name) {
+		if seen[tool.Name] || len(tool.Name) > 64 || !wire.PlainName(tool.Name) {
 			t.Errorf("name %q", tool.Name)
 		}
 		seen[tool.Name] = true
@@ -384,7 +384,7 @@ func TestW15_IDsFitTheWire(t *testing.T) {
 		}
 		got := g.Message.Calls()[0].ID
 		for _, id := range []string{g.ResponseID, got} {
-			if id == "" || len(id) > 64 || !plainName(id) {
+			if id == "" || len(id) > 64 || !wire.PlainName(id) {
 				t.Errorf("id %q", id)
 			}
 		}

@@ -20,8 +20,8 @@ type resource struct {
 // newResource returns the resource of an answer, which repeats members of its request.
 func newResource(head *wire.AnswerHead) *resource {
 	r := &resource{rest: head.ID, model: head.Model, created: head.Created, answer: head}
-	if r.rest == "" || len(r.rest) > maxID-16 || !plainName(r.rest) {
-		r.rest = hashOf(head.ID)
+	if r.rest == "" || len(r.rest) > maxID-16 || !wire.PlainName(r.rest) {
+		r.rest = wire.Hash(head.ID)
 	}
 	r.id = "resp_" + r.rest
 	req := head.Request
@@ -33,18 +33,12 @@ func newResource(head *wire.AnswerHead) *resource {
 		body = []byte("{}")
 	}
 	body = rawjson.Without(body, "input") // which is not repeated, and may be long
-	r.head = textOr([]byte{'{'}, "previous_response_id", req.PreviousID)
+	r.head = wire.JSON("{").StrOrNull("previous_response_id", req.PreviousID)
 	r.head = r.echo(r.head, body, "instructions", '"', "null")[1:]
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
 	l := r.echo([]byte{'{'}, body, "max_output_tokens", '0', "null")
 	l = r.echo(l, body, "max_tool_calls", '0', "null")
-	l = wire.AppendKey(l, "store")
-	if head.Kept {
-		l = append(l, "true"...)
-	} else {
-		l = append(l, "false"...)
-	}
-	l = append(l, `,"background":false`...)
+	l = l.Bool("store", head.Kept).Lit(`,"background":false`)
 	l = r.echo(l, body, "service_tier", '"', `"default"`)
 	l = r.echo(l, body, "metadata", '{', "{}")
 	l = r.echo(l, body, "safety_identifier", '"', "null")
@@ -53,123 +47,107 @@ func newResource(head *wire.AnswerHead) *resource {
 }
 
 // echo appends a member of the request if the first byte of its value is typ ('0': any number), else with the value other.
-func (r *resource) echo(dst, obj []byte, name string, typ byte, other string) []byte {
+func (r *resource) echo(dst wire.JSON, obj []byte, name string, typ byte, other string) wire.JSON {
 	v := get(obj, name)
 	k := wire.Kind(v)
 	if k == '-' || k >= '0' && k <= '9' {
 		k = '0'
 	}
-	dst = wire.AppendKey(dst, name)
+	dst = dst.Key(name)
 	if k != typ {
-		return append(dst, other...)
+		return dst.Lit(other)
 	}
-	return rawjson.AppendCompact(dst, v)
+	return dst.Compact(v)
 }
 
-func textOr(dst []byte, name, value string) []byte {
-	if value == "" {
-		return append(wire.AppendKey(dst, name), "null"...)
-	}
-	return wire.AppendText(dst, name, value)
-}
-
-func (r *resource) appendSettings(dst []byte, req *wire.ClientRequest, body []byte) []byte {
-	dst = wire.AppendKey(dst, "tools")
-	dst = append(dst, '[')
+func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body []byte) wire.JSON {
+	dst = dst.Arr("tools")
 	for t := range rawjson.Elements(get(body, "tools")) {
-		dst = r.appendTool(appendComma(dst), t)
+		dst = r.appendTool(dst.Next(), t)
 	}
-	dst = r.appendChoice(append(dst, ']'), get(body, "tool_choice"))
+	dst = r.appendChoice(dst.Lit("]"), get(body, "tool_choice"))
 	dst = r.echo(dst, body, "truncation", '"', `"disabled"`)
-	dst = wire.AppendKey(dst, "parallel_tool_calls")
-	if string(get(body, "parallel_tool_calls")) == "false" {
-		dst = append(dst, "false"...)
-	} else {
-		dst = append(dst, "true"...)
-	}
-	dst = r.appendTextForm(append(wire.AppendKey(dst, "text"), '{'), get(body, "text"))
+	dst = dst.Bool("parallel_tool_calls", string(get(body, "parallel_tool_calls")) != "false")
+	dst = r.appendTextForm(dst.Obj("text"), get(body, "text"))
 	for _, m := range [...]struct{ name, other string }{{"top_p", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"}, {"top_logprobs", "0"}, {"temperature", "1"}} {
 		dst = r.echo(dst, body, m.name, '0', m.other)
 	}
-	dst = textOr(append(wire.AppendKey(dst, "reasoning"), '{'), "effort", req.Sampling.ReasoningEffort)
-	return append(textOr(dst, "summary", req.Sampling.ReasoningSummary), '}')
+	return dst.Obj("reasoning").StrOrNull("effort", req.Sampling.ReasoningEffort).StrOrNull("summary", req.Sampling.ReasoningSummary).Lit("}")
 }
 
 // appendTool appends a tool: a function with all its members, other tools unchanged except for secrets in them.
-func (r *resource) appendTool(dst, t []byte) []byte {
+func (r *resource) appendTool(dst wire.JSON, t []byte) wire.JSON {
 	typ := text(t, "type")
 	if typ != "function" {
-		out := wire.AppendMembers([]byte{'{'}, members(t, "authorization", "headers"), nil)
-		return rawjson.AppendCompact(dst, append(out, '}'))
+		return dst.Compact(wire.JSON("{").Members(members(t, "authorization", "headers"), nil).Lit("}"))
 	}
 	fn := t
 	if inner := get(t, "function"); wire.Kind(inner) == '{' {
 		fn = inner
 	}
-	dst = append(dst, `{"type":"function"`...)
+	dst = dst.Lit(`{"type":"function"`)
 	dst = r.echo(dst, fn, "name", '"', `""`)
 	dst = r.echo(dst, fn, "description", '"', "null")
 	dst = r.echo(dst, fn, "parameters", '{', "null")
-	dst = wire.AppendKey(dst, "strict")
+	dst = dst.Key("strict")
 	strict := get(fn, "strict")
 	if strict == nil {
 		strict = get(t, "strict")
 	}
 	if s := string(strict); s == "true" || s == "false" {
-		dst = append(dst, s...)
+		dst = dst.Lit(s)
 	} else {
-		dst = append(dst, "null"...)
+		dst = dst.Lit("null")
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func (r *resource) appendChoice(dst, choice []byte) []byte {
-	dst = wire.AppendKey(dst, "tool_choice")
+func (r *resource) appendChoice(dst wire.JSON, choice []byte) wire.JSON {
+	dst = dst.Key("tool_choice")
 	if wire.Kind(choice) == '"' {
-		return append(dst, choice...)
+		return dst.Raw(choice)
 	}
 	if wire.Kind(choice) != '{' {
-		return append(dst, `"auto"`...)
+		return dst.Lit(`"auto"`)
 	}
 	if inner := get(choice, "function"); inner != nil {
-		return append(wire.AppendText(append(dst, `{"type":"function"`...), "name", text(inner, "name")), '}')
+		return dst.Lit(`{"type":"function"`).Str("name", text(inner, "name")).Lit("}")
 	}
 	if inner := get(choice, "allowed_tools"); inner != nil {
 		choice = inner
 	}
 	if get(choice, "tools") == nil {
-		return rawjson.AppendCompact(dst, choice)
+		return dst.Compact(choice)
 	}
-	dst = append(dst, `{"type":"allowed_tools","tools":`...)
-	dst = rawjson.AppendCompact(dst, get(choice, "tools"))
-	return append(r.echo(dst, choice, "mode", '"', `"auto"`), '}')
+	dst = dst.Lit(`{"type":"allowed_tools","tools":`).Compact(get(choice, "tools"))
+	return r.echo(dst, choice, "mode", '"', `"auto"`).Lit("}")
 }
 
 // appendTextForm appends the members of text, with format always.
-func (r *resource) appendTextForm(dst, form []byte) []byte {
-	dst = wire.AppendKey(dst, "format")
+func (r *resource) appendTextForm(dst wire.JSON, form []byte) wire.JSON {
+	dst = dst.Key("format")
 	format := get(form, "format")
 	switch {
 	case text(format, "type") == "json_schema":
-		dst = append(dst, `{"type":"json_schema"`...)
+		dst = dst.Lit(`{"type":"json_schema"`)
 		dst = r.echo(dst, format, "name", '"', `"answer"`)
 		dst = r.echo(dst, format, "description", '"', "null")
 		dst = r.echo(dst, format, "schema", '{', "null")
-		dst = wire.AppendKey(dst, "strict")
+		dst = dst.Key("strict")
 		if string(get(format, "strict")) == "true" {
-			dst = append(dst, "true}"...)
+			dst = dst.Lit("true}")
 		} else {
-			dst = append(dst, "false}"...)
+			dst = dst.Lit("false}")
 		}
 	case wire.Kind(format) == '{':
-		dst = rawjson.AppendCompact(dst, format)
+		dst = dst.Compact(format)
 	default:
-		dst = append(dst, `{"type":"text"}`...)
+		dst = dst.Lit(`{"type":"text"}`)
 	}
 	if v := get(form, "verbosity"); wire.Kind(v) == '"' {
-		dst = append(wire.AppendKey(dst, "verbosity"), v...)
+		dst = dst.Val("verbosity", v)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
 // A state has the members of a response object that change while the answer is written.
@@ -183,49 +161,36 @@ type state struct {
 }
 
 // append appends the response object.
-func (r *resource) append(dst []byte, s *state) []byte {
-	dst = append(wire.AppendText(append(dst, '{'), "id", r.id), `,"object":"response"`...)
-	dst = appendInt(dst, "created_at", r.created)
+func (r *resource) append(dst wire.JSON, s *state) wire.JSON {
+	dst = dst.Lit("{").Str("id", r.id).Lit(`,"object":"response"`).Num("created_at", r.created)
 	if s.status == statusCompleted {
-		dst = appendInt(dst, "completed_at", max(r.created, r.answer.Completed))
+		dst = dst.Num("completed_at", max(r.created, r.answer.Completed))
 	} else {
-		dst = append(dst, `,"completed_at":null`...)
+		dst = dst.Lit(`,"completed_at":null`)
 	}
-	dst = wire.AppendText(dst, "status", s.status)
+	dst = dst.Str("status", s.status)
 	if s.reason != "" {
-		dst = append(wire.AppendText(append(wire.AppendKey(dst, "incomplete_details"), '{'), "reason", s.reason), '}')
+		dst = dst.Obj("incomplete_details").Str("reason", s.reason).Lit("}")
 	} else {
-		dst = append(dst, `,"incomplete_details":null`...)
+		dst = dst.Lit(`,"incomplete_details":null`)
 	}
-	dst = append(append(wire.AppendText(dst, "model", r.model), ','), r.head...)
-	dst = append(dst, `,"output":[`...)
+	dst = dst.Str("model", r.model).Lit(",").Raw(r.head).Lit(`,"output":[`)
 	for i := range s.output {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, s.output[i].json...)
+		dst = dst.If(i > 0, ",").Raw(s.output[i].json)
 	}
-	dst = append(dst, ']')
+	dst = dst.Lit("]")
 	if s.err != nil {
-		dst = wire.AppendText(append(wire.AppendKey(dst, "error"), '{'), "code", errorCode(s.err))
-		dst = append(wire.AppendText(dst, "message", s.err.Message), '}')
+		dst = dst.Obj("error").Str("code", errorCode(s.err)).Str("message", s.err.Message).Lit("}")
 	} else {
-		dst = append(dst, `,"error":null`...)
+		dst = dst.Lit(`,"error":null`)
 	}
-	dst = append(append(append(dst, ','), r.settings...), `,"usage":`...)
+	dst = dst.Lit(",").Raw(r.settings).Lit(`,"usage":`)
 	if s.usage != nil {
 		dst = appendUsage(dst, s.usage)
 	} else {
-		dst = append(dst, "null"...)
+		dst = dst.Lit("null")
 	}
-	dst = append(append(dst, ','), r.limits...)
-	last := lastOf(s.extra)
-	for i, m := range s.extra {
-		if !resourceNames.Has(m.Name) && len(m.Value) > 0 && last[m.Name] == i {
-			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
-		}
-	}
-	return append(dst, '}')
+	return dst.Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
 }
 
 // resourceNames are the members that extra ones cannot replace.

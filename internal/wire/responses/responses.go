@@ -15,10 +15,6 @@
 package responses
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -67,35 +63,8 @@ const includeEncrypted = "reasoning.encrypted_content"
 // maxID is the length of ids of items and calls that OpenAI's servers accept.
 const maxID = 64
 
-// shortID returns id if it has at most maxID bytes, all of [A-Za-z0-9_-]; else prefix and a hash of id.
-func shortID(prefix, id string) string {
-	if id != "" && len(id) <= maxID && plainName(id) {
-		return id
-	}
-	return prefix + hashOf(id)
-}
-
 // CallID returns the id that a call has on the wire.
-func CallID(id string) string { return shortID("call_", id) }
-
-// hashOf returns 32 hexadecimal digits.
-func hashOf(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:16])
-}
-
-func plainName(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !nameByte(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func nameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-}
+func CallID(id string) string { return wire.ShortID("call_", id, maxID) }
 
 // given reports whether a value is present and not null.
 func given(v []byte) bool { return wire.Kind(v) != 0 && wire.Kind(v) != 'n' }
@@ -111,41 +80,3 @@ func get(obj []byte, name string) []byte {
 
 // text returns the text of a member that is a string, else "".
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
-
-// appendComma appends a comma unless the next value is the first of its array or object.
-func appendComma(dst []byte) []byte {
-	if last := dst[len(dst)-1]; last != '[' && last != '{' {
-		dst = append(dst, ',')
-	}
-	return dst
-}
-
-// lastOf returns the index of the last member of each name.
-func lastOf(members []lathe.Member) map[string]int {
-	if len(members) == 0 {
-		return nil
-	}
-	last := make(map[string]int, len(members))
-	for i := range members {
-		last[members[i].Name] = i
-	}
-	return last
-}
-
-// member returns the value of the last member of a name; nil if there is none.
-func member(members []lathe.Member, name string) []byte {
-	for i := len(members) - 1; i >= 0; i-- {
-		if members[i].Name == name {
-			return members[i].Value
-		}
-	}
-	return nil
-}
-
-func appendInt(dst []byte, key string, n int64) []byte {
-	return strconv.AppendInt(wire.AppendKey(dst, key), n, 10)
-}
-
-func appendFloat(dst []byte, key string, f float64) []byte {
-	return wire.AppendFloat(wire.AppendKey(dst, key), f)
-}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -41,10 +42,7 @@ func (r *reader) parseTools(v []byte) *wire.APIError {
 
 // parseTool reads one tool of a namespace ("": none).
 func (r *reader) parseTool(v []byte, at, space string) *wire.APIError {
-	if err := wire.NeedObject(v, at); err != nil {
-		return err
-	}
-	if err := wire.RejectAmbiguousMember(v, toolNames, at); err != nil {
+	if err := wire.CheckObject(v, toolNames, at); err != nil {
 		return err
 	}
 	typ, err := wire.ParseString(get(v, "type"), at+".type")
@@ -110,10 +108,7 @@ func (r *reader) parseFunction(v []byte, at string) (*lathe.ToolSpec, *wire.APIE
 		return t, nil
 	}
 	at += ".function"
-	if err := wire.NeedObject(fn, at); err != nil {
-		return nil, err
-	}
-	if err := wire.RejectAmbiguousMember(fn, toolNames, at); err != nil {
+	if err := wire.CheckObject(fn, toolNames, at); err != nil {
 		return nil, err
 	}
 	t.Extra = append(t.Extra, members(fn, "name", "description", "parameters")...)
@@ -160,8 +155,8 @@ func parseCustom(v []byte, at string) (*lathe.ToolSpec, *wire.APIError) {
 			about = "The input of the tool, as text that matches this grammar (" + text(format, "syntax") + "):\n" + definition
 		}
 	}
-	schema := append([]byte(nil), `{"type":"object","properties":{"input":{"type":"string","description":`...)
-	t.Schema = append(rawjson.AppendQuote(schema, about), `}},"required":["input"],"additionalProperties":false}`...)
+	schema := wire.JSON(`{"type":"object","properties":{"input":{"type":"string"`).Str("description", about)
+	t.Schema = json.RawMessage(schema.Lit(`}},"required":["input"],"additionalProperties":false}`))
 	return t, nil
 }
 
@@ -202,7 +197,7 @@ func joinName(space, name string) string {
 	if space != "" {
 		full = space + "__" + name
 	}
-	if full != "" && len(full) <= 64 && plainName(full) {
+	if full != "" && len(full) <= 64 && wire.PlainName(full) {
 		return full
 	}
 	if full == "" {
@@ -217,18 +212,12 @@ func hashedName(space, name string) string {
 	if space != "" {
 		full = space + "__" + name
 	}
-	head := []byte(texts.Cut(full, 52))
-	for i, c := range head {
-		if !nameByte(c) {
-			head[i] = '_'
-		}
-	}
-	return string(head) + "_" + hashOf(space + "\x00" + name)[:10]
+	return wire.Masked(texts.Cut(full, 52)) + "_" + wire.Hash(space + "\x00" + name)[:10]
 }
 
 // isCustom reports whether a tool was declared as a custom tool.
 func isCustom(t *lathe.ToolSpec) bool {
-	return t.Wire == lathe.WireResponses && string(member(t.Extra, "type")) == `"custom"`
+	return t.Wire == lathe.WireResponses && string(wire.MemberValue(t.Extra, "type")) == `"custom"`
 }
 
 // customArguments returns the arguments of a call of a custom tool in the internal form.
@@ -240,7 +229,7 @@ func customArguments(input string) string {
 // not have that form.
 func customInput(arguments string) string {
 	raw := []byte(arguments)
-	if rawjson.IsObject(raw, sendable) {
+	if wire.Sendable(raw) {
 		if v := get(raw, inputName); wire.Kind(v) == '"' {
 			return rawjson.Text(v)
 		}

@@ -8,17 +8,15 @@ import (
 )
 
 // appendUsage appends a usage object with all its members: clients require them.
-func appendUsage(dst []byte, u *lathe.Usage) []byte {
-	dst = appendInt(append(dst, '{'), "input_tokens", u.InputTokens)
-	dst = appendInt(append(wire.AppendKey(dst, "input_tokens_details"), '{'), "cached_tokens", u.CachedTokens)
-	dst = append(appendInt(dst, "cache_write_tokens", u.CacheWriteTokens), '}')
-	dst = appendInt(dst, "output_tokens", u.OutputTokens)
-	dst = append(appendInt(append(wire.AppendKey(dst, "output_tokens_details"), '{'), "reasoning_tokens", u.ReasoningTokens), '}')
+func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
+	dst = dst.Lit("{").Num("input_tokens", u.InputTokens).Obj("input_tokens_details").Num("cached_tokens", u.CachedTokens).
+		Num("cache_write_tokens", u.CacheWriteTokens).Lit("}").Num("output_tokens", u.OutputTokens).Obj("output_tokens_details").
+		Num("reasoning_tokens", u.ReasoningTokens).Lit("}")
 	total := u.TotalTokens
 	if total == 0 {
 		total = u.InputTokens + u.OutputTokens
 	}
-	return append(appendInt(dst, "total_tokens", total), '}')
+	return dst.Num("total_tokens", total).Lit("}")
 }
 
 // readUsage reads a usage object. It returns how many of its members are no number of tokens.

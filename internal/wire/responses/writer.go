@@ -40,65 +40,18 @@ type writer struct {
 	failed    bool // an `error` event was passed on
 	lastCall  *outItem
 	unordered bool
-	frame     frame
 }
-
-// A frame is the last event with a piece, up to the piece. The next event with a piece of the same part differs from it in
-// its number only.
-type frame struct {
-	item     *outItem
-	part     int
-	kind     partKind
-	seq      int // the number that is in text
-	from, to int // where it stands
-	text     []byte
-}
-
-// count increments the number of the event in text. It returns false if the number needs one more digit: text is then not valid.
-func (f *frame) count() bool {
-	for i := f.to - 1; i >= f.from; i-- {
-		if f.text[i] < '9' {
-			f.text[i]++
-			f.seq++
-			return true
-		}
-		f.text[i] = '0'
-	}
-	return false
-}
-
-// of reports whether the frame is of the open part of an item.
-func (f *frame) of(it *outItem) bool { return f.item == it && f.part == it.parts && f.kind == it.part }
 
 // delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
 // none. more are further members.
-func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
-	f := &w.frame
-	if !f.of(it) || w.seq != f.seq+1 || !f.count() {
-		f.item, f.part, f.kind, f.seq = it, it.parts, it.part, w.seq
-		f.text = append(append(append(f.text[:0], "event: "...), typ...), "\ndata: {\"type\":\""...)
-		f.text = append(append(f.text, typ...), `","sequence_number":`...)
-		f.from = len(f.text)
-		f.text = strconv.AppendInt(f.text, int64(w.seq), 10)
-		f.to = len(f.text)
-		f.text = rawjson.AppendQuote(append(f.text, `,"item_id":`...), it.id)
-		f.text = appendInt(f.text, "output_index", int64(it.index))
-		if index != "" {
-			f.text = appendInt(f.text, index, int64(it.parts))
-		}
-		f.text = wire.AppendKey(append(f.text, more...), "delta")
+func (w *writer) delta(dst wire.JSON, it *outItem, typ, index, more, text string) wire.JSON {
+	if dst = w.of(dst, typ, it); index != "" {
+		dst = dst.Num(index, int64(it.parts))
 	}
-	w.seq++
-	dst = append(dst, f.text...)
+	dst = dst.Lit(more).Key("delta")
 	from := len(dst)
-	dst = rawjson.AppendQuote(dst, text)
-	if n := len(dst) - from; n > cap(it.encoded)-len(it.encoded) {
-		it.encoded = slices.Grow(it.encoded, max(n, cap(it.encoded))) // twice the memory, for a text comes in small pieces
-	}
+	dst = dst.Quote(text)
 	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
-	if !w.padded {
-		return end(dst)
-	}
 	return w.endPiece(dst, len(dst)-from)
 }
 
@@ -112,7 +65,7 @@ type outDone struct {
 type op struct {
 	call  *outCall
 	delta lathe.Delta
-	show  func(dst []byte) []byte
+	show  func(dst wire.JSON) wire.JSON
 }
 
 // An outCall is the part of a call that has been received.
@@ -144,37 +97,26 @@ func newWriter(head *wire.AnswerHead) *writer {
 }
 
 // event begins an event.
-func (w *writer) event(dst []byte, typ string) []byte {
-	dst = append(append(append(dst, "event: "...), typ...), "\ndata: {\"type\":\""...)
-	dst = append(append(dst, typ...), `","sequence_number":`...)
-	dst = strconv.AppendInt(dst, int64(w.seq), 10)
+func (w *writer) event(dst wire.JSON, typ string) wire.JSON {
 	w.seq++
-	return dst
+	return dst.Event(typ).Num("sequence_number", int64(w.seq-1))
 }
-
-// end ends an event.
-func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
-
-// padTo is the step in which the sizes of padded events grow.
-const padTo = 64
-
-var padding = strings.Repeat("0123456789abcdef", padTo/16)
 
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
-func (w *writer) piece(dst []byte, name, text string) []byte {
-	dst = wire.AppendKey(dst, name)
+func (w *writer) piece(dst wire.JSON, name, text string) wire.JSON {
+	dst = dst.Key(name)
 	from := len(dst)
-	dst = rawjson.AppendQuote(dst, text)
+	dst = dst.Quote(text)
 	return w.endPiece(dst, len(dst)-from)
 }
 
 // endPiece ends an event with a piece of that many encoded bytes: see piece.
-func (w *writer) endPiece(dst []byte, size int) []byte {
+func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
 	if w.padded {
-		dst = wire.AppendText(dst, "obfuscation", padding[:padTo-1-(size+padTo-1)%padTo])
+		dst = dst.Str("obfuscation", wire.Padding(size))
 	}
-	return end(dst)
+	return dst.EndEvent()
 }
 
 // startEvents begin a stream.
@@ -184,22 +126,18 @@ var startEvents = [...]string{"response.created", "response.in_progress"}
 func (w *writer) AppendStart(dst []byte) []byte {
 	for ; w.started < len(startEvents); w.started++ {
 		dst = w.event(dst, startEvents[w.started])
-		dst = end(w.res.append(wire.AppendKey(dst, "response"), &state{status: statusInProgress}))
+		dst = w.res.append(wire.JSON(dst).Key("response"), &state{status: statusInProgress}).EndEvent()
 	}
 	return dst
 }
 
 // AppendKeepAlive implements [wire.Writer].
-func (*writer) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+func (*writer) AppendKeepAlive(dst []byte) []byte { return wire.JSON(dst).Lit(": keep-alive\n\n") }
 
 // AppendDelta implements [wire.Writer].
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.ended {
 		return dst
-	}
-	if it := w.frame.item; d.Kind == lathe.DeltaText && d.Text != "" && len(w.queue) == 0 && len(w.open) == 1 && w.open[0] == it &&
-		it.kind == itemMessage && it.phase == "" && it.part == partText && w.frame.of(it) { // as most deltas
-		return w.sayText(dst, it, d.Text)
 	}
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData,
@@ -221,7 +159,7 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 }
 
 // callDelta appends the events for a piece of a call.
-func (w *writer) callDelta(dst []byte, d *lathe.Delta) []byte {
+func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	c := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -267,7 +205,7 @@ func (w *writer) call(index int) *outCall {
 }
 
 // advance writes the elements of the queue that can be written now.
-func (w *writer) advance(dst []byte) []byte {
+func (w *writer) advance(dst wire.JSON) wire.JSON {
 	for len(w.queue) > 0 {
 		o := &w.queue[0]
 		switch {
@@ -287,7 +225,7 @@ func (w *writer) advance(dst []byte) []byte {
 }
 
 // sendCall writes the received part of a call.
-func (w *writer) sendCall(dst []byte, c *outCall) []byte {
+func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
 	if c.item == nil {
 		if c.id == "" || c.name == "" {
 			return dst
@@ -321,26 +259,23 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 // AppendServerCall implements [wire.Writer]: a complete mcp_call item.
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	call := *c
-	return w.later(dst, func(dst []byte) []byte { return w.serverCall(dst, &call) })
+	return w.later(dst, func(dst wire.JSON) wire.JSON { return w.serverCall(dst, &call) })
 }
 
 // AppendApproval implements [wire.Writer]: an mcp_approval_request item.
 func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
-	return w.later(dst, func(dst []byte) []byte {
+	return w.later(dst, func(dst wire.JSON) wire.JSON {
 		index := w.take()
-		item := wire.AppendText([]byte{'{'}, "id", prefixApproval+approval.ID)
-		item = wire.AppendText(item, "type", "mcp_approval_request")
-		item = wire.AppendText(item, "server_label", label(approval.Server))
-		item = wire.AppendText(item, "name", approval.Name)
-		item = append(wire.AppendText(item, "arguments", orEmptyObject(approval.Arguments)), '}')
+		item := wire.JSON("{").Str("id", prefixApproval+approval.ID).Str("type", "mcp_approval_request").Str("server_label", label(approval.Server)).
+			Str("name", approval.Name).Str("arguments", orEmptyObject(approval.Arguments)).Lit("}")
 		return w.done(w.added(dst, index, item), index, item)
 	})
 }
 
 // AppendCarrier implements [wire.Writer]: a reasoning item without a summary.
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
-	return w.later(dst, func(dst []byte) []byte {
+	return w.later(dst, func(dst wire.JSON) wire.JSON {
 		index := w.take()
 		id := w.res.itemID(prefixReasoning, index)
 		dst = w.added(dst, index, appendReasoning(nil, id, "", ""))
@@ -349,7 +284,7 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 }
 
 // later writes an item after the elements of the queue.
-func (w *writer) later(dst []byte, show func([]byte) []byte) []byte {
+func (w *writer) later(dst wire.JSON, show func(wire.JSON) wire.JSON) wire.JSON {
 	if w.ended {
 		return dst
 	}
@@ -364,7 +299,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	}
 	if w.ended {
 		w.closed = true
-		return append(dst, "data: [DONE]\n\n"...)
+		return wire.JSON(dst).Lit("data: [DONE]\n\n")
 	}
 	if f == nil {
 		f = &lathe.Finish{}
@@ -432,27 +367,22 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 }
 
 // terminal appends the event that ends the stream, and the mark of its end.
-func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
+func (w *writer) terminal(dst wire.JSON, typ string, s *state) wire.JSON {
 	w.ended, w.closed = true, true
-	dst = end(w.res.append(wire.AppendKey(w.event(dst, typ), "response"), s))
-	return append(dst, "data: [DONE]\n\n"...)
+	return w.res.append(w.event(dst, typ).Key("response"), s).EndEvent().Lit("data: [DONE]\n\n")
 }
 
 // AppendError implements [wire.Writer]. It writes an `error` event that has both forms of the error, and response.failed.
-func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
+func (w *writer) AppendError(to []byte, e *wire.APIError) []byte {
+	dst := wire.JSON(to)
 	if w.ended {
 		return w.AppendFinish(dst, nil, nil)
 	}
 	dst = w.AppendStart(dst)
 	if !w.failed {
 		dst = w.event(dst, "error")
-		dst = textOr(dst, "code", e.Code)
-		dst = wire.AppendText(dst, "message", e.Message)
-		dst = textOr(dst, "param", e.Param)
-		dst = wire.AppendText(append(wire.AppendKey(dst, "error"), '{'), "type", errorType(e))
-		dst = textOr(dst, "code", e.Code)
-		dst = wire.AppendText(dst, "message", e.Message)
-		dst = end(append(textOr(dst, "param", e.Param), '}'))
+		dst = dst.StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Obj("error").Str("type", errorType(e)).
+			StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Lit("}").EndEvent()
 	}
 	w.queue, w.open = nil, nil
 	return w.terminal(dst, "response.failed", &state{status: statusFailed, err: e, output: w.items()})

@@ -1,5 +1,9 @@
 package uistream
 
+import (
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
 // aguiWriter writes AG-UI's events.
 type aguiWriter struct {
 	mark func(int)
@@ -12,134 +16,116 @@ type aguiWriter struct {
 // knowsOpen returns true: the client keeps its messages from run to run.
 func (*aguiWriter) knowsOpen() bool { return true }
 
-func (w *aguiWriter) frame(dst []byte, typ string) []byte {
+func (w *aguiWriter) frame(dst wire.JSON, typ string) wire.JSON {
 	w.mark(len(dst))
-	return append(append(append(dst, `data: {"type":"`...), typ...), '"')
+	return dst.Lit(`data: {"type":"`).Lit(typ).Lit(`"`)
 }
 
-func (w *aguiWriter) begin(dst []byte, h *head) []byte {
+func (w *aguiWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	w.head = h
-	dst = str(w.frame(dst, "RUN_STARTED"), "threadId", h.threadID)
-	dst = closeFrame(str(dst, "runId", h.agRunID))
+	dst = w.frame(dst, "RUN_STARTED").Str("threadId", h.threadID).Str("runId", h.agRunID).EndEvent()
 	if h.runID == "" || h.runID == h.agRunID {
 		return dst
 	}
-	dst = str(w.frame(dst, "CUSTOM"), "name", "lathe.run")
-	return closeFrame(append(str(append(member(dst, "value"), '{'), "runId", h.runID), '}'))
+	return w.frame(dst, "CUSTOM").Str("name", "lathe.run").Obj("value").Str("runId", h.runID).Lit("}").EndEvent()
 }
 
 func stepName(turn int) string { return "turn-" + itoa(turn) }
 
-func (w *aguiWriter) stepStart(dst []byte, turn int) []byte {
+func (w *aguiWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
 	w.turn, w.said = turn, ""
-	return closeFrame(str(w.frame(dst, "STEP_STARTED"), "stepName", stepName(turn)))
+	return w.frame(dst, "STEP_STARTED").Str("stepName", stepName(turn)).EndEvent()
 }
 
-func (w *aguiWriter) blockStart(dst []byte, b block) []byte {
+func (w *aguiWriter) blockStart(dst wire.JSON, b block) wire.JSON {
 	w.open = w.head.messageID + "-" + b.id
 	id := w.open
 	if b.kind == reasoningBlock {
-		dst = closeFrame(str(w.frame(dst, "REASONING_START"), "messageId", id))
-		dst = str(w.frame(dst, "REASONING_MESSAGE_START"), "messageId", id)
-		return closeFrame(str(dst, "role", "reasoning"))
+		dst = w.frame(dst, "REASONING_START").Str("messageId", id).EndEvent()
+		return w.frame(dst, "REASONING_MESSAGE_START").Str("messageId", id).Str("role", "reasoning").EndEvent()
 	}
 	if w.said == "" {
 		w.said = id
 	}
-	dst = str(w.frame(dst, "TEXT_MESSAGE_START"), "messageId", id)
-	return closeFrame(str(dst, "role", "assistant"))
+	return w.frame(dst, "TEXT_MESSAGE_START").Str("messageId", id).Str("role", "assistant").EndEvent()
 }
 
-func (w *aguiWriter) blockDelta(dst []byte, b block, s string) []byte {
+func (w *aguiWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
 	typ := "TEXT_MESSAGE_CONTENT"
 	if b.kind == reasoningBlock {
 		typ = "REASONING_MESSAGE_CONTENT"
 	}
-	dst = str(w.frame(dst, typ), "messageId", w.open)
-	return closeFrame(str(dst, "delta", s))
+	return w.frame(dst, typ).Str("messageId", w.open).Str("delta", s).EndEvent()
 }
 
-func (w *aguiWriter) blockEnd(dst []byte, b block) []byte {
+func (w *aguiWriter) blockEnd(dst wire.JSON, b block) wire.JSON {
 	id := w.open
 	if b.kind == reasoningBlock {
-		dst = closeFrame(str(w.frame(dst, "REASONING_MESSAGE_END"), "messageId", id))
-		return closeFrame(str(w.frame(dst, "REASONING_END"), "messageId", id))
+		dst = w.frame(dst, "REASONING_MESSAGE_END").Str("messageId", id).EndEvent()
+		return w.frame(dst, "REASONING_END").Str("messageId", id).EndEvent()
 	}
-	return closeFrame(str(w.frame(dst, "TEXT_MESSAGE_END"), "messageId", id))
+	return w.frame(dst, "TEXT_MESSAGE_END").Str("messageId", id).EndEvent()
 }
 
-func (w *aguiWriter) callStart(dst []byte, c *call) []byte {
+func (w *aguiWriter) callStart(dst wire.JSON, c *call) wire.JSON {
 	if w.said == "" {
 		w.said = w.head.messageID + "-t" + itoa(w.turn)
 	}
-	dst = str(w.frame(dst, "TOOL_CALL_START"), "toolCallId", c.shown)
-	dst = str(dst, "toolCallName", c.name)
-	return closeFrame(str(dst, "parentMessageId", w.said))
+	return w.frame(dst, "TOOL_CALL_START").Str("toolCallId", c.shown).Str("toolCallName", c.name).Str("parentMessageId", w.said).EndEvent()
 }
 
-func (w *aguiWriter) callArgs(dst []byte, c *call, s string) []byte {
-	dst = str(w.frame(dst, "TOOL_CALL_ARGS"), "toolCallId", c.shown)
-	return closeFrame(str(dst, "delta", s))
+func (w *aguiWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
+	return w.frame(dst, "TOOL_CALL_ARGS").Str("toolCallId", c.shown).Str("delta", s).EndEvent()
 }
 
-func (w *aguiWriter) callReady(dst []byte, c *call) []byte {
+func (w *aguiWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	if c.sent == 0 {
 		dst = w.callArgs(dst, c, "{}")
 	}
-	return closeFrame(str(w.frame(dst, "TOOL_CALL_END"), "toolCallId", c.shown))
+	return w.frame(dst, "TOOL_CALL_END").Str("toolCallId", c.shown).EndEvent()
 }
 
-func (w *aguiWriter) callBroken(dst []byte, c *call) []byte {
-	return closeFrame(str(w.frame(dst, "TOOL_CALL_END"), "toolCallId", c.shown))
+func (w *aguiWriter) callBroken(dst wire.JSON, c *call) wire.JSON {
+	return w.frame(dst, "TOOL_CALL_END").Str("toolCallId", c.shown).EndEvent()
 }
 
 // approval writes nothing: the end of the stream has the interrupt.
-func (*aguiWriter) approval(dst []byte, _ *call) []byte { return dst }
+func (*aguiWriter) approval(dst wire.JSON, _ *call) wire.JSON { return dst }
 
-func (w *aguiWriter) result(dst []byte, c *call, o *outcome) []byte {
-	dst = str(w.frame(dst, "TOOL_CALL_RESULT"), "messageId", w.head.messageID+"-r-"+c.shown)
-	dst = str(dst, "toolCallId", c.shown)
-	dst = str(dst, "content", o.content)
-	return closeFrame(str(dst, "role", "tool"))
+func (w *aguiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
+	return w.frame(dst, "TOOL_CALL_RESULT").Str("messageId", w.head.messageID+"-r-"+c.shown).Str("toolCallId", c.shown).Str("content", o.content).
+		Str("role", "tool").EndEvent()
 }
 
-func (w *aguiWriter) file(dst []byte, mediaType, url string) []byte {
-	dst = str(w.frame(dst, "CUSTOM"), "name", "lathe.file")
-	dst = str(append(member(dst, "value"), '{'), "mediaType", mediaType)
-	return closeFrame(append(str(dst, "url", url), '}'))
+func (w *aguiWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
+	return w.frame(dst, "CUSTOM").Str("name", "lathe.file").Obj("value").Str("mediaType", mediaType).Str("url", url).Lit("}").EndEvent()
 }
 
-func (w *aguiWriter) stepEnd(dst []byte, turn int, _ *step) []byte {
-	return closeFrame(str(w.frame(dst, "STEP_FINISHED"), "stepName", stepName(turn)))
+func (w *aguiWriter) stepEnd(dst wire.JSON, turn int, _ *step) wire.JSON {
+	return w.frame(dst, "STEP_FINISHED").Str("stepName", stepName(turn)).EndEvent()
 }
 
-func (w *aguiWriter) end(dst []byte, e *ending) []byte {
+func (w *aguiWriter) end(dst wire.JSON, e *ending) wire.JSON {
 	if e.failure != "" {
-		dst = str(w.frame(dst, "RUN_ERROR"), "message", e.failure)
-		return closeFrame(str(dst, "code", e.code))
+		return w.frame(dst, "RUN_ERROR").Str("message", e.failure).Str("code", e.code).EndEvent()
 	}
-	dst = str(w.frame(dst, "RUN_FINISHED"), "threadId", w.head.threadID)
-	dst = str(dst, "runId", w.head.agRunID)
-	dst = append(member(dst, "outcome"), '{')
+	dst = w.frame(dst, "RUN_FINISHED").Str("threadId", w.head.threadID).Str("runId", w.head.agRunID).Obj("outcome")
 	switch {
 	case e.aborted:
-		dst = str(dst, "type", "cancelled")
+		dst = dst.Str("type", "cancelled")
 	case asks(e.pending):
-		dst = w.interrupts(str(dst, "type", "interrupt"), e.pending)
+		dst = w.interrupts(dst.Str("type", "interrupt"), e.pending)
 	default:
-		dst = str(dst, "type", "success")
+		dst = dst.Str("type", "success")
 		if len(e.pending) > 0 {
-			dst = append(member(dst, "pendingToolCallIds"), '[')
+			dst = dst.Arr("pendingToolCallIds")
 			for i, c := range e.pending {
-				if i > 0 {
-					dst = append(dst, ',')
-				}
-				dst = appendQuoted(dst, c.shown)
+				dst = dst.If(i > 0, ",").Quote(c.shown)
 			}
-			dst = append(dst, ']')
+			dst = dst.Lit("]")
 		}
 	}
-	return closeFrame(append(dst, '}'))
+	return dst.Lit("}").EndEvent()
 }
 
 func asks(pending []*call) bool {
@@ -151,20 +137,15 @@ func asks(pending []*call) bool {
 	return false
 }
 
-func (w *aguiWriter) interrupts(dst []byte, pending []*call) []byte {
-	dst = append(member(dst, "interrupts"), '[')
+func (w *aguiWriter) interrupts(dst wire.JSON, pending []*call) wire.JSON {
+	dst = dst.Arr("interrupts")
 	for _, c := range pending {
 		if c.approval == "" {
 			continue
 		}
-		if dst[len(dst)-1] != '[' {
-			dst = append(dst, ',')
-		}
-		dst = str(append(dst, '{'), "id", c.approval)
-		dst = str(dst, "reason", "tool_approval")
-		dst = str(dst, "message", "Allow the call of "+c.name+"?")
-		dst = str(dst, "toolCallId", c.shown)
-		dst = append(optional(dst, "expiresAt", c.expires), '}')
+		dst = dst.If(dst[len(dst)-1] != '[', ",")
+		dst = dst.Lit("{").Str("id", c.approval).Str("reason", "tool_approval").Str("message", "Allow the call of "+c.name+"?").
+			Str("toolCallId", c.shown).OptStr("expiresAt", c.expires).Lit("}")
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // transport reads the body of assistant-ui's transport: the state that earlier streams produced,
@@ -168,7 +169,7 @@ func (p *parser) toolResult(s *State, f fields, at string) error {
 		return nil
 	}
 	if r.IsError {
-		s.set(appendQuoted(nil, content), where.path("errorText")...)
+		s.set(wire.JSON(nil).Quote(content), where.path("errorText")...)
 		s.set([]byte(`"output-error"`), where.path("state")...)
 		return nil
 	}

@@ -1,7 +1,7 @@
 package uistream
 
 import (
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // dataWriter writes the data stream: lines of a code, a colon and JSON. Its clients join texts, also of two steps, if no other part
@@ -13,31 +13,29 @@ type dataWriter struct {
 
 func (*dataWriter) knowsOpen() bool { return false }
 
-func line(dst []byte, code byte) []byte { return append(dst, code, ':', '{') }
+func line(dst wire.JSON, code byte) wire.JSON { return append(dst, code, ':', '{') }
 
-func closeLine(dst []byte) []byte { return append(dst, "}\n"...) }
+func closeLine(dst wire.JSON) wire.JSON { return dst.Lit("}\n") }
 
-func text(dst []byte, code byte, s string) []byte {
-	return append(rawjson.AppendQuote(append(dst, code, ':'), s), '\n')
+func text(dst wire.JSON, code byte, s string) wire.JSON {
+	return wire.JSON(append(dst, code, ':')).Quote(s).Lit("\n")
 }
 
-func (*dataWriter) begin(dst []byte, h *head) []byte {
+func (*dataWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	if h.runID == "" {
 		return dst
 	}
-	dst = str(append(dst, "2:[{"...), "type", "run")
-	dst = str(dst, "runId", h.runID)
-	return append(dst, "}]\n"...)
+	return dst.Lit("2:[{").Str("type", "run").Str("runId", h.runID).Lit("}]\n")
 }
 
-func (w *dataWriter) stepStart(dst []byte, turn int) []byte {
+func (w *dataWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
 	w.next = true
-	return closeLine(str(line(dst, 'f'), "messageId", "step-"+itoa(turn)))
+	return closeLine(line(dst, 'f').Str("messageId", "step-"+itoa(turn)))
 }
 
-func (*dataWriter) blockStart(dst []byte, _ block) []byte { return dst }
+func (*dataWriter) blockStart(dst wire.JSON, _ block) wire.JSON { return dst }
 
-func (w *dataWriter) blockDelta(dst []byte, b block, s string) []byte {
+func (w *dataWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
 	if b.kind == reasoningBlock {
 		w.said = noBlock
 		return text(dst, 'g', s)
@@ -49,73 +47,69 @@ func (w *dataWriter) blockDelta(dst []byte, b block, s string) []byte {
 	return text(dst, '0', s)
 }
 
-func (*dataWriter) blockEnd(dst []byte, _ block) []byte { return dst }
+func (*dataWriter) blockEnd(dst wire.JSON, _ block) wire.JSON { return dst }
 
-func (w *dataWriter) callStart(dst []byte, c *call) []byte {
+func (w *dataWriter) callStart(dst wire.JSON, c *call) wire.JSON {
 	w.said = noBlock
-	dst = str(line(dst, 'b'), "toolCallId", c.shown)
-	return closeLine(str(dst, "toolName", c.name))
+	dst = line(dst, 'b').Str("toolCallId", c.shown)
+	return closeLine(dst.Str("toolName", c.name))
 }
 
-func (*dataWriter) callArgs(dst []byte, c *call, s string) []byte {
-	dst = str(line(dst, 'c'), "toolCallId", c.shown)
-	return closeLine(str(dst, "argsTextDelta", s))
+func (*dataWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
+	dst = line(dst, 'c').Str("toolCallId", c.shown)
+	return closeLine(dst.Str("argsTextDelta", s))
 }
 
-func (*dataWriter) callBroken(dst []byte, _ *call) []byte { return dst }
+func (*dataWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
 
-func (*dataWriter) callReady(dst []byte, c *call) []byte {
+func (*dataWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	if !isObject(c.args) || !finite(c.args) {
 		return dst // the readable part was streamed in pieces
 	}
-	dst = str(line(dst, '9'), "toolCallId", c.shown)
-	dst = str(dst, "toolName", c.name)
-	return closeLine(appendInput(member(dst, "args"), c.args))
+	dst = line(dst, '9').Str("toolCallId", c.shown).Str("toolName", c.name)
+	return closeLine(appendInput(dst.Key("args"), c.args))
 }
 
-func (*dataWriter) approval(dst []byte, c *call) []byte {
-	dst = str(append(dst, "2:[{"...), "type", "approval")
-	dst = append(member(dst, "approval"), approvalValue(nil, c)...)
-	return append(dst, "}]\n"...)
+func (*dataWriter) approval(dst wire.JSON, c *call) wire.JSON {
+	return dst.Lit("2:[{").Str("type", "approval").Val("approval", approvalValue(nil, c)).Lit("}]\n")
 }
 
-func (*dataWriter) result(dst []byte, c *call, o *outcome) []byte {
-	dst = str(line(dst, 'a'), "toolCallId", c.shown)
-	dst = append(member(dst, "result"), appendOutput(nil, o.content)...)
+func (*dataWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
+	dst = line(dst, 'a').Str("toolCallId", c.shown).Val("result", appendOutput(nil, o.content))
 	if o.failed {
-		dst = append(member(dst, "isError"), "true"...)
+		dst = dst.Bool("isError", true)
 	}
 	return closeLine(dst)
 }
 
-func (w *dataWriter) file(dst []byte, mediaType, url string) []byte {
+func (w *dataWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
 	w.said = noBlock
-	dst = str(line(dst, 'k'), "data", url)
-	return closeLine(str(dst, "mimeType", mediaType))
+	dst = line(dst, 'k').Str("data", url)
+	return closeLine(dst.Str("mimeType", mediaType))
 }
 
-func (*dataWriter) stepEnd(dst []byte, _ int, s *step) []byte {
-	dst = str(line(dst, 'e'), "finishReason", stepFinish(s.finish))
+func (*dataWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
+	dst = line(dst, 'e').Str("finishReason", stepFinish(s.finish))
 	dst = usageBoth(dst, s.usage.InputTokens, s.usage.OutputTokens)
-	return closeLine(append(member(dst, "isContinued"), "false"...))
+	return closeLine(dst.Bool("isContinued", false))
 }
 
 // usageBoth writes the usage under the names of both generations of clients.
-func usageBoth(dst []byte, in, out int64) []byte {
-	dst = append(member(dst, "usage"), '{')
+func usageBoth(dst wire.JSON, in, out int64) wire.JSON {
+	dst = dst.Obj("usage")
 	for _, name := range [][2]string{{"promptTokens", "completionTokens"}, {"inputTokens", "outputTokens"}} {
-		dst = num(num(dst, name[0], in), name[1], out)
+		dst = dst.Num(name[0], in).Num(name[1], out)
 	}
-	return append(dst, '}')
+	return dst.Lit("}")
 }
 
-func (*dataWriter) end(dst []byte, e *ending) []byte {
+func (*dataWriter) end(dst wire.JSON, e *ending) wire.JSON {
 	if e.failure != "" {
 		dst = text(dst, '3', e.failure)
 	}
 	if e.aborted {
 		dst = text(dst, '3', "cancelled: the run was cancelled")
 	}
-	dst = str(line(dst, 'd'), "finishReason", e.finish)
+	dst = line(dst, 'd').Str("finishReason", e.finish)
 	return closeLine(usageBoth(dst, e.usage.InputTokens, e.usage.OutputTokens))
 }

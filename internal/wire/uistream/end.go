@@ -8,6 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // The finish reasons of the AI SDK.
@@ -132,23 +133,23 @@ func isObject(s string) bool { return isJSON(s) && s[rawjson.SkipSpace([]byte(s)
 
 // appendInput appends argument text as a value: an object unchanged, blank text as {}, and other text
 // as a string, so that requests return it byte for byte.
-func appendInput(dst []byte, args string) []byte {
+func appendInput(dst wire.JSON, args string) wire.JSON {
 	switch {
 	case strings.TrimSpace(args) == "":
-		return append(dst, "{}"...)
+		return dst.Lit("{}")
 	case isObject(args) && finite(args):
-		return rawjson.AppendCompact(dst, []byte(args))
+		return dst.Compact([]byte(args))
 	}
-	return rawjson.AppendQuote(dst, args)
+	return dst.Quote(args)
 }
 
 // appendOutput appends a result as a value: JSON unchanged, other text as a string. Text
 // that is a JSON string is quoted again, so that requests return it unchanged.
-func appendOutput(dst []byte, content string) []byte {
+func appendOutput(dst wire.JSON, content string) wire.JSON {
 	if isJSON(content) && content[rawjson.SkipSpace([]byte(content), 0)] != '"' && compact(content) && finite(content) {
-		return append(dst, content...)
+		return dst.Lit(content)
 	}
-	return rawjson.AppendQuote(dst, content)
+	return dst.Quote(content)
 }
 
 // compact reports whether s has no white space between its tokens. Other JSON is sent as text, to keep it byte
@@ -196,11 +197,7 @@ func errorText(o *outcome) string {
 
 // plainError returns the error object that models read about a failure without details.
 func plainError(code, message string) string {
-	b := append([]byte(nil), `{"ok":false,"error":{"code":`...)
-	b = rawjson.AppendQuote(b, code)
-	b = append(b, `,"message":`...)
-	b = rawjson.AppendQuote(b, message)
-	return string(append(b, `}}`...))
+	return string(wire.JSON(`{"ok":false,"error":{`).Str("code", code).Str("message", message).Lit("}}"))
 }
 
 func blobURL(b *lathe.Blob) string {

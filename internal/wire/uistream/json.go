@@ -1,41 +1,12 @@
 package uistream
 
 import (
-	"strconv"
-
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// str appends `,"name":"value"`, or without the comma right after an opening bracket; nothing for an
-// empty value of an optional member.
-func str(dst []byte, name, value string) []byte {
-	return rawjson.AppendQuote(member(dst, name), value)
-}
-
-func optional(dst []byte, name, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return str(dst, name, value)
-}
-
-func num(dst []byte, name string, n int64) []byte {
-	return strconv.AppendInt(member(dst, name), n, 10)
-}
-
-func member(dst []byte, name string) []byte {
-	if c := dst[len(dst)-1]; c != '{' && c != '[' {
-		dst = append(dst, ',')
-	}
-	return append(rawjson.AppendQuote(dst, name), ':')
-}
-
-func usage(dst []byte, u lathe.Usage) []byte {
-	dst = append(member(dst, "usage"), '{')
-	dst = num(dst, "inputTokens", u.InputTokens)
-	dst = num(dst, "outputTokens", u.OutputTokens)
-	return append(dst, '}')
+func usage(dst wire.JSON, u lathe.Usage) wire.JSON {
+	return dst.Obj("usage").Num("inputTokens", u.InputTokens).Num("outputTokens", u.OutputTokens).Lit("}")
 }
 
 // stepFinish names the finish of one turn as the AI SDK does.
@@ -53,5 +24,3 @@ func stepFinish(r lathe.FinishReason) string {
 	}
 	return "unknown"
 }
-
-func appendQuoted(dst []byte, s string) []byte { return rawjson.AppendQuote(dst, s) }

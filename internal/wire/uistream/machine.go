@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Append appends the frames for ev. The last frame of a stored event carries its id,
@@ -29,7 +30,7 @@ func (e *Encoder) Append(dst []byte, ev *event.Event) []byte {
 	return dst
 }
 
-func (e *Encoder) event(dst []byte, ev *event.Event) []byte {
+func (e *Encoder) event(dst wire.JSON, ev *event.Event) wire.JSON {
 	dst = e.begin(dst, ev)
 	switch d := ev.Data.(type) {
 	case *event.RunStarted:
@@ -78,7 +79,7 @@ func (e *Encoder) event(dst []byte, ev *event.Event) []byte {
 	return dst
 }
 
-func (e *Encoder) begin(dst []byte, ev *event.Event) []byte {
+func (e *Encoder) begin(dst wire.JSON, ev *event.Event) wire.JSON {
 	if e.begun {
 		return dst
 	}
@@ -105,7 +106,7 @@ func (e *Encoder) begin(dst []byte, ev *event.Event) []byte {
 }
 
 // takenOver writes the messages that the run took over from the run that it continues, as one step before its own.
-func (e *Encoder) takenOver(dst []byte, d *event.RunStarted) []byte {
+func (e *Encoder) takenOver(dst wire.JSON, d *event.RunStarted) wire.JSON {
 	taken := d.Messages[len(d.Messages)-min(max(d.TakenOver, 0), len(d.Messages)):]
 	if len(taken) == 0 {
 		return dst
@@ -136,7 +137,7 @@ func (e *Encoder) takenOver(dst []byte, d *event.RunStarted) []byte {
 }
 
 // attempt opens the step of a turn, or the next attempt within it.
-func (e *Encoder) attempt(dst []byte, turn int) []byte {
+func (e *Encoder) attempt(dst wire.JSON, turn int) wire.JSON {
 	dst = e.closeBlock(dst)
 	dst = e.drop(dst, func(c *call) bool { return !c.ready })
 	e.streak, e.live = streak{next: 1}, ""
@@ -148,7 +149,7 @@ func (e *Encoder) attempt(dst []byte, turn int) []byte {
 	return e.w.stepStart(dst, turn)
 }
 
-func (e *Encoder) closeStep(dst []byte) []byte {
+func (e *Encoder) closeStep(dst wire.JSON) wire.JSON {
 	if !e.inStep {
 		return dst
 	}
@@ -167,7 +168,7 @@ func (e *Encoder) contiguous(ev *event.Event) bool {
 	return !s.holed
 }
 
-func (e *Encoder) delta(dst []byte, ev *event.Event, k kind, text string) []byte {
+func (e *Encoder) delta(dst wire.JSON, ev *event.Event, k kind, text string) wire.JSON {
 	if !e.contiguous(ev) {
 		return dst
 	}
@@ -175,7 +176,7 @@ func (e *Encoder) delta(dst []byte, ev *event.Event, k kind, text string) []byte
 	return e.text(dst, k, text)
 }
 
-func (e *Encoder) text(dst []byte, k kind, text string) []byte {
+func (e *Encoder) text(dst wire.JSON, k kind, text string) wire.JSON {
 	if text == "" || k == reasoningBlock && e.opts.HideReasoning {
 		return dst
 	}
@@ -188,7 +189,7 @@ func (e *Encoder) text(dst []byte, k kind, text string) []byte {
 	return e.w.blockDelta(dst, e.block, text)
 }
 
-func (e *Encoder) closeBlock(dst []byte) []byte {
+func (e *Encoder) closeBlock(dst wire.JSON) wire.JSON {
 	if e.block.kind == noBlock {
 		return dst
 	}
@@ -198,7 +199,7 @@ func (e *Encoder) closeBlock(dst []byte) []byte {
 }
 
 // attempted closes the open blocks of an attempt, and writes the parts of its message that no delta contained.
-func (e *Encoder) attempted(dst []byte, d *event.ModelCallFinished) []byte {
+func (e *Encoder) attempted(dst wire.JSON, d *event.ModelCallFinished) wire.JSON {
 	e.step.usage.Add(d.Usage)
 	if d.Status != "success" {
 		dst = e.closeBlock(dst)
@@ -211,7 +212,7 @@ func (e *Encoder) attempted(dst []byte, d *event.ModelCallFinished) []byte {
 	return e.closeBlock(dst)
 }
 
-func (e *Encoder) rest(dst []byte, m *lathe.Message, missing bool) []byte {
+func (e *Encoder) rest(dst wire.JSON, m *lathe.Message, missing bool) wire.JSON {
 	sent := e.streak.bytes
 	for _, p := range visible.Parts(m) {
 		k, text := noBlock, ""
@@ -271,7 +272,7 @@ func (e *Encoder) unused(id string) string {
 	return shown
 }
 
-func (e *Encoder) tell(dst []byte, c *call) []byte {
+func (e *Encoder) tell(dst wire.JSON, c *call) wire.JSON {
 	if c.begun {
 		return dst
 	}
@@ -284,7 +285,7 @@ func (e *Encoder) tell(dst []byte, c *call) []byte {
 	return dst
 }
 
-func (e *Encoder) args(dst []byte, c *call, text string) []byte {
+func (e *Encoder) args(dst wire.JSON, c *call, text string) wire.JSON {
 	if text == "" || c.ready {
 		return dst
 	}
@@ -309,7 +310,7 @@ func (e *Encoder) waits() bool {
 }
 
 // ready writes the rest of the argument text, and the end of the arguments.
-func (e *Encoder) ready(dst []byte, c *call, args string) []byte {
+func (e *Encoder) ready(dst wire.JSON, c *call, args string) wire.JSON {
 	if c.ready {
 		return dst
 	}
@@ -321,7 +322,7 @@ func (e *Encoder) ready(dst []byte, c *call, args string) []byte {
 }
 
 // broken ends the arguments of a call that fails before they are complete. A page must not execute such a call.
-func (e *Encoder) broken(dst []byte, c *call) []byte {
+func (e *Encoder) broken(dst wire.JSON, c *call) wire.JSON {
 	if c.ready {
 		return dst
 	}
@@ -329,7 +330,7 @@ func (e *Encoder) broken(dst []byte, c *call) []byte {
 	return e.w.callBroken(dst, c)
 }
 
-func (e *Encoder) proposed(dst []byte, d *event.ToolCallProposed) []byte {
+func (e *Encoder) proposed(dst wire.JSON, d *event.ToolCallProposed) wire.JSON {
 	name := shownName(d.ToolName, d.RawName)
 	if e.inOrder && !d.Client && e.waits() && e.find(d.ToolCallID) == nil {
 		e.calls = append(e.calls, &call{id: d.ToolCallID, shown: e.unused(d.ToolCallID), name: name, carried: true, args: clip(d.RawArgs, e.opts.MaxArgs)})
@@ -340,14 +341,14 @@ func (e *Encoder) proposed(dst []byte, d *event.ToolCallProposed) []byte {
 	return e.ready(dst, c, d.RawArgs)
 }
 
-func (e *Encoder) asked(dst []byte, d *event.ApprovalRequested) []byte {
+func (e *Encoder) asked(dst wire.JSON, d *event.ApprovalRequested) wire.JSON {
 	c, dst := e.open(dst, d.ToolCallID, d.Tool)
 	dst = e.ready(dst, c, string(d.Arguments))
 	c.approval, c.expires = d.ArgsDigest, d.ExpiresAt.UTC().Format(time.RFC3339)
 	return e.w.approval(dst, c)
 }
 
-func (e *Encoder) result(dst []byte, d *event.ToolCallResult) []byte {
+func (e *Encoder) result(dst wire.JSON, d *event.ToolCallResult) wire.JSON {
 	c, dst := e.open(dst, d.ToolCallID, d.Tool)
 	if d.Status == "ok" {
 		dst = e.ready(dst, c, "")
@@ -360,7 +361,7 @@ func (e *Encoder) result(dst []byte, d *event.ToolCallResult) []byte {
 }
 
 // drop ends calls that will not get a result.
-func (e *Encoder) drop(dst []byte, which func(*call) bool) []byte {
+func (e *Encoder) drop(dst wire.JSON, which func(*call) bool) wire.JSON {
 	for _, c := range e.calls {
 		if c.done || !c.begun || !which(c) {
 			continue

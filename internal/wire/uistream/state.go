@@ -3,7 +3,7 @@ package uistream
 import (
 	"strconv"
 
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A State is the state of a page of assistant-ui's transport: an object whose member
@@ -22,19 +22,16 @@ type State struct {
 type place struct{ message, part int }
 
 // appendOp appends an operation on the state, without its closing brace.
-func appendOp(dst []byte, typ string, path ...string) []byte {
-	dst = append(str(append(dst, '{'), "type", typ), `,"path":[`...)
+func appendOp(dst wire.JSON, typ string, path ...string) wire.JSON {
+	dst = dst.Lit("{").Str("type", typ).Lit(`,"path":[`)
 	for i, p := range path {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = rawjson.AppendQuote(dst, p)
+		dst = dst.If(i > 0, ",").Quote(p)
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 func (s *State) set(value []byte, path ...string) {
-	s.ops = append(s.ops, append(append(member(appendOp(nil, "set", path...), "value"), value...), '}'))
+	s.ops = append(s.ops, appendOp(nil, "set", path...).Val("value", value).Lit("}"))
 }
 
 func (p place) path(name string) []string {
@@ -53,14 +50,14 @@ type stateWriter struct {
 }
 
 // change appends a frame with one operation. value appends its value.
-func (w *stateWriter) change(dst []byte, typ string, path []string, value func([]byte) []byte) []byte {
-	dst = append(member(w.frame(dst, "update-state", -1), "operations"), '[')
-	dst = value(member(appendOp(dst, typ, path...), "value"))
-	return closeFrame(append(dst, "}]"...))
+func (w *stateWriter) change(dst wire.JSON, typ string, path []string, value func(wire.JSON) wire.JSON) wire.JSON {
+	dst = w.frame(dst, "update-state", -1).Arr("operations")
+	dst = value(appendOp(dst, typ, path...).Key("value"))
+	return dst.Lit("}]").EndEvent()
 }
 
-func (w *stateWriter) setText(dst []byte, path []string, text string) []byte {
-	return w.change(dst, "set", path, func(dst []byte) []byte { return appendQuoted(dst, text) })
+func (w *stateWriter) setText(dst wire.JSON, path []string, text string) wire.JSON {
+	return w.change(dst, "set", path, func(dst wire.JSON) wire.JSON { return dst.Quote(text) })
 }
 
 // next returns the place of the next part.
@@ -69,7 +66,7 @@ func (w *stateWriter) next() place {
 	return place{w.state.into, w.state.parts - 1}
 }
 
-func (w *stateWriter) begin(dst []byte, h *head) []byte {
+func (w *stateWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	dst = w.transportWriter.begin(dst, h)
 	s := w.state
 	if s.run != "" && s.run == h.runID { // the stream starts at the beginning of the run
@@ -77,43 +74,40 @@ func (w *stateWriter) begin(dst []byte, h *head) []byte {
 	}
 	if s.into < 0 {
 		s.into, s.parts = s.count, 0
-		m := str(str([]byte{'{'}, "id", h.messageID), "role", "assistant")
+		m := wire.JSON("{").Str("id", h.messageID).Str("role", "assistant")
 		if h.runID != "" {
-			m = append(str(append(member(m, "metadata"), '{'), "runId", h.runID), '}')
+			m = m.Obj("metadata").Str("runId", h.runID).Lit("}")
 		}
-		s.set(append(m, `,"parts":[]}`...), "messages", strconv.Itoa(s.into))
+		s.set(m.Lit(`,"parts":[]}`), "messages", strconv.Itoa(s.into))
 		s.count++
 	}
 	if len(s.ops) == 0 {
 		return dst
 	}
-	dst = append(member(w.frame(dst, "update-state", -1), "operations"), '[')
+	dst = w.frame(dst, "update-state", -1).Arr("operations")
 	for i, op := range s.ops {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, op...)
+		dst = dst.If(i > 0, ",").Raw(op)
 	}
 	s.ops = nil
-	return closeFrame(append(dst, ']'))
+	return dst.Lit("]").EndEvent()
 }
 
-func (w *stateWriter) stepStart(dst []byte, turn int) []byte {
+func (w *stateWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
 	dst = w.transportWriter.stepStart(dst, turn)
-	return w.change(dst, "set", w.next().path(""), func(dst []byte) []byte { return append(dst, `{"type":"step-start"}`...) })
+	return w.change(dst, "set", w.next().path(""), func(dst wire.JSON) wire.JSON { return dst.Lit(`{"type":"step-start"}`) })
 }
 
-func (w *stateWriter) blockStart(dst []byte, b block) []byte {
+func (w *stateWriter) blockStart(dst wire.JSON, b block) wire.JSON {
 	dst = w.transportWriter.blockStart(dst, b)
 	w.block = w.next()
-	return w.change(dst, "set", w.block.path(""), func(dst []byte) []byte {
-		return append(str(str(append(dst, '{'), "type", b.part()), "text", ""), '}')
+	return w.change(dst, "set", w.block.path(""), func(dst wire.JSON) wire.JSON {
+		return dst.Lit("{").Str("type", b.part()).Str("text", "").Lit("}")
 	})
 }
 
-func (w *stateWriter) blockDelta(dst []byte, b block, s string) []byte {
+func (w *stateWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
 	dst = w.transportWriter.blockDelta(dst, b, s)
-	return w.change(dst, "append-text", w.block.path("text"), func(dst []byte) []byte { return appendQuoted(dst, s) })
+	return w.change(dst, "append-text", w.block.path("text"), func(dst wire.JSON) wire.JSON { return dst.Quote(s) })
 }
 
 // of returns the place of a call.
@@ -129,56 +123,55 @@ func (w *stateWriter) of(c *call) place {
 	return at
 }
 
-func (w *stateWriter) callStart(dst []byte, c *call) []byte {
+func (w *stateWriter) callStart(dst wire.JSON, c *call) wire.JSON {
 	dst = w.transportWriter.callStart(dst, c)
 	if c.carried {
 		return dst // its part exists
 	}
-	return w.change(dst, "set", w.of(c).path(""), func(dst []byte) []byte {
-		dst = str(str(append(dst, '{'), "type", "dynamic-tool"), "toolName", c.name)
-		dst = str(str(dst, "toolCallId", c.shown), "state", "input-streaming")
-		return append(dst, `,"argsText":"","input":null}`...)
+	return w.change(dst, "set", w.of(c).path(""), func(dst wire.JSON) wire.JSON {
+		return dst.Lit("{").Str("type", "dynamic-tool").Str("toolName", c.name).Str("toolCallId", c.shown).Str("state", "input-streaming").
+			Lit(`,"argsText":"","input":null}`)
 	})
 }
 
-func (w *stateWriter) callArgs(dst []byte, c *call, s string) []byte {
+func (w *stateWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
 	dst = w.transportWriter.callArgs(dst, c, s)
 	if c.carried {
 		return dst
 	}
-	return w.change(dst, "append-text", w.of(c).path("argsText"), func(dst []byte) []byte { return appendQuoted(dst, s) })
+	return w.change(dst, "append-text", w.of(c).path("argsText"), func(dst wire.JSON) wire.JSON { return dst.Quote(s) })
 }
 
-func (w *stateWriter) callReady(dst []byte, c *call) []byte {
+func (w *stateWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	dst = w.transportWriter.callReady(dst, c)
 	if c.carried {
 		return dst
 	}
-	dst = w.change(dst, "set", w.of(c).path("input"), func(dst []byte) []byte { return appendInput(dst, c.args) })
+	dst = w.change(dst, "set", w.of(c).path("input"), func(dst wire.JSON) wire.JSON { return appendInput(dst, c.args) })
 	return w.setText(dst, w.of(c).path("state"), "input-available")
 }
 
-func (w *stateWriter) callBroken(dst []byte, c *call) []byte { return w.callReady(dst, c) }
+func (w *stateWriter) callBroken(dst wire.JSON, c *call) wire.JSON { return w.callReady(dst, c) }
 
-func (w *stateWriter) approval(dst []byte, c *call) []byte {
+func (w *stateWriter) approval(dst wire.JSON, c *call) wire.JSON {
 	dst = w.transportWriter.approval(dst, c)
-	dst = w.change(dst, "set", w.of(c).path("approval"), func(dst []byte) []byte { return append(str(append(dst, '{'), "id", c.approval), '}') })
+	dst = w.change(dst, "set", w.of(c).path("approval"), func(dst wire.JSON) wire.JSON { return dst.Lit("{").Str("id", c.approval).Lit("}") })
 	return w.setText(dst, w.of(c).path("state"), "approval-requested")
 }
 
-func (w *stateWriter) result(dst []byte, c *call, o *outcome) []byte {
+func (w *stateWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
 	dst = w.transportWriter.result(dst, c, o)
 	if o.failed {
 		dst = w.setText(dst, w.of(c).path("errorText"), errorText(o))
 		return w.setText(dst, w.of(c).path("state"), "output-error")
 	}
-	dst = w.change(dst, "set", w.of(c).path("output"), func(dst []byte) []byte { return appendOutput(dst, o.content) })
+	dst = w.change(dst, "set", w.of(c).path("output"), func(dst wire.JSON) wire.JSON { return appendOutput(dst, o.content) })
 	return w.setText(dst, w.of(c).path("state"), "output-available")
 }
 
-func (w *stateWriter) file(dst []byte, mediaType, url string) []byte {
+func (w *stateWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
 	dst = w.transportWriter.file(dst, mediaType, url)
-	return w.change(dst, "set", w.next().path(""), func(dst []byte) []byte {
-		return append(str(str(str(append(dst, '{'), "type", "file"), "mediaType", mediaType), "url", url), '}')
+	return w.change(dst, "set", w.next().path(""), func(dst wire.JSON) wire.JSON {
+		return dst.Lit("{").Str("type", "file").Str("mediaType", mediaType).Str("url", url).Lit("}")
 	})
 }

@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -113,7 +114,7 @@ func (t *thread) waiting() *Waiting {
 		case h.approval != nil:
 			w.Approvals = append(w.Approvals, *h.approval)
 		case h.result != nil && h.own:
-			o := lathe.Output{Data: appendOutput(nil, h.result.Content), IsError: h.result.IsError, Code: h.result.Code}
+			o := lathe.Output{Data: json.RawMessage(appendOutput(nil, h.result.Content)), IsError: h.result.IsError, Code: h.result.Code}
 			w.Results[h.call.ID] = o
 		}
 	}

@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"github.com/lathe-run/lathe/internal/wire"
 	"strconv"
 )
 
@@ -15,103 +16,101 @@ type transportWriter struct {
 
 func (*transportWriter) knowsOpen() bool { return false }
 
-func (w *transportWriter) frame(dst []byte, typ string, path int) []byte {
+func (w *transportWriter) frame(dst wire.JSON, typ string, path int) wire.JSON {
 	w.mark(len(dst))
-	dst = append(append(append(dst, `data: {"type":"`...), typ...), `","path":[`...)
+	dst = dst.Lit(`data: {"type":"`).Lit(typ).Lit(`","path":[`)
 	if path >= 0 {
-		dst = strconv.AppendInt(dst, int64(path), 10)
+		dst = dst.Int(int64(path))
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
 // part opens the next part and leaves its object open.
-func (w *transportWriter) part(dst []byte, typ string) []byte {
-	dst = append(member(w.frame(dst, "part-start", -1), "part"), '{')
+func (w *transportWriter) part(dst wire.JSON, typ string) wire.JSON {
+	dst = w.frame(dst, "part-start", -1).Obj("part")
 	w.parts++
-	return str(dst, "type", typ)
+	return dst.Str("type", typ)
 }
 
-func closePart(dst []byte) []byte { return closeFrame(append(dst, '}')) }
+func closePart(dst wire.JSON) wire.JSON { return dst.Lit("}").EndEvent() }
 
-func (w *transportWriter) begin(dst []byte, h *head) []byte {
+func (w *transportWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	if h.runID == "" {
 		return dst
 	}
-	return w.data(dst, str(str([]byte{'{'}, "type", "run"), "runId", h.runID))
+	return w.data(dst, wire.JSON("{").Str("type", "run").Str("runId", h.runID))
 }
 
 // data writes one open object.
-func (w *transportWriter) data(dst, object []byte) []byte {
-	dst = append(member(w.frame(dst, "data", -1), "data"), '[')
-	return closeFrame(append(append(dst, object...), "}]"...))
+func (w *transportWriter) data(dst wire.JSON, object []byte) wire.JSON {
+	return w.frame(dst, "data", -1).Arr("data").Raw(object).Lit("}]").EndEvent()
 }
 
-func (w *transportWriter) stepStart(dst []byte, turn int) []byte {
-	return closeFrame(str(w.frame(dst, "step-start", -1), "messageId", "step-"+itoa(turn)))
+func (w *transportWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
+	return w.frame(dst, "step-start", -1).Str("messageId", "step-"+itoa(turn)).EndEvent()
 }
 
-func (w *transportWriter) blockStart(dst []byte, b block) []byte {
+func (w *transportWriter) blockStart(dst wire.JSON, b block) wire.JSON {
 	w.open = w.parts
 	return closePart(w.part(dst, b.part()))
 }
 
-func (w *transportWriter) blockDelta(dst []byte, _ block, s string) []byte {
-	return closeFrame(str(w.frame(dst, "text-delta", w.open), "textDelta", s))
+func (w *transportWriter) blockDelta(dst wire.JSON, _ block, s string) wire.JSON {
+	return w.frame(dst, "text-delta", w.open).Str("textDelta", s).EndEvent()
 }
 
-func (w *transportWriter) blockEnd(dst []byte, _ block) []byte {
-	return closeFrame(w.frame(dst, "part-finish", w.open))
+func (w *transportWriter) blockEnd(dst wire.JSON, _ block) wire.JSON {
+	return w.frame(dst, "part-finish", w.open).EndEvent()
 }
 
-func (w *transportWriter) callStart(dst []byte, c *call) []byte {
+func (w *transportWriter) callStart(dst wire.JSON, c *call) wire.JSON {
 	c.index = w.parts
-	dst = str(w.part(dst, "tool-call"), "toolCallId", c.shown)
-	return closePart(str(dst, "toolName", c.name))
+	dst = w.part(dst, "tool-call").Str("toolCallId", c.shown)
+	return closePart(dst.Str("toolName", c.name))
 }
 
-func (w *transportWriter) callArgs(dst []byte, c *call, s string) []byte {
-	return closeFrame(str(w.frame(dst, "text-delta", c.index), "textDelta", s))
+func (w *transportWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
+	return w.frame(dst, "text-delta", c.index).Str("textDelta", s).EndEvent()
 }
 
-func (w *transportWriter) callReady(dst []byte, c *call) []byte {
+func (w *transportWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	if c.sent == 0 {
 		dst = w.callArgs(dst, c, "{}")
 	}
-	return closeFrame(w.frame(dst, "tool-call-args-text-finish", c.index))
+	return w.frame(dst, "tool-call-args-text-finish", c.index).EndEvent()
 }
 
-func (w *transportWriter) callBroken(dst []byte, c *call) []byte { return w.callReady(dst, c) }
+func (w *transportWriter) callBroken(dst wire.JSON, c *call) wire.JSON { return w.callReady(dst, c) }
 
-func (w *transportWriter) approval(dst []byte, c *call) []byte {
-	object := str([]byte{'{'}, "type", "approval")
-	return w.data(dst, append(member(object, "approval"), approvalValue(nil, c)...))
+func (w *transportWriter) approval(dst wire.JSON, c *call) wire.JSON {
+	object := wire.JSON("{").Str("type", "approval")
+	return w.data(dst, object.Val("approval", approvalValue(nil, c)))
 }
 
-func (w *transportWriter) result(dst []byte, c *call, o *outcome) []byte {
+func (w *transportWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
 	dst = w.frame(dst, "result", c.index)
-	dst = appendOutput(member(dst, "result"), o.content)
-	dst = strconv.AppendBool(member(dst, "isError"), o.failed)
-	dst = closeFrame(dst)
-	return closeFrame(w.frame(dst, "part-finish", c.index))
+	dst = appendOutput(dst.Key("result"), o.content)
+	dst = dst.Bool("isError", o.failed).EndEvent()
+	return w.frame(dst, "part-finish", c.index).EndEvent()
 }
 
-func (w *transportWriter) file(dst []byte, mediaType, url string) []byte {
+func (w *transportWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
 	at := w.parts
-	dst = str(w.part(dst, "file"), "data", url)
-	dst = closePart(str(dst, "mimeType", mediaType))
-	return closeFrame(w.frame(dst, "part-finish", at))
+	dst = w.part(dst, "file").Str("data", url)
+	dst = closePart(dst.Str("mimeType", mediaType))
+	return w.frame(dst, "part-finish", at).EndEvent()
 }
 
-func (w *transportWriter) stepEnd(dst []byte, _ int, s *step) []byte {
-	dst = str(w.frame(dst, "step-finish", -1), "finishReason", stepFinish(s.finish))
+func (w *transportWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
+	dst = w.frame(dst, "step-finish", -1).Str("finishReason", stepFinish(s.finish))
 	dst = usage(dst, s.usage)
-	return closeFrame(append(member(dst, "isContinued"), "false"...))
+	return dst.Bool("isContinued", false).EndEvent()
 }
 
-func (w *transportWriter) end(dst []byte, e *ending) []byte {
+func (w *transportWriter) end(dst wire.JSON, e *ending) wire.JSON {
 	for _, c := range e.pending {
 		if c.begun {
-			dst = closeFrame(w.frame(dst, "part-finish", c.index))
+			dst = w.frame(dst, "part-finish", c.index).EndEvent()
 		}
 	}
 	failure := e.failure
@@ -119,10 +118,8 @@ func (w *transportWriter) end(dst []byte, e *ending) []byte {
 		failure = "cancelled: the run was cancelled"
 	}
 	if failure != "" {
-		dst = str(w.frame(dst, "error", -1), "error", failure)
-		dst = closeFrame(str(dst, "code", e.code))
+		dst = w.frame(dst, "error", -1).Str("error", failure).Str("code", e.code).EndEvent()
 	}
-	dst = str(w.frame(dst, "message-finish", -1), "finishReason", e.finish)
-	dst = closeFrame(usage(dst, e.usage))
-	return append(dst, "data: [DONE]\n\n"...)
+	dst = w.frame(dst, "message-finish", -1).Str("finishReason", e.finish)
+	return usage(dst, e.usage).EndEvent().Lit("data: [DONE]\n\n")
 }

@@ -1,32 +1,33 @@
 package uistream
 
+import (
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
 // uiWriter writes the UI message stream of the AI SDK.
 type uiWriter struct {
 	mark   func(int)
 	strict bool // for the first versions 5: without keys that they do not know
 }
 
-func (w *uiWriter) open(dst []byte, typ string) []byte {
+func (w *uiWriter) open(dst wire.JSON, typ string) wire.JSON {
 	w.mark(len(dst))
-	return append(append(append(dst, `data: {"type":"`...), typ...), '"')
+	return dst.Lit(`data: {"type":"`).Lit(typ).Lit(`"`)
 }
-
-func closeFrame(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
 func (w *uiWriter) knowsOpen() bool { return true }
 
-func (w *uiWriter) begin(dst []byte, h *head) []byte {
-	dst = str(w.open(dst, "start"), "messageId", h.messageID)
+func (w *uiWriter) begin(dst wire.JSON, h *head) wire.JSON {
+	dst = w.open(dst, "start").Str("messageId", h.messageID)
 	if h.runID != "" {
-		dst = append(member(dst, "messageMetadata"), '{')
-		dst = str(dst, "runId", h.runID)
-		dst = optional(dst, "model", h.model)
-		dst = append(dst, '}')
+		dst = dst.Obj("messageMetadata").Str("runId", h.runID).OptStr("model", h.model).Lit("}")
 	}
-	return closeFrame(dst)
+	return dst.EndEvent()
 }
 
-func (w *uiWriter) stepStart(dst []byte, _ int) []byte { return closeFrame(w.open(dst, "start-step")) }
+func (w *uiWriter) stepStart(dst wire.JSON, _ int) wire.JSON {
+	return w.open(dst, "start-step").EndEvent()
+}
 
 func (b block) part() string {
 	if b.kind == reasoningBlock {
@@ -35,112 +36,93 @@ func (b block) part() string {
 	return "text"
 }
 
-func (w *uiWriter) blockStart(dst []byte, b block) []byte {
-	dst = str(w.open(dst, b.part()+"-start"), "id", b.id)
-	if b.kind == commentaryBlock && !w.strict {
-		dst = append(dst, `,"providerMetadata":{"lathe":{"commentary":true}}`...)
-	}
-	return closeFrame(dst)
+func (w *uiWriter) blockStart(dst wire.JSON, b block) wire.JSON {
+	return w.open(dst, b.part()+"-start").Str("id", b.id).
+		If(b.kind == commentaryBlock && !w.strict, `,"providerMetadata":{"lathe":{"commentary":true}}`).EndEvent()
 }
 
-func (w *uiWriter) blockDelta(dst []byte, b block, text string) []byte {
-	dst = str(w.open(dst, b.part()+"-delta"), "id", b.id)
-	return closeFrame(str(dst, "delta", text))
+func (w *uiWriter) blockDelta(dst wire.JSON, b block, text string) wire.JSON {
+	return w.open(dst, b.part()+"-delta").Str("id", b.id).Str("delta", text).EndEvent()
 }
 
-func (w *uiWriter) blockEnd(dst []byte, b block) []byte {
-	return closeFrame(str(w.open(dst, b.part()+"-end"), "id", b.id))
+func (w *uiWriter) blockEnd(dst wire.JSON, b block) wire.JSON {
+	return w.open(dst, b.part()+"-end").Str("id", b.id).EndEvent()
 }
 
-func (w *uiWriter) callStart(dst []byte, c *call) []byte {
-	dst = str(w.open(dst, "tool-input-start"), "toolCallId", c.shown)
-	return closeFrame(str(dst, "toolName", c.name))
+func (w *uiWriter) callStart(dst wire.JSON, c *call) wire.JSON {
+	return w.open(dst, "tool-input-start").Str("toolCallId", c.shown).Str("toolName", c.name).EndEvent()
 }
 
-func (w *uiWriter) callArgs(dst []byte, c *call, text string) []byte {
-	dst = str(w.open(dst, "tool-input-delta"), "toolCallId", c.shown)
-	return closeFrame(str(dst, "inputTextDelta", text))
+func (w *uiWriter) callArgs(dst wire.JSON, c *call, text string) wire.JSON {
+	return w.open(dst, "tool-input-delta").Str("toolCallId", c.shown).Str("inputTextDelta", text).EndEvent()
 }
 
-func (w *uiWriter) callReady(dst []byte, c *call) []byte {
-	dst = str(w.open(dst, "tool-input-available"), "toolCallId", c.shown)
-	dst = str(dst, "toolName", c.name)
-	return closeFrame(appendInput(member(dst, "input"), c.args))
+func (w *uiWriter) callReady(dst wire.JSON, c *call) wire.JSON {
+	dst = w.open(dst, "tool-input-available").Str("toolCallId", c.shown).Str("toolName", c.name)
+	return appendInput(dst.Key("input"), c.args).EndEvent()
 }
 
 // callBroken writes nothing: tool-input-available makes a page execute its own tool, and tool-output-error may follow
 // a call whose input is still streamed.
-func (w *uiWriter) callBroken(dst []byte, _ *call) []byte { return dst }
+func (w *uiWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
 
-func (w *uiWriter) approval(dst []byte, c *call) []byte {
+func (w *uiWriter) approval(dst wire.JSON, c *call) wire.JSON {
 	if w.strict {
 		return w.approvalData(dst, c)
 	}
-	dst = str(w.open(dst, "tool-approval-request"), "approvalId", c.approval)
-	return closeFrame(str(dst, "toolCallId", c.shown))
+	return w.open(dst, "tool-approval-request").Str("approvalId", c.approval).Str("toolCallId", c.shown).EndEvent()
 }
 
 // approvalData writes a pending approval for clients without approvals in their protocol.
-func (w *uiWriter) approvalData(dst []byte, c *call) []byte {
-	dst = str(w.open(dst, "data-approval"), "id", c.approval)
-	dst = append(member(dst, "data"), approvalValue(nil, c)...)
-	return closeFrame(dst)
+func (w *uiWriter) approvalData(dst wire.JSON, c *call) wire.JSON {
+	return w.open(dst, "data-approval").Str("id", c.approval).Val("data", approvalValue(nil, c)).EndEvent()
 }
 
-func approvalValue(dst []byte, c *call) []byte {
-	dst = str(append(dst, '{'), "approvalId", c.approval)
-	dst = str(dst, "toolCallId", c.shown)
-	dst = str(dst, "toolName", c.name)
-	dst = optional(dst, "expiresAt", c.expires)
-	return append(dst, '}')
+func approvalValue(dst wire.JSON, c *call) wire.JSON {
+	return dst.Lit("{").Str("approvalId", c.approval).Str("toolCallId", c.shown).Str("toolName", c.name).OptStr("expiresAt", c.expires).Lit("}")
 }
 
-func (w *uiWriter) result(dst []byte, c *call, o *outcome) []byte {
+func (w *uiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
 	switch {
 	case o.denied && !w.strict:
-		return closeFrame(str(w.open(dst, "tool-output-denied"), "toolCallId", c.shown))
+		return w.open(dst, "tool-output-denied").Str("toolCallId", c.shown).EndEvent()
 	case o.failed:
-		dst = str(w.open(dst, "tool-output-error"), "toolCallId", c.shown)
-		return closeFrame(str(dst, "errorText", errorText(o)))
+		return w.open(dst, "tool-output-error").Str("toolCallId", c.shown).Str("errorText", errorText(o)).EndEvent()
 	}
-	dst = str(w.open(dst, "tool-output-available"), "toolCallId", c.shown)
-	return closeFrame(appendOutput(member(dst, "output"), o.content))
+	dst = w.open(dst, "tool-output-available").Str("toolCallId", c.shown)
+	return appendOutput(dst.Key("output"), o.content).EndEvent()
 }
 
-func (w *uiWriter) file(dst []byte, mediaType, url string) []byte {
-	dst = str(w.open(dst, "file"), "url", url)
-	return closeFrame(str(dst, "mediaType", mediaType))
+func (w *uiWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
+	return w.open(dst, "file").Str("url", url).Str("mediaType", mediaType).EndEvent()
 }
 
-func (w *uiWriter) stepEnd(dst []byte, _ int, _ *step) []byte {
-	return closeFrame(w.open(dst, "finish-step"))
+func (w *uiWriter) stepEnd(dst wire.JSON, _ int, _ *step) wire.JSON {
+	return w.open(dst, "finish-step").EndEvent()
 }
 
-func (w *uiWriter) end(dst []byte, e *ending) []byte {
+func (w *uiWriter) end(dst wire.JSON, e *ending) wire.JSON {
 	switch {
 	case e.aborted:
 		dst = w.open(dst, "abort")
 		if !w.strict {
-			dst = str(dst, "reason", "cancelled")
+			dst = dst.Str("reason", "cancelled")
 		}
-		dst = closeFrame(dst)
+		dst = dst.EndEvent()
 	case e.failure != "":
-		dst = closeFrame(str(w.open(dst, "error"), "errorText", e.failure))
+		dst = w.open(dst, "error").Str("errorText", e.failure).EndEvent()
 	}
 	if !e.aborted {
 		dst = w.open(dst, "finish")
 		if !w.strict {
-			dst = str(dst, "finishReason", e.finish)
+			dst = dst.Str("finishReason", e.finish)
 		}
-		dst = append(member(dst, "messageMetadata"), '{')
-		dst = optional(dst, "runId", e.head.runID)
-		dst = str(dst, "reason", string(e.reason))
+		dst = dst.Obj("messageMetadata").OptStr("runId", e.head.runID).Str("reason", string(e.reason))
 		if e.turns > 0 {
 			dst = usage(dst, e.usage)
-			dst = num(dst, "turns", int64(e.turns))
-			dst = num(dst, "toolCalls", int64(e.calls))
+			dst = dst.Num("turns", int64(e.turns)).Num("toolCalls", int64(e.calls))
 		}
-		dst = closeFrame(append(dst, '}'))
+		dst = dst.Lit("}").EndEvent()
 	}
-	return append(dst, "data: [DONE]\n\n"...)
+	return dst.Lit("data: [DONE]\n\n")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A Protocol is a stream protocol of chat pages.
@@ -67,9 +68,9 @@ func (p Protocol) Headers() [][2]string {
 // AppendKeepAlive appends a frame without content that keeps a connection alive.
 func (p Protocol) AppendKeepAlive(dst []byte) []byte {
 	if p == DataStream {
-		return append(dst, '\n')
+		return wire.JSON(dst).Lit("\n")
 	}
-	return append(dst, ": ping\n\n"...)
+	return wire.JSON(dst).Lit(": ping\n\n")
 }
 
 // Options configure an [Encoder]. They are copied.
@@ -208,22 +209,22 @@ type ending struct {
 
 // A writer writes one protocol. The encoder calls it in an order that the protocol allows.
 type writer interface {
-	begin(dst []byte, h *head) []byte
-	stepStart(dst []byte, turn int) []byte
-	blockStart(dst []byte, b block) []byte
-	blockDelta(dst []byte, b block, text string) []byte
-	blockEnd(dst []byte, b block) []byte
-	callStart(dst []byte, c *call) []byte
-	callArgs(dst []byte, c *call, text string) []byte
-	callReady(dst []byte, c *call) []byte
+	begin(dst wire.JSON, h *head) wire.JSON
+	stepStart(dst wire.JSON, turn int) wire.JSON
+	blockStart(dst wire.JSON, b block) wire.JSON
+	blockDelta(dst wire.JSON, b block, text string) wire.JSON
+	blockEnd(dst wire.JSON, b block) wire.JSON
+	callStart(dst wire.JSON, c *call) wire.JSON
+	callArgs(dst wire.JSON, c *call, text string) wire.JSON
+	callReady(dst wire.JSON, c *call) wire.JSON
 	// callBroken is written in place of callReady for a call that fails before its arguments are complete; its
 	// failed result follows.
-	callBroken(dst []byte, c *call) []byte
-	approval(dst []byte, c *call) []byte
-	result(dst []byte, c *call, o *outcome) []byte
-	file(dst []byte, mediaType, url string) []byte
-	stepEnd(dst []byte, turn int, s *step) []byte
-	end(dst []byte, e *ending) []byte
+	callBroken(dst wire.JSON, c *call) wire.JSON
+	approval(dst wire.JSON, c *call) wire.JSON
+	result(dst wire.JSON, c *call, o *outcome) wire.JSON
+	file(dst wire.JSON, mediaType, url string) wire.JSON
+	stepEnd(dst wire.JSON, turn int, s *step) wire.JSON
+	end(dst wire.JSON, e *ending) wire.JSON
 	// knowsOpen says that calls of an earlier stream need not be written again.
 	knowsOpen() bool
 }

@@ -1,66 +1,12 @@
 package openai
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 )
-
-// bothWays assembles lines with and without the memo and wants the same.
-func bothWays(t *testing.T, lines []string) {
-	t.Helper()
-	ds, f, err := assemble(lines, nil, true)
-	wantDs, want, wantErr := assemble(lines, &AssemblerOptions{noMemo: true}, true)
-	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-		t.Fatalf("error %v with the memo, %v without", err, wantErr)
-	}
-	if d := cmp.Diff(wantDs, ds); d != "" {
-		t.Fatalf("deltas differ (-walked +remembered)\n%s", d)
-	}
-	if d := cmp.Diff(want, f); d != "" {
-		t.Fatalf("answers differ (-walked +remembered)\n%s", d)
-	}
-}
-
-func TestMemoAgrees(t *testing.T) {
-	t.Parallel()
-	for _, h := range hazards() {
-		bothWays(t, h.lines)
-		var twice []string // what is remembered from one line meets the same line again
-		for _, l := range h.lines {
-			twice = append(twice, l, l)
-		}
-		bothWays(t, twice)
-	}
-	a := NewAssembler(nil)
-	for range 2 {
-		if _, err := a.Append(nil, []byte(chunk(`{"content":"a"}`))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !a.memo.ok {
-		t.Error("a plain text chunk is not remembered")
-	}
-}
-
-// FuzzMemo cuts one fuzzed text into lines: parts of real chunks can be put together by it.
-func FuzzMemo(f *testing.F) {
-	for _, h := range hazards() {
-		f.Add([]byte(strings.Join(h.lines, "\n")))
-	}
-	f.Add([]byte(strings.Repeat(chunk(`{"content":"a"}`)+"\n", 3) + chunk(`{"content":"a","content":"b"}`)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var lines []string
-		for l := range bytes.SplitSeq(b, []byte("\n")) {
-			lines = append(lines, string(l), string(l))
-		}
-		bothWays(t, lines)
-	})
-}
 
 // FuzzAssembler wants no panic, text that is UTF-8, and deltas that make up the answer.
 func FuzzAssembler(f *testing.F) {
@@ -149,8 +95,8 @@ func TestAssemblerAllocs(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if perStream > 8 {
-			t.Errorf("%s: %v allocations for a stream, want at most 8", tt.name, perStream)
+		if perStream > 9 { // for thousands of chunks
+			t.Errorf("%s: %v allocations for a stream, want at most 9", tt.name, perStream)
 		}
 		ds = run(t, a, ds, tt.lines)
 		a.text.grow(1 << 20)
@@ -196,10 +142,10 @@ func BenchmarkText2000(b *testing.B) {
 	b.Run("changing", func(b *testing.B) { benchmarkLines(b, stream(2000, changing, textDelta), nil) })
 }
 
-// BenchmarkChunk decodes chunks of 282 bytes, each walked.
+// BenchmarkChunk decodes chunks of 282 bytes.
 func BenchmarkChunk(b *testing.B) {
 	bare := len(stream(1, same, func(int) string { return `{"content":""}` })[0])
 	word := strings.Repeat("w", 282-bare)
 	lines := stream(1000, same, func(int) string { return `{"content":"` + word + `"}` })
-	benchmarkLines(b, lines, &AssemblerOptions{noMemo: true})
+	benchmarkLines(b, lines, nil)
 }

@@ -1,0 +1,18 @@
+package messages
+
+import (
+	"testing"
+)
+
+// TestTextDeltaDoesNotAllocate: a text that grows costs no allocation for an event.
+func TestTextDeltaDoesNotAllocate(t *testing.T) {
+	a := (Codec{}).NewAssembler(nil).(*assembler)
+	ds, _ := a.Append(nil, "", []byte(start))
+	ds, _ = a.Append(ds, "", []byte(opens(0, `{"type":"text","text":""}`)))
+	data := []byte(piece(0, `{"type":"text_delta","text":"some words"}`))
+	ds, _ = a.Append(ds, "", data)
+	a.blocks[0].text.Grow(1 << 20)
+	if n := testing.AllocsPerRun(1000, func() { ds, _ = a.Append(ds[:0], "", data) }); n != 0 || len(ds) != 1 {
+		t.Errorf("%v allocations, %d deltas", n, len(ds))
+	}
+}

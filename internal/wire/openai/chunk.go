@@ -1,0 +1,263 @@
+package openai
+
+import (
+	"bytes"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A value is a value of a chunk as it is written, a part of the chunk's bytes. It is nil for a member that is missing.
+type value []byte
+
+// ok reports whether there is a value other than null.
+func (v value) ok() bool { return len(v) > 0 && v[0] != 'n' }
+
+func (v value) isString() bool { return kind(v) == '"' }
+
+// full reports whether v is a string that is not empty.
+func (v value) full() bool { return v.isString() && len(v) > 2 }
+
+// body returns what stands between the quotes of a string, and any other value as it is.
+func (v value) body() []byte {
+	if v.isString() {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// A parsedChunk has the members that count of a chunk or of a whole completion. Of a member that comes twice in one object the last counts.
+type parsedChunk struct {
+	dups     int // members that came twice
+	badCalls int // values of a wrong type: tool_calls itself, or elements of it
+
+	id, model, usage, xgroq, failure, object value
+	choices                                  value
+	hasChoices                               bool
+	extraChoices                             int
+
+	taken bool // a choice was taken
+	choice
+	piece   piece // that is being read
+	escaped bool  // there are escapes
+}
+
+// A choice is what counts of the first choice.
+type choice struct {
+	index, finish, choiceUsage, choiceError value
+	delta, message                          value
+	whole                                   bool // it is a message
+	content, refusal, role                  value
+	toolCalls, functionCall                 value
+	legacy                                  *piece // of functionCall
+	reasoning                               [len(reasoningFields)]value
+	pieces                                  []piece
+	extra                                   []extraMember
+}
+
+// reasoningFields are the members that servers send reasoning in, the likeliest first.
+var reasoningFields = [...]string{"reasoning_content", "reasoning", "thinking"}
+
+// A piece is one element of tool_calls.
+type piece struct {
+	index, id, typ, function, name, args value
+	extra                                []extraMember
+}
+
+type extraMember struct {
+	key   string
+	value value
+}
+
+// read takes b apart. It reports whether b is one JSON object: only then may the values be used.
+func (c *parsedChunk) read(b []byte) bool {
+	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}, escaped: bytes.IndexByte(b, '\\') >= 0}
+	end, err := rawjson.Scan(b, 0)
+	if err != nil || b[rawjson.SkipSpace(b, 0)] != '{' || rawjson.SkipSpace(b, end) != len(b) {
+		return false
+	}
+	c.members(b, (*parsedChunk).top)
+	c.hasChoices = kind(c.choices) == '['
+	for el := range rawjson.Elements(c.choices) {
+		c.element(el)
+	}
+	return true
+}
+
+// members has take read the members of an object that is valid.
+func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value)) {
+	for key, v := range rawjson.Members(obj) {
+		name := key[1 : len(key)-1]
+		if c.escaped && bytes.IndexByte(name, '\\') >= 0 {
+			name = unquoted(key)
+		}
+		take(c, name, v)
+	}
+}
+
+// set sets a member that is to come once in its object.
+func (c *parsedChunk) set(to *value, v value) {
+	if *to != nil {
+		c.dups++
+	}
+	*to = v
+}
+
+func (c *parsedChunk) top(name []byte, v value) {
+	switch string(name) {
+	case "choices":
+		c.set(&c.choices, v)
+	case "id":
+		c.set(&c.id, v)
+	case "model":
+		c.set(&c.model, v)
+	case "usage":
+		c.set(&c.usage, v)
+	case "error":
+		c.set(&c.failure, v)
+	case "object":
+		c.set(&c.object, v)
+	case "x_groq":
+		c.set(&c.xgroq, v)
+	}
+}
+
+// element reads one element of choices. The first whose index is 0 or not said is taken.
+func (c *parsedChunk) element(v value) {
+	if c.taken || kind(v) != '{' {
+		c.extraChoices++
+		return
+	}
+	c.members(v, (*parsedChunk).inChoice)
+	if c.index.ok() && string(c.index.body()) != "0" {
+		c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
+		c.extraChoices++
+		return
+	}
+	c.taken = true
+	if kind(c.delta) != '{' {
+		c.delta, c.whole = nil, kind(c.message) == '{'
+	}
+	if c.whole {
+		c.delta = c.message
+	}
+	c.members(c.delta, (*parsedChunk).inDelta)
+	if kind(c.functionCall) == '{' {
+		legacy := c.function(c.functionCall)
+		c.legacy = &legacy
+	}
+	switch kind(c.toolCalls) {
+	case '[':
+		for el := range rawjson.Elements(c.toolCalls) {
+			c.call(el)
+		}
+	case '{':
+		c.call(c.toolCalls)
+	case 0, 'n':
+	default:
+		c.badCalls++
+	}
+}
+
+func (c *parsedChunk) inChoice(name []byte, v value) {
+	switch string(name) {
+	case "delta":
+		c.set(&c.delta, v)
+	case "message":
+		c.set(&c.message, v)
+	case "index":
+		c.set(&c.index, v)
+	case "finish_reason":
+		c.set(&c.finish, v)
+	case "usage":
+		c.set(&c.choiceUsage, v)
+	case "error":
+		c.set(&c.choiceError, v)
+	}
+}
+
+func (c *parsedChunk) inDelta(name []byte, v value) {
+	switch string(name) {
+	case "content":
+		c.set(&c.content, v)
+	case "tool_calls":
+		c.set(&c.toolCalls, v)
+	case "reasoning_content":
+		c.set(&c.reasoning[0], v)
+	case "reasoning":
+		c.set(&c.reasoning[1], v)
+	case "thinking":
+		c.set(&c.reasoning[2], v)
+	case "refusal":
+		c.set(&c.refusal, v)
+	case "function_call":
+		c.set(&c.functionCall, v)
+	case "role":
+		c.set(&c.role, v)
+	case "index", "name":
+	default:
+		c.extra = appendExtra(c.extra, name, v)
+	}
+}
+
+func appendExtra(extra []extraMember, name []byte, v value) []extraMember {
+	if !v.ok() {
+		return extra
+	}
+	return append(extra, extraMember{string(name), v})
+}
+
+// call reads one element of tool_calls.
+func (c *parsedChunk) call(v value) {
+	if kind(v) != '{' {
+		c.badCalls++
+		return
+	}
+	c.piece = piece{}
+	c.members(v, (*parsedChunk).inPiece)
+	p := c.piece
+	if kind(p.function) == '{' {
+		fn := c.function(p.function)
+		if fn.name != nil {
+			p.name = fn.name
+		}
+		if fn.args != nil {
+			p.args = fn.args
+		}
+	}
+	c.pieces = append(c.pieces, p)
+}
+
+// function returns what a function object has. Its other members are not read.
+func (c *parsedChunk) function(v value) piece {
+	c.piece = piece{}
+	c.members(v, (*parsedChunk).inPiece)
+	return piece{name: c.piece.name, args: c.piece.args}
+}
+
+func (c *parsedChunk) inPiece(name []byte, v value) {
+	p := &c.piece
+	switch string(name) {
+	case "index":
+		c.set(&p.index, v)
+	case "id":
+		c.set(&p.id, v)
+	case "type":
+		c.set(&p.typ, v)
+	case "function":
+		c.set(&p.function, v)
+	case "name":
+		c.set(&p.name, v)
+	case "arguments":
+		c.set(&p.args, v)
+	default:
+		p.extra = appendExtra(p.extra, name, v)
+	}
+}
+
+// emptyDelta reports whether the choice has a delta that says nothing.
+func (c *choice) emptyDelta() bool {
+	return !c.whole && len(c.delta) > 0 && rawjson.SkipSpace(c.delta, 1) == len(c.delta)-1
+}
+
+// unquoted returns the text of a string literal.
+func unquoted(quoted []byte) []byte { return rawjson.AppendUnquoteLossy(nil, quoted) }
