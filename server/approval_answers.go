@@ -100,13 +100,13 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			}
 		}
 		if v.decidedOn(call) { // the request is repeated
-			if p := h.decided(ctx, v, call); a.req.Answered && p.contradicts(answer.Approve) {
+			if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
 				return false, p
 			}
 			continue
 		}
 		decided = true
-		if p := h.decideAs(ctx, a, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && p.contradicts(answer.Approve)) {
+		if p := h.decideAs(ctx, a, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && contradicts(p, answer.Approve)) {
 			return false, p
 		}
 	}

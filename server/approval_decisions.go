@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -82,18 +83,18 @@ func (rv *runViews) decisionsOf(ctx context.Context, v *runView) []callDecision 
 // decided returns the problem for a second decision about a call. It contains the first one if that is known.
 func (rv *runViews) decided(ctx context.Context, v *runView, call string) *problem {
 	p := conflict("already_decided", "The call has an answer already.")
-	p.name(rv.decisionsOf(ctx, v), call)
+	addDecision(p, rv.decisionsOf(ctx, v), call)
 	return p
 }
 
-// name adds the last decision about the call to the problem.
-func (p *problem) name(all []callDecision, call string) {
+// addDecision adds the last decision about the call to the problem.
+func addDecision(p *problem, all []callDecision, call string) {
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
 		if d.CallID != call {
 			continue
 		}
-		p.Decision = d
+		p.Decision = &problems.Decision{Decision: d.Decision, By: d.By, At: d.DecidedAt}
 		p.Message += " The call was " + d.Decision
 		if d.By != "" {
 			p.Message += " by " + d.By
@@ -104,7 +105,7 @@ func (p *problem) name(all []callDecision, call string) {
 }
 
 // contradicts reports whether the problem has a decision that is not the one to approve the call, or to deny it.
-func (p *problem) contradicts(approve bool) bool {
+func contradicts(p *problem, approve bool) bool {
 	if p.Decision == nil {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/seal"
 )
 
@@ -173,7 +174,7 @@ func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lath
 	}
 	ring, err := ht.seals.get(ctx)
 	if err != nil {
-		return nil, notNow(err)
+		return nil, problems.NotNow(err)
 	}
 	return &callIDs{ring: ring, principal: c.key.Name}, nil
 }
@@ -407,7 +408,7 @@ func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string,
 		return nil
 	}
 	v, p := ht.viewOther(ctx, c, run)
-	if p != nil && !p.absent() && slices.ContainsFunc(turns, func(t *callTurn) bool { return t.turns == nil }) { // else the memory has them
+	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *callTurn) bool { return t.turns == nil }) { // else the memory has them
 		return p
 	}
 	for _, t := range turns {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -179,7 +180,7 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 	o := &opener{turns: ht, caller: a.caller, bindings: map[string][2][]string{}}
 	var err error
 	if o.ring, err = ht.seals.get(ctx); err != nil {
-		j.failed = notNow(err)
+		j.failed = problems.NotNow(err)
 		return
 	}
 	o.ids = &callIDs{ring: o.ring, principal: a.caller.key.Name}
@@ -306,7 +307,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	if c.RunID != o.runID {
 		v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
 		if p != nil {
-			if !p.absent() {
+			if !p.Absent() {
 				o.failed = p
 			}
 			return nil, false

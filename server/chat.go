@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -58,7 +59,7 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 		c.fail(w, p)
 		return false
 	}
-	p = ended(res)
+	p = problems.Ended(res)
 	if p == nil {
 		p = a.withdrawn(res)
 	}
@@ -158,7 +159,7 @@ func (ex *runStarter) waitFor(r *http.Request, f *inflightRun) (*event.Result, *
 	case <-r.Context().Done():
 		return nil, nil
 	case <-ex.stopped.Done(): // it is left for a later process
-		return nil, failureFor(lathe.ReasonInterrupted)
+		return nil, problems.FailureFor(lathe.ReasonInterrupted)
 	}
 }
 

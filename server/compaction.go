@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -104,7 +105,7 @@ func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
 	}
 	ring, err := a.handler.turns.seals.get(ctx)
 	if err != nil {
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	pr := *responsesAPI
 	pr.Served = compacting{chat: a, ring: ring, item: item}
@@ -188,7 +189,7 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 	}
 	ring, err := ht.seals.get(ctx)
 	if err != nil {
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	var out []lathe.Message
 	opened := 0

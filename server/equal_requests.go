@@ -111,7 +111,7 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
-	if p != nil && !p.absent() {
+	if p != nil && !p.Absent() {
 		return nil // the store did not answer
 	}
 	h.turns.store.remove(a.digest().key())

@@ -7,6 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -149,7 +150,7 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 		setup := ex.hold(c)
 		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()
-			return nil, nil, notNow(err)
+			return nil, nil, problems.NotNow(err)
 		}
 		return f, func() {}, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -101,7 +102,7 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 	if v := j.stepped; v != nil {
 		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.state.LastID
 	} else if _, err := ex.opts.Executor.Start(ctx, j.loop, j.in); err != nil {
-		p = notNow(err)
+		p = problems.NotNow(err)
 	}
 	if p != nil {
 		return nil, nil, p

@@ -165,7 +165,7 @@ func handsOver(r lathe.Reason) bool {
 // loadRun keeps what the log of a run says that its client did not see. A problem says that the store did not answer.
 func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found bool, p *problem) {
 	v, p := ht.viewOther(ctx, c, id)
-	if p.absent() {
+	if p.Absent() {
 		return false, nil
 	}
 	if p != nil {

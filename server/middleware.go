@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
@@ -25,7 +26,7 @@ type caller struct {
 	body      []byte // decompressed; of routes with wholeBody
 	requestID string
 	arrived   time.Time
-	form      errorForm
+	form      problems.Form
 	memory    reservation  // of the request
 	reserved  *reservation // memory, also in copies of the caller; nil: the route has no body
 	left      bool         // the request does not count as work any more
@@ -52,7 +53,7 @@ func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMu
 	h := rec.Header()
 	h.Set("X-Request-Id", c.requestID)
 	h["X-Content-Type-Options"] = noSniffing
-	if c.form == formAnthropic {
+	if c.form == problems.Anthropic {
 		h.Set("Request-Id", c.requestID)
 	}
 	middleware.LimitBodyTime(rec, r, g.opts.Limits.BodyTimeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -83,7 +84,7 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 	answer := parseAnswerID(rest)
 	v, p := h.viewOther(ctx, c, answer.run)
 	switch {
-	case p.absent():
+	case p.Absent():
 		return nil, none
 	case p != nil:
 		return nil, p
@@ -242,7 +243,7 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan)
 	}
 	a.base = sp.start
 	res := sp.result()
-	switch p := failure(res); {
+	switch p := problems.Failure(res); {
 	case sp.end == nil && v.state.Finished == nil && v.state.Paused == "":
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
 	case p != nil:

@@ -80,7 +80,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			}
 			sp, p := h.settledResponse(ctx, a, responsePrefix+answer)
 			if p != nil {
-				return nil, p.ofItem(a.protocol.conversation, item)
+				return nil, ofItem(p, a.protocol.conversation, item)
 			}
 			if sp.waits() && answers > 0 && answers == len(given) {
 				return &storedTurns{runID: sp.id.run}, nil
@@ -119,7 +119,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 }
 
 // ofItem returns the problem of an item that the request refers to, for one of its response.
-func (p *problem) ofItem(param, item string) *problem {
+func ofItem(p *problem, param, item string) *problem {
 	if p.Code != codeNoResponse {
 		return p
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
 // repeated answers a request that repeats an earlier one. It reports false where the request needs a run of its own.
@@ -36,7 +37,7 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 			h.replay(w, r, a, e)
 			return true
 		case attached && !e.abandoned(): // the failure is that of this request, too
-			p := ended(e.res)
+			p := problems.Ended(e.res)
 			t.permit(e.res, p)
 			h.failChat(w, a, p)
 			return true
@@ -200,7 +201,7 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	a.continues = e.id
 	if t := a.job.track; t != nil {
 		t.continued, t.failed = e.continued+1, ""
-		if p := failure(e.res); p != nil {
+		if p := problems.Failure(e.res); p != nil {
 			t.failed = p.Code
 		}
 	}

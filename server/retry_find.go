@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -45,7 +46,7 @@ type earlierRun struct {
 }
 
 // completed reports whether the run has an answer for its client.
-func (e *earlierRun) completed() bool { return e.over && failure(e.res) == nil }
+func (e *earlierRun) completed() bool { return e.over && problems.Failure(e.res) == nil }
 
 // abandoned reports whether the run ended because its client left or its process stopped.
 func (e *earlierRun) abandoned() bool {
@@ -114,7 +115,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
 		switch {
 		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
-		case p.absent():
+		case p.Absent():
 			if record.Age > er.opts.Limits.RetryWindow+goneGrace {
 				t.found(record.RunID)
 				return nil, nil

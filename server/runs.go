@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -90,11 +91,6 @@ func noRun() *problem {
 	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
 }
 
-// absent reports whether there is no such run for the caller, or not any more. Other problems say nothing about the run.
-func (p *problem) absent() bool {
-	return p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
-}
-
 // runFailed says why something was not done with a run.
 func (co *core) runFailed(c *caller, err error) *problem {
 	switch lathe.CodeOf(err) {
@@ -107,31 +103,10 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
 	case lathe.CodeUnavailable:
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	co.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
-}
-
-// notNow returns a problem that lets the client try again later: the supervisor is at its limit, the database has just
-// failed over, or the engine of an [Executor] cannot be reached.
-func notNow(err error) *problem {
-	if p := storeProblem(err); p != nil {
-		return p
-	}
-	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
-		Message: "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later."}
-}
-
-// storeProblem returns the problem of a store that cannot be written; nil if err has another cause.
-func storeProblem(err error) *problem {
-	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
-		if errors.Is(err, known) {
-			return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
-				Message: "The server cannot store runs: " + known.Error() + "."}
-		}
-	}
-	return nil
 }
 
 func conflict(code, message string) *problem {

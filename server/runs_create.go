@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -91,7 +92,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	case <-r.Context().Done():
 		return
 	case <-h.stopped.Done():
-		c.fail(w, failureFor(lathe.ReasonInterrupted))
+		c.fail(w, problems.FailureFor(lathe.ReasonInterrupted))
 		return
 	}
 	if began.err != nil { // the store did not take it
@@ -172,8 +173,8 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	return p, bad
 }
 
-// under words a problem of the body itself: its members have no path before them.
-func (p *problem) under() *problem {
+// underBody words a problem of the body itself: its members have no path before them.
+func underBody(p *problem) *problem {
 	p.Param, p.Message = strings.TrimPrefix(p.Param, "."), strings.TrimPrefix(p.Message, ".")
 	if p.Param == "" && strings.HasPrefix(p.Message, " ") {
 		p.Message = "The body" + p.Message
@@ -209,7 +210,7 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 	})
 	switch {
 	case p != nil:
-		return nil, p.under()
+		return nil, underBody(p)
 	case (messages == nil) == (prompt == nil):
 		return nil, badRequest("messages", "Say either messages or prompt.")
 	case prompt != nil && prompt[0] != '"':

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -128,7 +129,7 @@ func readObject(body []byte, dst any, want string, names ...string) *problem {
 		return badRequest("", "The body must be an object: %s.", want)
 	}
 	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
-		return p.under()
+		return underBody(p)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {
 		return badRequest("", "The body must be like %s.", want)
@@ -204,7 +205,7 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call s
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result, InRequest: d.inRequest})
 	switch code := lathe.CodeOf(err); {
 	case code == lathe.CodeInvalidRequest:
-		return 0, badRequest("decision", "The decision cannot be taken: %s.", cause(err))
+		return 0, badRequest("decision", "The decision cannot be taken: %s.", problems.Cause(err))
 	case code == lathe.CodeApprovalExpired:
 		return 0, conflict(string(code), "The request for approval has expired.")
 	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
@@ -275,7 +276,7 @@ func (h *inputHandler) asked(ctx context.Context, v *runView, call string) (*loo
 		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
 	case v.state.Finished != nil:
 		p := v.ended()
-		p.name(v.decisions, call)
+		addDecision(p, v.decisions, call)
 		return nil, p
 	case i < 0, !v.state.Open[i].Asked && v.decidedOn(call):
 		return nil, h.decided(ctx, v, call)
@@ -391,7 +392,7 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runView, answers map[
 		}
 		ring, err := h.seals.get(ctx)
 		if err != nil {
-			return notNow(err)
+			return problems.NotNow(err)
 		}
 		ref, ok := (&callIDs{ring: ring, principal: v.state.Run.Principal}).parse(id)
 		original := matchCall(v.state.Messages, id, ref)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -86,7 +87,7 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 		}
 	})
 	if p != nil {
-		return nil, p.under()
+		return nil, underBody(p)
 	}
 	if req.settings, p = readRunRequest(settings, req.options); p != nil {
 		if p.Param != "" {
@@ -126,7 +127,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	case record[0].Removed > 0:
 		return nil, contentRemoved()
 	case err != nil:
-		return nil, notReplayable(cause(err))
+		return nil, notReplayable(problems.Cause(err))
 	case len(old.Messages) == 0:
 		return nil, conflict("not_replayable", "The store does not have what the run began with.")
 	}
@@ -168,7 +169,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		if lathe.CodeOf(err) == lathe.CodeContentRemoved {
 			return nil, contentRemoved()
 		}
-		return nil, notReplayable(cause(err))
+		return nil, notReplayable(problems.Cause(err))
 	}
 	// The calls of the client's tools are answered from the record, too. The run never waits, so it need not be resumable.
 	if p.in.Allow != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -107,7 +108,7 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	if p := g.takes(); p != nil || !g.sockets.admit() {
 		if p == nil {
-			p = &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: drainRetry, Message: "The server is about to stop; try again."}
+			p = &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: problems.RetryLater, Message: "The server is about to stop; try again."}
 		}
 		c.fail(w, p)
 		return
@@ -308,7 +309,7 @@ func (s *socket) send(message []byte) error {
 
 // refuse sends an error that no request caused.
 func (s *socket) refuse(p *problem) {
-	c := &caller{form: formOpenAI}
+	c := &caller{form: problems.OpenAI}
 	_ = s.send(socketError(p.Status, responsesAPI.AppendError(nil, c.apiError(p)))) // or the connection has ended
 }
 

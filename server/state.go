@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -242,9 +243,9 @@ func stateProblem(err error, notFound string) *problem {
 	case lathe.CodeConflict:
 		return conflict("definition_changed", "The server has changed the definition since it was shown: look at it again.")
 	case lathe.CodeInvalidRequest:
-		return badRequest("", "%s.", cause(err))
+		return badRequest("", "%s.", problems.Cause(err))
 	default:
-		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + cause(err) + "."}
+		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + problems.Cause(err) + "."}
 	}
 }
 

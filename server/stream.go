@@ -10,11 +10,9 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/sse"
 )
-
-// drainRetry is when clients may try again that a server sent away.
-const drainRetry = 2 * time.Second
 
 // An encoder turns the events of a run into the bytes of a stream. appendEvent is called by the run,
 // appendEnd after its last event.
@@ -308,7 +306,7 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 			c.code = "slow_reader"
 			return false
 		case broken: // the run ends when this returns, unless it is detached
-			bad = failureFor(lathe.ReasonInternal)
+			bad = problems.FailureFor(lathe.ReasonInternal)
 			if !out.started && len(b) == 0 {
 				enc.header(w.Header())
 				c.fail(w, bad)
@@ -324,7 +322,7 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 			bad = otherRun()
 			c.code, b = bad.Code, enc.appendEnd(nil, nil, bad)
 		case over:
-			bad = ended(f.res)
+			bad = problems.Ended(f.res)
 			if w, ok := enc.(withdrawer); ok && bad == nil {
 				bad = w.withdrawn(f.res)
 			}
@@ -339,7 +337,7 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 			}
 			b = enc.appendEnd(b, f.res, bad)
 		case f.detach && ex.stopped.Err() != nil: // it is left for a later process
-			bad = failureFor(lathe.ReasonInterrupted)
+			bad = problems.FailureFor(lathe.ReasonInterrupted)
 			b, over = enc.appendEnd(b, nil, bad), true
 		case p.late.Swap(false):
 			shown = shown || len(b) > 0

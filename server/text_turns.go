@@ -238,7 +238,7 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) (found bool, p *problem) {
 	v, p := ht.viewOther(ctx, c, runID)
 	switch {
-	case p.absent(), p == nil && v.state.Finished == nil:
+	case p.Absent(), p == nil && v.state.Finished == nil:
 		return false, nil
 	case p != nil:
 		return false, p

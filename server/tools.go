@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -261,7 +262,7 @@ func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return &problem{Status: http.StatusBadRequest, Code: string(code), Param: "after", Message: "The cursor is not one of this list."}
 	}
-	if p := storeProblem(err); p != nil {
+	if p := problems.OfStore(err); p != nil {
 		return p
 	}
 	co.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/vendor"
 	"github.com/lathe-run/lathe/store"
@@ -42,7 +43,7 @@ func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(
 		}
 		had, err := h.has(ctx, c.key.Name, o.ID)
 		if err != nil {
-			p = notNow(err)
+			p = problems.NotNow(err)
 		}
 		if had || err != nil {
 			return had

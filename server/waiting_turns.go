@@ -58,7 +58,7 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int
 // loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
 func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) *problem {
 	v, p := ht.waitSuspended(ctx, c, t.runID)
-	if p.absent() {
+	if p.Absent() {
 		return nil
 	}
 	if p != nil {

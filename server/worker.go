@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote"
@@ -117,7 +118,7 @@ func (w *Workers) Reload(in []WorkerPool) error {
 // ServeHTTP serves the connection of a worker and returns when it has ended. It is for programs that serve only workers;
 // to serve them beside the other routes, behind the server's middleware, set [Options].Workers.
 func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := &caller{form: formText}
+	c := &caller{form: problems.Text}
 	p := refusePages(r)
 	if p == nil && r.Method != http.MethodGet {
 		p = &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "Workers connect with GET."}

@@ -1,4 +1,4 @@
-package server
+package problem
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ const loadingRetry = 10 * time.Second
 // 400 to 407 and 409, so that 400 and 404 are left. Its text says whether the operator or the client can mend it. Of a
 // refused request the client reads the server's words, which are about what it sent. Of a failure it reads a fixed text,
 // because applications show that to their users: the words are in the run's view (error_message) and in the log.
-func upstream(err error) *problem {
-	p := &problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
+func upstream(err error) *Problem {
+	p := &Problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
 		return p
@@ -48,7 +48,7 @@ func upstream(err error) *problem {
 }
 
 // refused makes p the answer to a request that the model server refused with a status of 4xx.
-func (p *problem) refused(up *lathe.UpstreamError) {
+func (p *Problem) refused(up *lathe.UpstreamError) {
 	p.Status, p.NoRetry = http.StatusBadRequest, true
 	status := up.Status
 	if said := strings.ToLower(up.ProviderCode); status < 400 && (strings.Contains(said, "authentication") || strings.Contains(said, "permission") || strings.Contains(said, "api_key")) {
