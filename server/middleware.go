@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/workers"
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
@@ -21,7 +22,7 @@ import (
 // A caller is the sender of one request, and the setup under which the request is served.
 type caller struct {
 	key       *Key
-	pool      *WorkerPool // of a worker's connection; else nil
+	pool      *workers.Pool // of a worker's connection; else nil
 	setup     *setup
 	body      []byte // decompressed; of routes with wholeBody
 	requestID string
@@ -157,7 +158,7 @@ func messageBytes(r *http.Request) int64 {
 func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
 	switch rt.credential {
 	case workerToken:
-		if c.pool, p = g.opts.Workers.authenticate(r); p == nil {
+		if c.pool, p = g.opts.Workers.handler.Authenticate(r); p == nil {
 			c.key = &Key{Name: "workers " + c.pool.Name}
 		}
 	case clusterKey:

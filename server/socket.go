@@ -140,6 +140,15 @@ func (s *socket) serve() {
 	work.Wait()
 }
 
+// closed is why a connection ends.
+type closed struct {
+	status websocket.StatusCode
+	reason string
+	cut    bool // without a closing handshake
+}
+
+func (e *closed) Error() string { return e.reason }
+
 // end ends the connection with a status for the client; only the first reason counts.
 func (s *socket) end(status websocket.StatusCode, reason string) {
 	s.cancel(&closed{status: status, reason: reason})

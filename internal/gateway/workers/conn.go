@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// A workerConn is the connection of one worker.
-type workerConn struct {
-	workers *Workers
-	fleet   WorkerPool
+// A conn is the connection of one worker.
+type conn struct {
+	handler *Handler
+	pool    Pool
 	*frameConn
 	log     *slog.Logger
 	work    sync.WaitGroup
@@ -44,12 +44,12 @@ type workerConn struct {
 	put      time.Time // when the worker was put last
 }
 
-func newWorkerConn(w *Workers, f *WorkerPool) *workerConn {
-	return &workerConn{workers: w, fleet: *f, kick: make(chan struct{}, 1), done: make(chan struct{}), keeping: make(chan struct{}, maxKeeping), frameConn: newFrameConn(w.opts.WriteTimeout), held: map[workers.Ref]time.Time{}, log: w.opts.Log}
+func newConn(w *Handler, f *Pool) *conn {
+	return &conn{handler: w, pool: *f, kick: make(chan struct{}, 1), done: make(chan struct{}), keeping: make(chan struct{}, maxKeeping), frameConn: newFrameConn(w.opts.WriteTimeout), held: map[workers.Ref]time.Time{}, log: w.opts.Log}
 }
 
 // serve speaks with the worker until the connection ends.
-func (c *workerConn) serve(ws *websocket.Conn) {
+func (c *conn) serve(ws *websocket.Conn) {
 	c.ws = ws
 	ws.SetReadLimit(workers.MaxHello)
 	var closing sync.WaitGroup
@@ -63,7 +63,7 @@ func (c *workerConn) serve(ws *websocket.Conn) {
 	err := c.greet()
 	if err == nil {
 		ws.SetReadLimit(workers.MaxFrame)
-		c.workers.note(c.fleet.Name, func(n *observe.WorkerCount) { n.Connects++ })
+		c.handler.note(c.pool.Name, func(n *observe.WorkerCount) { n.Connects++ })
 		c.log.Info("a worker has come", "worker", c.id, "tools", len(c.serves), "refused", len(c.refused))
 		c.work.Go(c.sendPosts)
 		c.work.Go(c.dispatch)
@@ -81,11 +81,11 @@ func (c *workerConn) serve(ws *websocket.Conn) {
 }
 
 // greet takes the hello and answers it.
-func (c *workerConn) greet() error {
+func (c *conn) greet() error {
 	if c.ws.Subprotocol() != workers.Protocol {
 		return &closed{status: websocket.StatusPolicyViolation, reason: "the subprotocol has to be " + workers.Protocol}
 	}
-	f, err := c.read(c.workers.opts.HelloTimeout)
+	f, err := c.read(c.handler.opts.HelloTimeout)
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (c *workerConn) greet() error {
 		return &closed{status: websocket.StatusPolicyViolation, reason: "the first frame is a hello with the name of the worker: 1 to 64 of a-z, A-Z, 0-9, _, - and dots"}
 	}
 	c.mu.Lock()
-	c.id, c.instance = c.fleet.Name+"/"+f.Worker, f.Instance
+	c.id, c.instance = c.pool.Name+"/"+f.Worker, f.Instance
 	c.mu.Unlock()
-	c.workers.replace(c)
+	c.handler.replace(c)
 	c.returnLost(f.Held)
 	c.setCredit(f.Credits)
 	held := make([]remote.Ref, len(f.Held))
@@ -105,7 +105,7 @@ func (c *workerConn) greet() error {
 		c.held[ref] = time.Now()
 	}
 	c.mu.Unlock()
-	stop, err := c.workers.opts.Queue.RenewCalls(c.ctx, c.id, held, c.workers.opts.Lease)
+	stop, err := c.handler.opts.Queue.RenewCalls(c.ctx, c.id, held, c.handler.opts.Lease)
 	if err != nil {
 		return c.unavailable("keep the calls of", err)
 	}
@@ -113,7 +113,7 @@ func (c *workerConn) greet() error {
 		return err
 	}
 	// The worker sends no frame before it has received this one.
-	if !c.write(&workers.Frame{Type: workers.Welcome, LeaseMS: c.workers.opts.Lease.Milliseconds(), AtMS: c.at(), Refused: c.refused}) {
+	if !c.write(&workers.Frame{Type: workers.Welcome, LeaseMS: c.handler.opts.Lease.Milliseconds(), AtMS: c.at(), Refused: c.refused}) {
 		return context.Cause(c.ctx)
 	}
 	c.postCancel(stop)
@@ -121,13 +121,13 @@ func (c *workerConn) greet() error {
 }
 
 // unavailable is the end of a connection that cannot be served: the worker comes back.
-func (c *workerConn) unavailable(what string, err error) error {
+func (c *conn) unavailable(what string, err error) error {
 	c.log.Warn("cannot "+what+" a worker", "worker", c.id, "code", string(lathe.CodeOf(err)))
 	return &closed{status: websocket.StatusTryAgainLater, reason: "the server cannot reach its store"}
 }
 
 // replace ends an older connection of the same worker: it is gone, though it may not have ended.
-func (w *Workers) replace(c *workerConn) {
+func (w *Handler) replace(c *conn) {
 	for _, other := range w.all() {
 		if other == c {
 			continue
@@ -145,22 +145,22 @@ func (w *Workers) replace(c *workerConn) {
 	}
 }
 
-func (c *workerConn) ref(r workers.Ref) remote.Ref {
+func (c *conn) ref(r workers.Ref) remote.Ref {
 	return remote.Ref{Key: r.Key, Attempt: r.Attempt, Worker: c.id}
 }
 
-func (c *workerConn) setCredit(n int) {
+func (c *conn) setCredit(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.credit = max(min(n, workers.MaxHeld), 0)
-	if c.fleet.MaxConcurrency > 0 {
-		c.credit = min(c.credit, c.fleet.MaxConcurrency)
+	if c.pool.MaxConcurrency > 0 {
+		c.credit = min(c.credit, c.pool.MaxConcurrency)
 	}
 }
 
 // offer takes what the worker serves.
-func (c *workerConn) offer(offers []remote.Tool) error {
-	tools, refused := c.fleet.admit(offers)
+func (c *conn) offer(offers []remote.Tool) error {
+	tools, refused := c.pool.admit(offers)
 	more, err := c.announce(tools)
 	if err != nil {
 		return c.unavailable("keep", err)
@@ -175,9 +175,9 @@ func (c *workerConn) offer(offers []remote.Tool) error {
 	return nil
 }
 
-func (c *workerConn) announce(tools []remote.Tool) (refused map[string]string, err error) {
+func (c *conn) announce(tools []remote.Tool) (refused map[string]string, err error) {
 	now := time.Now()
-	refused, err = c.workers.opts.Registry.Announce(c.ctx, &remote.Worker{ID: c.id, Pool: c.fleet.Name, Tools: tools}, forgetAfter*c.workers.opts.Lease)
+	refused, err = c.handler.opts.Registry.Announce(c.ctx, &remote.Worker{ID: c.id, Pool: c.pool.Name, Tools: tools}, forgetAfter*c.handler.opts.Lease)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put = now
@@ -185,9 +185,9 @@ func (c *workerConn) announce(tools []remote.Tool) (refused map[string]string, e
 }
 
 // listen takes frames until the connection ends. A worker that says nothing for a lease is gone.
-func (c *workerConn) listen() error {
+func (c *conn) listen() error {
 	for {
-		f, err := c.read(c.workers.opts.Lease)
+		f, err := c.read(c.handler.opts.Lease)
 		if err != nil {
 			return err
 		}
@@ -223,20 +223,20 @@ func (c *workerConn) listen() error {
 }
 
 // heard renews the leases of the calls that the worker holds, and the registration of the worker.
-func (c *workerConn) heard(held []workers.Ref) error {
+func (c *conn) heard(held []workers.Ref) error {
 	refs := make([]remote.Ref, len(held))
 	for i, r := range held {
 		refs[i] = c.ref(r)
 	}
-	stop, err := c.workers.opts.Queue.RenewCalls(c.ctx, c.id, refs, c.workers.opts.Lease)
+	stop, err := c.handler.opts.Queue.RenewCalls(c.ctx, c.id, refs, c.handler.opts.Lease)
 	if err != nil {
 		return c.unavailable("renew the calls of", err)
 	}
 	c.postCancel(stop)
 	c.mu.Lock()
-	lost := time.Now().Add(-c.workers.opts.Lease)
+	lost := time.Now().Add(-c.handler.opts.Lease)
 	maps.DeleteFunc(c.held, func(r workers.Ref, since time.Time) bool { return since.Before(lost) && !slices.Contains(held, r) })
-	due := !c.draining && time.Since(c.put) >= c.workers.opts.Lease
+	due := !c.draining && time.Since(c.put) >= c.handler.opts.Lease
 	tools, refused := c.tools, c.refused
 	c.mu.Unlock()
 	if !due {
@@ -246,7 +246,7 @@ func (c *workerConn) heard(held []workers.Ref) error {
 		return c.unavailable("keep", err)
 	}
 	next := map[string]string{}
-	maps.Copy(next, c.workers.opts.Registry.Refused(c.id))
+	maps.Copy(next, c.handler.opts.Registry.Refused(c.id))
 	for name, why := range refused { // what the token may not serve is not among the tools
 		if !slices.ContainsFunc(tools, func(t remote.Tool) bool { return t.Name == name }) {
 			next[name] = why
@@ -262,19 +262,19 @@ func (c *workerConn) heard(held []workers.Ref) error {
 }
 
 // drain stops giving calls to the worker. Tools that no other worker serves are removed.
-func (c *workerConn) drain() error {
+func (c *conn) drain() error {
 	c.mu.Lock()
 	c.draining = true
 	c.mu.Unlock()
-	if _, err := c.workers.opts.Registry.Announce(c.ctx, &remote.Worker{ID: c.id, Pool: c.fleet.Name}, 0); err != nil {
+	if _, err := c.handler.opts.Registry.Announce(c.ctx, &remote.Worker{ID: c.id, Pool: c.pool.Name}, 0); err != nil {
 		return c.unavailable("forget", err)
 	}
 	return nil
 }
 
 // beat lets the worker know that the gateway lives.
-func (c *workerConn) beat() {
-	tick := time.NewTicker(c.workers.opts.Lease / 3)
+func (c *conn) beat() {
+	tick := time.NewTicker(c.handler.opts.Lease / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -287,7 +287,7 @@ func (c *workerConn) beat() {
 }
 
 // sendAway asks the worker to go to another gateway.
-func (c *workerConn) sendAway() {
+func (c *conn) sendAway() {
 	c.mu.Lock()
 	known := c.id != ""
 	c.draining = true

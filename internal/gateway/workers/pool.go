@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"fmt"
@@ -9,14 +9,15 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A WorkerPool is the set of workers that authenticate with the same token, and their rights.
-type WorkerPool struct {
+// A Pool is the set of workers that authenticate with the same token, and their rights.
+type Pool struct {
 	Name  string
 	Token secret.Secret
 	// Tools are the names of the tools that its workers may serve: exact names, or prefixes that end with *. nil: none.
@@ -30,14 +31,14 @@ type WorkerPool struct {
 	MaxConcurrency int
 }
 
-// workerPools are the pools of the configuration in force.
-type workerPools struct {
-	all    []WorkerPool
+// pools are the pools of the configuration in force.
+type pools struct {
+	all    []Pool
 	tokens middleware.Tokens // of all, in their order
 }
 
-func newWorkerPools(in []WorkerPool) (*workerPools, error) {
-	out := &workerPools{all: slices.Clone(in)}
+func newPools(in []Pool) (*pools, error) {
+	out := &pools{all: slices.Clone(in)}
 	for i := range out.all {
 		f := &out.all[i]
 		f.Tools, f.Effects, f.Keys = slices.Clone(f.Tools), slices.Clone(f.Effects), slices.Clone(f.Keys)
@@ -52,17 +53,17 @@ func newWorkerPools(in []WorkerPool) (*workerPools, error) {
 }
 
 // authenticate returns the pool whose token the request has.
-func (s *workerPools) authenticate(r *http.Request) (*WorkerPool, *problem) {
+func (s *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	i, _ := s.tokens.Find(r)
 	if i < 0 {
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "Send the token of a worker: Authorization: Bearer TOKEN. It stands under workers in lathe.yaml."}
+		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "Send the token of a worker: Authorization: Bearer TOKEN. It stands under workers in lathe.yaml."}
 	}
 	return &s.all[i], nil
 }
 
 // has reports whether the configuration has the pool as it was. Reflection cannot compare the tokens: a secret is a function.
-func (s *workerPools) has(f *WorkerPool) bool {
-	return slices.ContainsFunc(s.all, func(own WorkerPool) bool {
+func (s *pools) has(f *Pool) bool {
+	return slices.ContainsFunc(s.all, func(own Pool) bool {
 		before, same := *f, own.Token.Equal(f.Token)
 		own.Token, before.Token = secret.Secret{}, secret.Secret{}
 		return same && reflect.DeepEqual(own, before)
@@ -70,11 +71,11 @@ func (s *workerPools) has(f *WorkerPool) bool {
 }
 
 // named reports whether a worker pool has that name.
-func (s *workerPools) named(name string) bool {
-	return slices.ContainsFunc(s.all, func(f WorkerPool) bool { return f.Name == name })
+func (s *pools) named(name string) bool {
+	return slices.ContainsFunc(s.all, func(f Pool) bool { return f.Name == name })
 }
 
-func (f *WorkerPool) may(tool string) bool {
+func (f *Pool) may(tool string) bool {
 	return slices.ContainsFunc(f.Tools, func(p string) bool {
 		head, any := strings.CutSuffix(p, "*")
 		return p == tool || any && strings.HasPrefix(tool, head)
@@ -83,7 +84,7 @@ func (f *WorkerPool) may(tool string) bool {
 
 // admit returns the tools that the worker pool may serve, with the effects that the server accepts, and the reasons why it
 // may not serve the others.
-func (f *WorkerPool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[string]string) {
+func (f *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[string]string) {
 	refused = map[string]string{}
 	seen := map[string]bool{}
 	for _, t := range offers {

@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // nudge has the connection look for calls.
-func (c *workerConn) nudge() bool {
+func (c *conn) nudge() bool {
 	select {
 	case c.kick <- struct{}{}:
 		return true
@@ -36,14 +36,14 @@ func (c *workerConn) nudge() bool {
 
 // takes wakes the connection to claim a call of that definition, if the worker serves it and has free capacity. It reports
 // whether it did; it returns false if the connection has already been woken.
-func (c *workerConn) takes(definition string) bool {
+func (c *conn) takes(definition string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.free() > 0 && slices.Contains(c.serves, definition) && c.nudge()
 }
 
 // free is how many calls the worker may get. The caller holds the lock.
-func (c *workerConn) free() int {
+func (c *conn) free() int {
 	if c.draining || c.id == "" || time.Now().Before(c.pause) {
 		return 0
 	}
@@ -51,7 +51,7 @@ func (c *workerConn) free() int {
 }
 
 // wantCancelled has a cancel request sent for a call if the worker holds it.
-func (c *workerConn) wantCancelled(key string) {
+func (c *conn) wantCancelled(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.held {
@@ -63,7 +63,7 @@ func (c *workerConn) wantCancelled(key string) {
 }
 
 // dispatch gives calls to the worker until the connection ends.
-func (c *workerConn) dispatch() {
+func (c *conn) dispatch() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for c.ctx.Err() == nil {
@@ -78,7 +78,7 @@ func (c *workerConn) dispatch() {
 		if got == free && got > 0 {
 			continue // there may be more
 		}
-		timer.Reset(c.workers.opts.Poll)
+		timer.Reset(c.handler.opts.Poll)
 		select {
 		case <-c.kick:
 		case <-timer.C:
@@ -87,7 +87,7 @@ func (c *workerConn) dispatch() {
 	}
 }
 
-func (c *workerConn) sendCancels() {
+func (c *conn) sendCancels() {
 	c.mu.Lock()
 	var refs []remote.Ref
 	for r := range c.held {
@@ -100,15 +100,15 @@ func (c *workerConn) sendCancels() {
 	c.postCancel(refs)
 }
 
-func (c *workerConn) postCancel(refs []remote.Ref) {
+func (c *conn) postCancel(refs []remote.Ref) {
 	for _, r := range refs {
 		c.post(&workers.Frame{Type: workers.Cancel, Ref: workers.Ref{Key: r.Key, Attempt: r.Attempt}})
 	}
 }
 
 // claim takes calls out of the queue and sends them. It returns how many there were.
-func (c *workerConn) claim(serves []string, limit int) int {
-	calls, err := c.workers.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.workers.opts.Lease, limit)
+func (c *conn) claim(serves []string, limit int) int {
+	calls, err := c.handler.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.handler.opts.Lease, limit)
 	if err != nil {
 		if c.ctx.Err() == nil {
 			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
@@ -132,10 +132,10 @@ func refOf(call *remote.Call) workers.Ref {
 
 // send keeps the intent, and then sends the call. What was not started is not sent; what was is the
 // worker's, whether the bytes arrive or not.
-func (c *workerConn) send(call *remote.Call) {
+func (c *conn) send(call *remote.Call) {
 	deadline := time.Now().Add(call.Left)
 	ref := refOf(call)
-	if err := c.workers.opts.Queue.StartCall(c.ctx, call.Ref(), c.workers.opts.Lease); err != nil {
+	if err := c.handler.opts.Queue.StartCall(c.ctx, call.Ref(), c.handler.opts.Lease); err != nil {
 		c.forget(ref)
 		switch {
 		case c.ctx.Err() != nil:
@@ -151,14 +151,14 @@ func (c *workerConn) send(call *remote.Call) {
 }
 
 // returnCall returns a call that was not sent.
-func (c *workerConn) returnCall(call *remote.Call) {
+func (c *conn) returnCall(call *remote.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
 	defer cancel()
-	_ = c.workers.opts.Queue.ReturnCall(ctx, call.Ref()) // else its lease ends
+	_ = c.handler.opts.Queue.ReturnCall(ctx, call.Ref()) // else its lease ends
 }
 
 // forget notes that the worker does not have the call any more.
-func (c *workerConn) forget(ref workers.Ref) {
+func (c *conn) forget(ref workers.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, ref)
@@ -166,8 +166,8 @@ func (c *workerConn) forget(ref workers.Ref) {
 
 // settle stores the result of a call and acknowledges it to the worker. If the store cannot be reached, the connection is
 // closed: the worker reconnects and sends the result again.
-func (c *workerConn) settle(f *workers.Frame) {
-	queue, ref := c.workers.opts.Queue, c.ref(f.Ref)
+func (c *conn) settle(f *workers.Frame) {
+	queue, ref := c.handler.opts.Queue, c.ref(f.Ref)
 	var err error
 	switch {
 	case f.Type == workers.Error && f.NotRun:
@@ -193,7 +193,7 @@ func (c *workerConn) settle(f *workers.Frame) {
 		c.log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
 	}
 	c.forget(f.Ref)
-	c.workers.settled(c.fleet.Name, f, !refused)
+	c.handler.settled(c.pool.Name, f, !refused)
 	c.write(&workers.Frame{Type: workers.Ack, Ref: f.Ref, Taken: !refused})
 	c.nudge()
 }

@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type lostCalls struct {
 
 // noteLost notes what a connection leaves: calls that its process may not have got, and tools that are remembered
 // for a shorter time unless it comes back. A worker that went in order leaves nothing.
-func (w *Workers) noteLost(c *workerConn) {
+func (w *Handler) noteLost(c *conn) {
 	c.mu.Lock()
 	left := &lostCalls{instance: c.instance, at: time.Now()}
 	for r := range c.held {
@@ -55,8 +55,8 @@ func (w *Workers) noteLost(c *workerConn) {
 
 // returnLost returns calls to the queue that were sent to this worker process on an earlier connection and that it does
 // not list among those that it holds: their frame was lost, because the worker does not read that connection any more.
-func (c *workerConn) returnLost(held []workers.Ref) {
-	w := c.workers
+func (c *conn) returnLost(held []workers.Ref) {
+	w := c.handler
 	w.mu.Lock()
 	left := w.lost[c.id]
 	delete(w.lost, c.id)

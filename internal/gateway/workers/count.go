@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"maps"
@@ -9,7 +9,7 @@ import (
 )
 
 // Count returns the connections, calls in progress, free capacity and event counts of each worker pool, in no order.
-func (w *Workers) Count() []observe.WorkerCount {
+func (w *Handler) Count() []observe.WorkerCount {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := map[string]observe.WorkerCount{}
@@ -22,8 +22,8 @@ func (w *Workers) Count() []observe.WorkerCount {
 	}
 	for c := range w.conns {
 		c.mu.Lock()
-		n := now[c.fleet.Name]
-		if n.Pool = c.fleet.Name; c.id != "" {
+		n := now[c.pool.Name]
+		if n.Pool = c.pool.Name; c.id != "" {
 			n.Connected++
 			n.InFlight += len(c.held)
 			if !c.draining {
@@ -37,7 +37,7 @@ func (w *Workers) Count() []observe.WorkerCount {
 }
 
 // note increments one counter of a worker pool. It does nothing if the pool has been removed from the configuration.
-func (w *Workers) note(name string, what func(*observe.WorkerCount)) {
+func (w *Handler) note(name string, what func(*observe.WorkerCount)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.pools.named(name) {
@@ -52,7 +52,7 @@ func (w *Workers) note(name string, what func(*observe.WorkerCount)) {
 }
 
 // settled counts a call whose end its worker has reported.
-func (w *Workers) settled(name string, f *workers.Frame, taken bool) {
+func (w *Handler) settled(name string, f *workers.Frame, taken bool) {
 	w.note(name, func(c *observe.WorkerCount) {
 		switch {
 		case !taken:

@@ -1,4 +1,4 @@
-package server
+package workers
 
 import (
 	"context"
@@ -12,15 +12,14 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/lathe-run/lathe"
-	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote"
 )
 
-// A WorkerRegistry decides which tools of workers are registered. The methods may be called from several goroutines at
-// once.
-type WorkerRegistry interface {
+// A Registry decides which tools of workers are registered. The methods may be called from several goroutines at once.
+type Registry interface {
 	// Announce stores the description of a worker for the time ttl. It returns the reason for each of its tools that is
 	// refused, by name.
 	Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error)
@@ -28,19 +27,17 @@ type WorkerRegistry interface {
 	Refused(worker string) map[string]string
 }
 
-// WorkerOptions are the options of [NewWorkers], which copies them.
-type WorkerOptions struct {
-	Queue    remote.Queue   // required
-	Registry WorkerRegistry // required
-	Pools    []WorkerPool
-	// Lease is 10 s: the time without a frame from a worker after which its calls are given to other workers, or end with
-	// an unknown outcome.
-	Lease        time.Duration
+// Options are the options of [New], which copies them.
+type Options struct {
+	Queue        remote.Queue // required
+	Registry     Registry     // required
+	Pools        []Pool
+	Lease        time.Duration // 10 s: the time without a frame from a worker until its calls are given to others
 	MaxWorkers   int           // 1 024 connections
 	WriteTimeout time.Duration // 10 s for one frame; a slower worker is disconnected
 	HelloTimeout time.Duration // 10 s for the first frame
 	Poll         time.Duration // 1 s between queries for calls, in case a notification was lost
-	Log          *slog.Logger  // logs connections of workers and results that do not count; nil: nothing is logged
+	Log          *slog.Logger  // nil: nothing is logged
 }
 
 const (
@@ -51,25 +48,25 @@ const (
 	forgetLost = 2
 )
 
-// Workers serves the connections of workers and gives them the calls of a queue. It is the handler of [workers.Path].
-type Workers struct {
-	opts WorkerOptions
+// A Handler serves the connections of workers and gives them the calls of a queue. Its methods may be called from several goroutines at once.
+type Handler struct {
+	opts Options
 
 	mu      sync.Mutex
-	pools   *workerPools
-	conns   map[*workerConn]struct{}
+	pools   *pools
+	conns   map[*conn]struct{}
 	counts  map[string]*observe.WorkerCount // of past events, by worker pool
 	lost    map[string]*lostCalls           // by worker
 	closing bool
 	serving sync.WaitGroup // of connections
 }
 
-// NewWorkers returns the handler, or an error if the options are not valid. [Workers.Serve] must be called.
-func NewWorkers(opts *WorkerOptions) (*Workers, error) {
+// New returns the handler, or an error if the options are not valid. [Handler.Serve] must be called.
+func New(opts *Options) (*Handler, error) {
 	if opts == nil || opts.Queue == nil || opts.Registry == nil {
-		return nil, invalid("workers", errors.New("a queue and a roster are required"))
+		return nil, errors.New("a queue and a roster are required")
 	}
-	w := &Workers{opts: *opts, conns: map[*workerConn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
+	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
 	o := &w.opts
 	for _, d := range []struct {
 		p   *time.Duration
@@ -88,64 +85,43 @@ func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 	return w, w.Reload(opts.Pools)
 }
 
-// CheckWorkerPools returns an error if [NewWorkers] or [Workers.Reload] would refuse the worker pools.
-func CheckWorkerPools(workerPools []WorkerPool) error {
-	if _, err := newWorkerPools(workerPools); err != nil {
-		return invalid("workers", err)
-	}
-	return nil
+// CheckPools returns an error if [New] or [Handler.Reload] would refuse the worker pools.
+func CheckPools(in []Pool) error {
+	_, err := newPools(in)
+	return err
 }
 
 // Reload replaces all worker pools; if it returns an error, none has changed. It disconnects the workers whose pool has
 // changed; they reconnect.
-func (w *Workers) Reload(in []WorkerPool) error {
-	next, err := newWorkerPools(in)
+func (w *Handler) Reload(in []Pool) error {
+	next, err := newPools(in)
 	if err != nil {
-		return invalid("workers", err)
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pools = next
 	maps.DeleteFunc(w.counts, func(name string, _ *observe.WorkerCount) bool { return !next.named(name) })
 	for c := range w.conns {
-		if !next.has(&c.fleet) {
+		if !next.has(&c.pool) {
 			c.end(websocket.StatusPolicyViolation, "the token has changed")
 		}
 	}
 	return nil
 }
 
-// ServeHTTP serves the connection of a worker and returns when it has ended. It is for programs that serve only workers;
-// to serve them beside the other routes, behind the server's middleware, set [Options].Workers.
-func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	c := &caller{form: problems.Text}
-	p := refusePages(r)
-	if p == nil && r.Method != http.MethodGet {
-		p = &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "Workers connect with GET."}
-	}
-	if p == nil {
-		c.pool, p = w.authenticate(r)
-	}
-	if p != nil {
-		c.fail(rw, p)
-		return
-	}
-	w.connect(rw, r, c)
-}
-
-// authenticate returns the pool whose token the request has.
-func (w *Workers) authenticate(r *http.Request) (*WorkerPool, *problem) {
+// Authenticate returns the pool whose token the request has.
+func (w *Handler) Authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pools.authenticate(r)
 }
 
-// connect serves the connection of a worker of the caller's pool until it ends.
-func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, caller *caller) {
-	c, p := w.admit(caller.pool)
+// Connect serves the connection of a worker of a pool until it ends. A problem is the answer to the request, which was not written.
+func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *problem.Problem {
+	c, p := w.admit(pool)
 	if p != nil {
-		caller.fail(rw, p)
-		return
+		return p
 	}
 	defer w.serving.Done()
 	defer close(c.done)
@@ -154,31 +130,32 @@ func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, caller *calle
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{workers.Protocol},
 		CompressionMode: websocket.CompressionDisabled, InsecureSkipVerify: true}) // requests with an Origin were refused
 	if err != nil {
-		return // Accept has answered
+		return nil // Accept has answered
 	}
 	c.serve(ws)
+	return nil
 }
 
 // admit counts a connection of the pool, unless there are too many.
-func (w *Workers) admit(f *WorkerPool) (*workerConn, *problem) {
+func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.closing:
-		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "draining", Message: "The server is about to stop; try again."}
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "draining", Message: "The server is about to stop; try again."}
 	case len(w.conns) >= w.opts.MaxWorkers:
-		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: "The server has too many workers."}
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: "The server has too many workers."}
 	}
-	c := newWorkerConn(w, f)
+	c := newConn(w, f)
 	if !w.pools.has(f) { // replaced since the token was checked
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "The token has changed."}
+		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "The token has changed."}
 	}
 	w.conns[c] = struct{}{}
 	w.serving.Add(1)
 	return c, nil
 }
 
-func (w *Workers) remove(c *workerConn) {
+func (w *Handler) remove(c *conn) {
 	w.noteLost(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,10 +163,10 @@ func (w *Workers) remove(c *workerConn) {
 }
 
 // all returns the connections.
-func (w *Workers) all() []*workerConn {
+func (w *Handler) all() []*conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := make([]*workerConn, 0, len(w.conns))
+	out := make([]*conn, 0, len(w.conns))
 	for c := range w.conns {
 		out = append(out, c)
 	}
@@ -199,7 +176,7 @@ func (w *Workers) all() []*workerConn {
 // Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting
 // calls, until ctx is done. It begins with the expired calls after one lease, so that workers of a gateway that has
 // restarted can reconnect with the calls that they hold. The caller calls it once.
-func (w *Workers) Serve(ctx context.Context) {
+func (w *Handler) Serve(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for ctx.Err() == nil {
@@ -236,7 +213,7 @@ func (w *Workers) Serve(ctx context.Context) {
 
 // hint passes a notification to the connections that it concerns: a cancellation to all, a waiting call to the first one
 // that takes it.
-func (w *Workers) hint(h remote.Notification) {
+func (w *Handler) hint(h remote.Notification) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
@@ -252,7 +229,7 @@ func (w *Workers) hint(h remote.Notification) {
 // Close asks the workers to connect to other gateways and refuses new connections. If ctx is done before all workers have
 // disconnected, it closes the remaining connections. Workers keep the calls in progress and send their results to
 // another gateway.
-func (w *Workers) Close(ctx context.Context) {
+func (w *Handler) Close(ctx context.Context) {
 	w.mu.Lock()
 	w.closing = true
 	w.mu.Unlock()
