@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -179,7 +180,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 		return nil, p
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld},
-		unlock: func() {}, socket: socket, warm: warm, places: places{parsed: req.Messages},
+		unlock: func() {}, socket: socket, warm: warm, parsed: req.Messages,
 		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p
@@ -247,7 +248,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		return p
 	}
 	if bad := checkAnswers(req.Messages); bad != nil {
-		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages))
+		return bad.problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages))
 	}
 	j, p := h.restore(ctx, a, relayed)
 	if p != nil {

@@ -28,18 +28,19 @@ type chat struct {
 	session   string
 	writer    wire.Writer // nil: the response is not streamed, and not written yet
 	calls     *handover
-	carriers  *carriers // nil: the wire has none, or its clients do not send them back
-	keepsText bool      // an answer that consists of text is kept with the turns behind it
-	alone     bool      // the answer is one JSON text, so that the response has the text of the last turn only
-	shows     bool      // the response contains calls of this server
-	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
-	feed      callFeed  // of a streamed response
-	places    places    // found once place is called
-	progress            // of the answer
-	before    replayed  // messages of the run that this one continues, to write first
-	last      int64     // ID of the last event that was written
-	follows   bool      // another request or process executes the run: events that were missed are read from its log
-	unshown   []string  // parts of the answer that the client's wire cannot express
+	carriers  *carriers                // nil: the wire has none, or its clients do not send them back
+	keepsText bool                     // an answer that consists of text is kept with the turns behind it
+	alone     bool                     // the answer is one JSON text, so that the response has the text of the last turn only
+	shows     bool                     // the response contains calls of this server
+	asks      bool                     // the response contains requests for approvals, which some clients accept only if they declared the tool
+	feed      callFeed                 // of a streamed response
+	parsed    []lathe.Message          // those that were read from the request, before the server added, removed or changed any
+	placed    func(path string) string // set once place is called
+	progress                           // of the answer
+	before    replayed                 // messages of the run that this one continues, to write first
+	last      int64                    // ID of the last event that was written
+	follows   bool                     // another request or process executes the run: events that were missed are read from its log
+	unshown   []string                 // parts of the answer that the client's wire cannot express
 
 	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
 	equal requestSum    // digest of the request; zero until digest is called

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -159,7 +160,7 @@ func returnReasoning(a *chat) bool {
 	req := a.req
 	given, left, changed := a.handler.reasoning.apply(a.caller.key.Name, req.Model, req.Messages)
 	if len(left) > 0 {
-		at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
+		at := places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages)
 		for _, path := range left {
 			a.dropped = append(a.dropped, at(path))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -162,7 +163,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	if bad != nil {
 		return nil, bad
 	}
-	p, place := &plan{}, placesOf(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
+	p, place := &plan{}, places.Of(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, place: place,
 		reserved: 1}, p) // the label of an Idempotency-Key

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -169,7 +170,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
 	if bad := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
-		place: placesOf(pageWire, c.body, req.Messages, req.Messages)}, p); bad != nil {
+		place: places.Of(places.Page, c.body, req.Messages, req.Messages)}, p); bad != nil {
 		return bad
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.

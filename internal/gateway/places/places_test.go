@@ -1,4 +1,4 @@
-package server
+package places
 
 import (
 	"testing"
@@ -47,7 +47,7 @@ func TestReasoningOfReplacedMessagesHasAPlace(t *testing.T) {
 		if run == nil {
 			run = tt.parsed
 		}
-		at := placesOf(tt.wire, []byte(tt.body), tt.parsed, run)
+		at := Of(tt.wire, []byte(tt.body), tt.parsed, run)
 		for path, want := range tt.want {
 			if got := at(path); got != want {
 				t.Errorf("%s: %s is at %s, want %s", name, path, got, want)

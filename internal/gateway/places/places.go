@@ -1,4 +1,4 @@
-package server
+package places
 
 import (
 	"cmp"
@@ -9,10 +9,6 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire"
 )
-
-// Models receive a conversation in the internal form, and the places of what their wires cannot express are places in it. A client
-// needs the place in its own request. The codecs do not record it, since it is needed for few requests: places walks the client's body
-// and the messages of the run side by side. Parts of one class have the same order in both.
 
 // A partClass is what a part is and who wrote it.
 type partClass uint8
@@ -28,8 +24,8 @@ const (
 	partClasses
 )
 
-// pageWire stands for the requests of chat pages.
-const pageWire = lathe.Wire("page")
+// Page stands for the requests of chat pages.
+const Page = lathe.Wire("page")
 
 // A placed is a part of the client's request.
 type placed struct {
@@ -84,7 +80,7 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 			f.walkContent(get(get(body, name), "parts"), name+".parts", userText)
 		}
 		f.walkTurns(get(body, "contents"), "contents", "parts")
-	case pageWire:
+	case Page:
 		f.walkTurns(get(body, "messages"), "messages", "parts")
 	default:
 		f.thinks = true
@@ -93,9 +89,10 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 	f.match(messages)
 }
 
-// placesOf returns a function that maps a path in messages to the place in the client's request. It searches the request on the first
-// call.
-func placesOf(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
+// Of returns a function that maps a path in the messages of a run, such as "messages[2].parts[0].cache_control", to the place in the client's
+// request of wire w. A path whose place is not known is returned as it is. parsed are the messages that were read from the request, before the
+// server added, removed or changed any. The function searches the request at its first call; one goroutine at a time uses it.
+func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
 	p := places{parsed: parsed}
 	return func(path string) string {
 		if p.foundPlaces == nil {
