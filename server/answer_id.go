@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 )
 
 // Each answer that a client receives has an id of its own, also when one run gives several: it waits for the results of the
@@ -179,16 +180,16 @@ func (sp *answerSpan) history() []lathe.Message {
 	}
 	out := slices.Clip(messages[:n])
 	for _, m := range messages[n:sp.afterResults(n)] {
-		if !next(answered(&m)) {
+		if !next(pairs.Answered(&m)) {
 			out = append(out, m)
 		}
 	}
 	for i := range sp.state.Open {
 		if o := &sp.state.Open[i]; sp.end == nil || !sp.client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
-			out = append(out, pendingResult(&o.ToolCall))
+			out = append(out, pairs.PendingResult(&o.ToolCall))
 		}
 	}
-	if sorted, ok := appendSpliced(nil, out, nil); ok { // no call of the client
+	if sorted, ok := pairs.Join(nil, out, nil); ok { // no call of the client
 		return sorted
 	}
 	return out
@@ -212,7 +213,7 @@ func (sp *answerSpan) result() *event.Result {
 	messages := sp.state.Messages
 	res.History = slices.Clip(messages[:sp.end.messages])
 	for _, m := range messages[sp.end.messages:sp.afterResults(sp.end.messages)] {
-		if !slices.Contains(sp.end.pending, answered(&m)) { // those came later
+		if !slices.Contains(sp.end.pending, pairs.Answered(&m)) { // those came later
 			res.History = append(res.History, m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -125,7 +126,7 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 	}
 	after, base := v.beforeDecisions(given)
 	a.attach(ctx, m, v, after, base)
-	a.feed.asked = callsOf(v.state.Messages)
+	a.feed.asked = pairs.CallsOf(v.state.Messages)
 	return true, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/seal"
 )
@@ -195,7 +196,7 @@ func (ht *hiddenTurns) restoreIDs(ctx context.Context, a *chat) *problem {
 	var out []lathe.Message
 	turns := map[int]*callTurn{}
 	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
-		if !hasCalls(&given[i]) {
+		if !pairs.HasCalls(&given[i]) {
 			out = append(out, r.mapped(given[i]))
 			continue
 		}
@@ -342,7 +343,7 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 		last.parts = append(last.parts, p)
 	}
 	for i := range answers {
-		share := of[answered(&answers[i])]
+		share := of[pairs.Answered(&answers[i])]
 		if share == nil {
 			share = last
 		}
@@ -443,10 +444,10 @@ func (v *runView) turnOf(ref callRef) (own []lathe.Message, waits string) {
 			begin = end
 			continue
 		}
-		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.client[answered(&m)] })
+		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.client[pairs.Answered(&m)] })
 		for j := range v.state.Open {
 			if o := &v.state.Open[j]; !v.client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
-				own = append(own, pendingResult(&o.ToolCall))
+				own = append(own, pairs.PendingResult(&o.ToolCall))
 			}
 		}
 		if v.state.Finished == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
@@ -242,7 +243,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 		return appendShown(dst, &rest, answers), refused
 	}
 	rest, answers = o.ids.originals([]lathe.Message{rest}, own)[0], o.ids.originals(answers, own)
-	open := openCalls(own)
+	open := pairs.OpenCalls(own)
 	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)
 		return ok && slices.ContainsFunc(open, func(c lathe.ToolCall) bool { return c.ID == call.ID })
@@ -250,7 +251,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	if len(open) == 0 {
 		return appendShown(append(dst, own...), &rest, answers), refused
 	}
-	joined, ok := appendSpliced(dst, own, answers)
+	joined, ok := pairs.Join(dst, own, answers)
 	if !ok { // the client sent results of calls that the carrier does not have
 		shown := *m
 		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCarrier)
@@ -265,20 +266,6 @@ func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message)
 		dst = append(dst, *m)
 	}
 	return append(dst, answers...)
-}
-
-// openCalls returns the calls of the last assistant message in own that have no result in own.
-func openCalls(own []lathe.Message) []lathe.ToolCall {
-	last := len(own) - 1
-	answered := map[string]bool{}
-	for ; last > 0 && own[last].Role == lathe.RoleTool; last-- {
-		for _, p := range own[last].Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
-				answered[r.CallID] = true
-			}
-		}
-	}
-	return slices.DeleteFunc(own[last].Calls(), func(c lathe.ToolCall) bool { return answered[c.ID] })
 }
 
 // content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -247,8 +248,8 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		}
 		return p
 	}
-	if bad := checkAnswers(req.Messages); bad != nil {
-		return bad.problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages))
+	if bad := pairs.Check(req.Messages); bad != nil {
+		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages))
 	}
 	j, p := h.restore(ctx, a, relayed)
 	if p != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -133,7 +134,7 @@ func (a *chat) attach(ctx context.Context, m *Model, v *runView, after int64, ba
 // since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
 func (v *runView) since(messages []lathe.Message) (after int64, base int) {
 	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
-		return v.lastResult, v.answered(answered(&messages[last]))
+		return v.lastResult, v.answered(pairs.Answered(&messages[last]))
 	}
 	return 0, v.state.Start
 }

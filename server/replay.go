@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -60,7 +61,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 			a.signature = nil
 			dst = a.replayTurn(dst, turn, m, r.calls)
 		}
-		result, ok := resultOf(m)
+		result, ok := pairs.ResultOf(m)
 		if !ok {
 			continue
 		}
@@ -69,7 +70,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 		}
 		if a.shows && isServerCall(a, result.Name, result.Code) {
 			if asked == nil {
-				asked = callsOf(r.history)
+				asked = pairs.CallsOf(r.history)
 			}
 			call := a.serverCall(asked[result.CallID], result.Name, result.CallID, result.Content, result.IsError)
 			dst = a.appendCall(a.start(dst), call)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -146,7 +147,7 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		if p != nil {
 			return nil, p
 		}
-		joined, ok := appendSpliced(nil, history, ids.originals(given[:answers], history))
+		joined, ok := pairs.Join(nil, history, ids.originals(given[:answers], history))
 		if !ok {
 			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}
@@ -233,7 +234,7 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan)
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
 	a.calls.ids = newCallIDs(ctx, a, c.runID)
-	for _, call := range callsOf(v.state.Messages) {
+	for _, call := range pairs.CallsOf(v.state.Messages) {
 		if v.client[call.ID] {
 			if a.calls.names == nil {
 				a.calls.names = map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -93,7 +94,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				continue
 			}
 			rest = ids.originals([]lathe.Message{rest}, own)[0]
-			rest.Parts = withoutCalls(rest.Parts, callsOf(own))
+			rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(own))
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}
@@ -101,7 +102,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				out = append(out, own...)
 				continue
 			}
-			joined, ok := appendSpliced(out, own, ids.originals(given[:answers], own))
+			joined, ok := pairs.Join(out, own, ids.originals(given[:answers], own))
 			if !ok {
 				return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 					Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
@@ -109,7 +110,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			out, given, answers = joined, given[answers:], 0
 		}
 		rest = ids.originals([]lathe.Message{rest}, out[before:])[0]
-		rest.Parts = withoutCalls(rest.Parts, callsOf(out[before:])) // the request may have a call beside references to the rest
+		rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(out[before:])) // the request may have a call beside references to the rest
 		if len(rest.Parts) > 0 {
 			out = append(out, rest)
 		}

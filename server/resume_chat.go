@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -103,7 +104,7 @@ func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.
 	}
 	results := map[string]lathe.Output{}
 	for _, m := range ids.originals(given[first:], v.state.Messages) {
-		if id := answered(&m); v.client[id] && slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if id := pairs.Answered(&m); v.client[id] && slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
 			r := m.Parts[0].(lathe.ToolResult)
 			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -278,9 +279,9 @@ func requestEnd(history []lathe.Message, start int, request []lathe.Message) int
 	if len(request) == 0 || request[len(request)-1].Role != lathe.RoleTool {
 		return start
 	}
-	last := answered(&request[len(request)-1])
+	last := pairs.Answered(&request[len(request)-1])
 	for i := len(history) - 1; i >= start; i-- {
-		if answered(&history[i]) == last {
+		if pairs.Answered(&history[i]) == last {
 			for i+1 < len(history) && history[i+1].Role == lathe.RoleTool {
 				i++
 			}

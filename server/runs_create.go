@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -167,8 +168,8 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, place: place,
 		reserved: 1}, p) // the label of an Idempotency-Key
-	if unpaired := checkAnswers(req.Messages); bad == nil && unpaired != nil {
-		bad = unpaired.problem(lathe.WireOpenAIChat, place)
+	if unpaired := pairs.Check(req.Messages); bad == nil && unpaired != nil {
+		bad = unpaired.Problem(lathe.WireOpenAIChat, place)
 	}
 	p.in.Park = true
 	return p, bad

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -196,8 +197,8 @@ func (req *runRequest) checkRecorded() string {
 			return fmt.Sprintf("messages[%d] has tool calls and is not of the assistant", i)
 		}
 	}
-	if bad := checkAnswers(req.messages); bad != nil {
-		return fmt.Sprintf("the calls and results of messages[%d] do not match", bad.message)
+	if bad := pairs.Check(req.messages); bad != nil {
+		return fmt.Sprintf("the calls and results of messages[%d] do not match", bad.Message)
 	}
 	names := map[string]bool{}
 	for i, t := range req.tools {

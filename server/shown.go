@@ -11,25 +11,6 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// resultOf returns the result in a message of a tool.
-func resultOf(m *lathe.Message) (lathe.ToolResult, bool) {
-	if m.Role != lathe.RoleTool || len(m.Parts) != 1 {
-		return lathe.ToolResult{}, false
-	}
-	r, ok := m.Parts[0].(lathe.ToolResult)
-	return r, ok
-}
-
-func callsOf(messages []lathe.Message) map[string]lathe.ToolCall {
-	calls := map[string]lathe.ToolCall{}
-	for i := range messages {
-		for _, call := range messages[i].Calls() {
-			calls[call.ID] = call
-		}
-	}
-	return calls
-}
-
 // serverCall returns a call of this server in the form in which clients receive it.
 func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
 	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -123,7 +124,7 @@ func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 		own = own[1:]
 	}
 	isHidden := func(m lathe.Message) bool { return m.Role == lathe.RoleTool || m.Synthetic }
-	return own, slices.ContainsFunc(own, isHidden) && checkAnswers(own) == nil
+	return own, slices.ContainsFunc(own, isHidden) && pairs.Check(own) == nil
 }
 
 // hasTools reports whether the caller may have calls of tools of this server made.
@@ -245,7 +246,7 @@ func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, run
 	}
 	added := v.state.Messages[v.state.Start-v.state.TakenOver:]
 	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
-		if v.client[answered(&added[i])] {
+		if v.client[pairs.Answered(&added[i])] {
 			added = added[i:]
 			break
 		}

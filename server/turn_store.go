@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -178,7 +179,7 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 	starts := turnStarts{sums: map[conversationSum]int{}}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
-		calls = appendCalls(calls[:0], m)
+		calls = pairs.AppendCalls(calls[:0], m)
 		if len(waiting) > 0 {
 			starts.sums[c.sum()] = len(j.messages)
 		}
@@ -236,7 +237,7 @@ func (k *turnStore) spliceCalls(j *spliced, starts *turnStarts, named *callTurn,
 		if t.runID != "" && atEnd {
 			j.waits = t
 		}
-		if out, ok := appendSpliced(j.messages, t.kept(j.taken < j.lastUser), answers); ok {
+		if out, ok := pairs.Join(j.messages, t.kept(j.taken < j.lastUser), answers); ok {
 			j.replace(1+len(answers), out)
 			j.last = t.key
 			return
@@ -309,58 +310,6 @@ func (k *turnStore) spliceText(j *spliced, c *conversation, keys *callKeys, mess
 	j.keep(n)
 	j.texts = append(j.texts, key)
 	return n
-}
-
-// appendSpliced appends own, and the answers of the client among those of this server, in call order. It
-// is false where they do not answer the calls of own.
-func appendSpliced(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
-	if len(own) == 0 {
-		return dst, false
-	}
-	last := len(own) - 1
-	for last > 0 && own[last].Role == lathe.RoleTool {
-		last--
-	}
-	dst = append(dst, own[:last+1]...)
-	theirs := map[string]*lathe.Message{}
-	for _, list := range [][]lathe.Message{answers, own[last+1:]} {
-		for i := range list {
-			theirs[answered(&list[i])] = &list[i] // this server's own answer comes first
-		}
-	}
-	for _, call := range own[last].Calls() {
-		m := theirs[call.ID]
-		if m == nil {
-			return dst, false
-		}
-		dst = append(dst, *m)
-	}
-	return dst, true
-}
-
-// answered returns the id of the call that the message answers.
-func answered(m *lathe.Message) string {
-	if m.Role == lathe.RoleTool && len(m.Parts) == 1 {
-		if r, ok := m.Parts[0].(lathe.ToolResult); ok {
-			return r.CallID
-		}
-	}
-	return ""
-}
-
-// hasCalls reports whether a message has calls.
-func hasCalls(m *lathe.Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.ToolCall); return is })
-}
-
-// appendCalls appends the calls of a message.
-func appendCalls(dst []lathe.ToolCall, m *lathe.Message) []lathe.ToolCall {
-	for _, p := range m.Parts {
-		if call, is := p.(lathe.ToolCall); is {
-			dst = append(dst, call)
-		}
-	}
-	return dst
 }
 
 // A conversation is a hash of what was said so far, as a client would say it again. System text does

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 )
 
 // maxWaitingJoined bounds the runs that one conversation names by waiting sentences and that are looked up: the last
@@ -24,15 +25,12 @@ type waitingTurn struct {
 	messages []lathe.Message
 }
 
-// pendingText is the result for the model of a call that waits for an approval while the conversation continues.
-const pendingText = `{"ok":false,"error":{"code":"awaiting_approval","message":"A person has not decided about this call yet, so it was not made. Do not make it again. Say that it waits for an approval."}}`
-
 // waitingTurns returns the messages that end with a waiting sentence, by their index. A problem says that the store did not answer.
 func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int]*waitingTurn, p *problem) {
 	looked := map[string]*waitingTurn{} // by the run, whose log is read once
 	for i := len(a.req.Messages) - 1; i >= 0; i-- {
 		m := &a.req.Messages[i]
-		if m.Role != lathe.RoleAssistant || hasCalls(m) {
+		if m.Role != lathe.RoleAssistant || pairs.HasCalls(m) {
 			continue
 		}
 		rest, id, ok := a.caller.setup.waiting.Split(m.Text())
@@ -101,9 +99,9 @@ func (v *runView) added() []lathe.Message {
 	}
 	answers := make([]lathe.Message, len(v.state.Open))
 	for i := range v.state.Open {
-		answers[i] = pendingResult(&v.state.Open[i].ToolCall)
+		answers[i] = pairs.PendingResult(&v.state.Open[i].ToolCall)
 	}
-	whole, ok := appendSpliced(nil, own, answers)
+	whole, ok := pairs.Join(nil, own, answers)
 	if !ok {
 		return nil
 	}
@@ -118,11 +116,6 @@ func (v *runView) conversation() (sum conversationSum, ok bool) {
 	}
 	_, err := hex.Decode(sum[:], []byte(label))
 	return sum, err == nil
-}
-
-// pendingResult answers a call that waits.
-func pendingResult(call *lathe.ToolCall) lathe.Message {
-	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: pendingText, IsError: true}}}
 }
 
 // splice appends to the conversation so far what stands in the place of the message m of the client. starts say where the run

@@ -1,4 +1,4 @@
-package server
+package pairs
 
 import (
 	"fmt"
@@ -6,23 +6,25 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// An unpaired is a call without a result or a result without a call in a conversation: the part of a message.
-type unpaired struct {
-	code          string // of the problem
-	message, part int
-	id, tool      string
+// An Unpaired is a call without a result or a result without a call in a conversation: the part of a message.
+type Unpaired struct {
+	Message  int    // the index of the message
+	code     string // of the problem
+	part     int
+	id, tool string
 }
 
-// checkAnswers finds a call that is not answered, once and right after its message, or a result that answers no call.
-func checkAnswers(messages []lathe.Message) *unpaired {
+// Check finds a call that is not answered, once and right after its message, or a result that answers no call.
+func Check(messages []lathe.Message) *Unpaired {
 	var calls []lathe.ToolCall
 	for i := 0; i < len(messages); i++ {
 		if messages[i].Role == lathe.RoleTool {
-			return &unpaired{code: "unexpected_tool_result", message: i, id: answered(&messages[i])}
+			return &Unpaired{code: "unexpected_tool_result", Message: i, id: Answered(&messages[i])}
 		}
-		calls = appendCalls(calls[:0], &messages[i])
+		calls = AppendCalls(calls[:0], &messages[i])
 		if len(calls) == 0 {
 			continue
 		}
@@ -35,7 +37,7 @@ func checkAnswers(messages []lathe.Message) *unpaired {
 		}
 		first := i
 		for range calls {
-			if i+1 == len(messages) || !open[answered(&messages[i+1])] {
+			if i+1 == len(messages) || !open[Answered(&messages[i+1])] {
 				for k := range calls {
 					if open[calls[k].ID] {
 						return newUnpaired("missing_tool_result", messages, first, &calls[k])
@@ -43,15 +45,15 @@ func checkAnswers(messages []lathe.Message) *unpaired {
 				}
 			}
 			i++
-			delete(open, answered(&messages[i]))
+			delete(open, Answered(&messages[i]))
 		}
 	}
 	return nil
 }
 
 // newUnpaired returns the fault of a call of message i.
-func newUnpaired(code string, messages []lathe.Message, i int, call *lathe.ToolCall) *unpaired {
-	u := &unpaired{code: code, message: i, id: call.ID, tool: call.Name}
+func newUnpaired(code string, messages []lathe.Message, i int, call *lathe.ToolCall) *Unpaired {
+	u := &Unpaired{code: code, Message: i, id: call.ID, tool: call.Name}
 	for j, p := range messages[i].Parts {
 		if c, ok := p.(lathe.ToolCall); ok && c.ID == call.ID {
 			u.part = j
@@ -72,13 +74,13 @@ var (
 	}
 )
 
-// problem returns the response to a request on the wire w. at returns the place in the request for a place in the messages.
-func (u *unpaired) problem(w lathe.Wire, at func(path string) string) *problem {
+// Problem returns the response to a request on the wire w. at returns the place in the request for a place in the messages.
+func (u *Unpaired) Problem(w lathe.Wire, at func(path string) string) *problem.Problem {
 	words, other := wirePairs[w]
 	if !other {
 		words = chatPair
 	}
-	p := &problem{Status: http.StatusBadRequest, Code: u.code, Param: at(fmt.Sprintf("messages[%d].parts[%d]", u.message, u.part))}
+	p := &problem.Problem{Status: http.StatusBadRequest, Code: u.code, Param: at(fmt.Sprintf("messages[%d].parts[%d]", u.Message, u.part))}
 	switch element, _, _ := strings.Cut(p.Param, "]"); {
 	case !other:
 		p.Param = element + "]"
