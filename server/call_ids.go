@@ -416,7 +416,7 @@ func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string,
 		if p == nil {
 			if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
 				t.turns = ht.store.put(t.ref.key(), waits, messages, v.state.Retention)
-				if p := c.reserved.load(t.turns.messages); p != nil {
+				if p := c.reserved.Load(t.turns.messages); p != nil {
 					return p
 				}
 				continue

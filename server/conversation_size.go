@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -42,7 +43,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting)}
 		}
 	}
-	return c.reserved.converse(sizeOf(messages))
+	return c.reserved.Converse(memory.SizeOf(messages))
 }
 
 // statusClientGone is what the log says of a request whose client closed the connection before it was

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -25,7 +26,7 @@ type core struct {
 	waiters  waiters // watchers of runs
 	sockets  sockets // WebSockets of clients
 	objects  *knownObjects
-	memory   *inflightBytes
+	memory   *memory.Pool
 	seals    *sealKeys
 
 	draining atomic.Bool
@@ -58,7 +59,7 @@ func newCore(opts *Options) (*core, error) {
 			co.opts.Approvals.Keep(co.facts)
 		}
 	}
-	co.memory = &inflightBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
+	co.memory = memory.New(co.opts.Limits.MaxInflightBytes, opts.Metrics)
 	var err error
 	if co.seals, err = newSealKeys(opts); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/workers"
@@ -28,12 +29,12 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	form      problems.Form
-	memory    reservation  // of the request
-	reserved  *reservation // memory, also in copies of the caller; nil: the route has no body
-	left      bool         // the request does not count as work any more
-	console   bool         // the listener serves the console, whose sessions it takes
-	session   bool         // the caller has a session in place of a key
-	challenge string       // WWW-Authenticate of an answer 401; empty: Bearer
+	memory    memory.Reservation  // of the request
+	reserved  *memory.Reservation // memory, also in copies of the caller; nil: the route has no body
+	left      bool                // the request does not count as work any more
+	console   bool                // the listener serves the console, whose sessions it takes
+	session   bool                // the caller has a session in place of a key
+	challenge string              // WWW-Authenticate of an answer 401; empty: Bearer
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
@@ -96,7 +97,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 			return
 		}
 		defer release()
-		defer c.reserved.release()
+		defer c.reserved.Release()
 		if rt.outlivesDrain {
 			c.leave(g.core)
 		}
@@ -125,7 +126,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = g.takes()
 	}
 	if rt.body != noBody {
-		c.memory = g.memory.begin(c)
+		c.memory = g.memory.Begin(c.key.Name, c.setup.needsKey())
 		c.reserved = &c.memory
 	}
 	switch {
@@ -133,10 +134,10 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 	case rt.body == wholeBody:
 		c.body, p = g.readBody(w, r, c, rt)
 	case rt.body == messageBody:
-		p = c.reserved.grow(2 * messageBytes(r))
+		p = c.reserved.Grow(2 * messageBytes(r))
 	}
 	if p != nil {
-		c.reserved.release()
+		c.reserved.Release()
 		release()
 		return nil, p
 	}
@@ -236,19 +237,19 @@ func (s *setup) knowsHost(r *http.Request) bool {
 // readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
 func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
-		c.memory.beside = s.message.reserved.size() + s.reserved.size()
-		return s.message.text, c.reserved.converse(int64(len(s.message.text)))
+		c.memory.Beside = s.message.reserved.Size() + s.reserved.Size()
+		return s.message.text, c.reserved.Converse(int64(len(s.message.text)))
 	}
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
 		most = min(most, rt.maxBody)
 	}
-	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.reserved.reserve})
+	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.reserved.Reserve})
 	var full *problem
 	switch {
 	case err == nil:
-		c.reserved.settle(body)
-		return body, c.reserved.converse(int64(len(body)))
+		c.reserved.Settle(body)
+		return body, c.reserved.Converse(int64(len(body)))
 	case errors.As(err, &full):
 		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):

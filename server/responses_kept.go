@@ -126,7 +126,7 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		}
 		return nil, p
 	}
-	if p := a.caller.reserved.load(earlier.messages); p != nil {
+	if p := a.caller.reserved.Load(earlier.messages); p != nil {
 		return nil, p
 	}
 	given := a.req.Messages

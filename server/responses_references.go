@@ -138,7 +138,7 @@ func (sp *answerSpan) take(c *caller, taken map[string]int, over bool) ([]lathe.
 	if !sp.waits() {
 		own = keptOf(loop.KeptHistory(own, sp.state.Retention), sp.state.Retention, over)
 	}
-	return own, c.reserved.load(own)
+	return own, c.reserved.Load(own)
 }
 
 // withoutCalls returns the parts without the calls that are among others, under the same name.

@@ -30,7 +30,7 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 	case p == nil && v.state.Paused == "":
 		p = ownedElsewhere()
 	case p == nil:
-		p = c.reserved.load(v.state.Messages)
+		p = c.reserved.Load(v.state.Messages)
 	}
 	if p != nil {
 		a.unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -258,7 +259,7 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 type holder struct {
 	work     *work
 	setup    *setup
-	reserved *reservation // of the run's conversation; nil: it is not counted
+	reserved *memory.Reservation // of the run's conversation; nil: it is not counted
 	once     sync.Once
 }
 
@@ -273,7 +274,7 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.splitConversation()}
+	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.SplitConversation()}
 }
 
 // Emit implements [event.Sink].
@@ -285,6 +286,6 @@ func (h *holder) Leave(string) { h.free() }
 func (h *holder) free() {
 	h.once.Do(func() {
 		h.work.release(h.setup)
-		h.reserved.release()
+		h.reserved.Release()
 	})
 }

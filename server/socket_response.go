@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -14,9 +15,9 @@ import (
 // with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody or than the memory that
 // is left.
 func (s *socket) keep(id string, r *earlierResponse) {
-	size := sizeOf(r.messages)
-	s.reserved.release()
-	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.grow(size) != nil {
+	size := memory.SizeOf(r.messages)
+	s.reserved.Release()
+	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.Grow(size) != nil {
 		s.last = nil
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
@@ -64,7 +65,7 @@ func (k *turnStore) put(key turnKey, runID string, own []lathe.Message, keeps *e
 // putLinked is put for turns that can be found by l, too.
 func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *storedTurns {
 	own = loop.KeptHistory(own, keeps)
-	t := &storedTurns{key: key, runID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(sizeOf(own))}
+	t := &storedTurns{key: key, runID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(memory.SizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
 		return t // it would push out too much of others
 	}

@@ -67,7 +67,7 @@ func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTur
 		return nil
 	}
 	t.sum, t.found, t.messages = sum, true, v.added()
-	return c.reserved.load(t.messages)
+	return c.reserved.Load(t.messages)
 }
 
 // waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
