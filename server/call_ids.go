@@ -49,7 +49,7 @@ func newCallIDs(ctx context.Context, a *chat, run string) *callIDs {
 	if a.plan.relayed || !offers || len(strings.TrimPrefix(run, runPrefix)) > maxCallRunID || !safeName().MatchString(run) {
 		return nil
 	}
-	ring, err := a.handler.turns.seals.get(ctx)
+	ring, err := a.handler.turns.seals.Get(ctx)
 	if err != nil {
 		a.handler.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
 		return nil
@@ -173,7 +173,7 @@ func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lath
 	}) {
 		return nil, nil
 	}
-	ring, err := ht.seals.get(ctx)
+	ring, err := ht.seals.Get(ctx)
 	if err != nil {
 		return nil, problems.NotNow(err)
 	}

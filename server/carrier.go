@@ -71,7 +71,7 @@ func (a *chat) sealOwner() turnOwner {
 
 // newCarriers returns the carriers of an answer; nil if the server has no keys for them.
 func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
-	ring, err := ht.seals.get(ctx)
+	ring, err := ht.seals.Get(ctx)
 	if err != nil {
 		ht.opts.Log.Error("the key of carriers could not be read: the next request does not have what this run does on the server",
 			"request_id", a.caller.requestID, "code", lathe.CodeOf(err))
@@ -180,7 +180,7 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 	out := make([]lathe.Message, 0, len(messages))
 	o := &opener{turns: ht, caller: a.caller, bindings: map[string][2][]string{}}
 	var err error
-	if o.ring, err = ht.seals.get(ctx); err != nil {
+	if o.ring, err = ht.seals.Get(ctx); err != nil {
 		j.failed = problems.NotNow(err)
 		return
 	}

@@ -24,9 +24,13 @@ func carrierChat(key, session string, messages ...lathe.Message) *chat {
 }
 
 func carrierTurns(keys ...string) *hiddenTurns {
-	k := &sealKeys{own: secret.New(strings.Repeat(keys[0], seal.KeySize))}
-	if len(keys) > 1 {
-		k.previous = secret.New(strings.Repeat(keys[1], seal.KeySize))
+	var secrets [2]secret.Secret
+	for i, k := range keys {
+		secrets[i] = secret.New(strings.Repeat(k, seal.KeySize))
+	}
+	k, err := seal.NewKeys(secrets[0], secrets[1], nil)
+	if err != nil {
+		panic(err)
 	}
 	return &hiddenTurns{runViews: &runViews{&core{seals: k}}}
 }
@@ -175,11 +179,11 @@ func TestSealKeyIsThatOfTheStore(t *testing.T) {
 	shared := store.NewMemory(nil)
 	text := ""
 	for range 2 {
-		k, err := newSealKeys(&Options{Index: shared})
+		k, err := seal.NewKeys(secret.Secret{}, secret.Secret{}, shared)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := k.get(t.Context())
+		r, err := k.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,9 +193,9 @@ func TestSealKeyIsThatOfTheStore(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
-	for name, o := range map[string]*Options{"short": {SealKey: secret.New("short")}, "previous alone": {PreviousSealKey: secret.New(strings.Repeat("k", 32))},
-		"short previous": {SealKey: secret.New(strings.Repeat("k", 32)), PreviousSealKey: secret.New("short")}} {
-		if _, err := newSealKeys(o); err == nil || strings.Contains(err.Error(), "kkk") {
+	for name, keys := range map[string][2]secret.Secret{"short": {secret.New("short")}, "previous alone": {1: secret.New(strings.Repeat("k", 32))},
+		"short previous": {secret.New(strings.Repeat("k", 32)), secret.New("short")}} {
+		if _, err := seal.NewKeys(keys[0], keys[1], nil); err == nil || strings.Contains(err.Error(), "kkk") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -103,7 +103,7 @@ func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
 	if options, p := parseOptions(a.asked()); p != nil || options.detach {
 		return badRequest(options.param("detach"), "A compaction ends with its request.")
 	}
-	ring, err := a.handler.turns.seals.get(ctx)
+	ring, err := a.handler.turns.seals.Get(ctx)
 	if err != nil {
 		return problems.NotNow(err)
 	}
@@ -187,7 +187,7 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 		p.Code = "invalid_encrypted_content"
 		return p
 	}
-	ring, err := ht.seals.get(ctx)
+	ring, err := ht.seals.Get(ctx)
 	if err != nil {
 		return problems.NotNow(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/gateway/memory"
+	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -27,7 +28,7 @@ type core struct {
 	sockets  sockets // WebSockets of clients
 	objects  *knownObjects
 	memory   *memory.Pool
-	seals    *sealKeys
+	seals    *seal.Keys
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients
@@ -61,7 +62,8 @@ func newCore(opts *Options) (*core, error) {
 	}
 	co.memory = memory.New(co.opts.Limits.MaxInflightBytes, opts.Metrics)
 	var err error
-	if co.seals, err = newSealKeys(opts); err != nil {
+	keeper, _ := opts.Index.(store.SecretKeeper)
+	if co.seals, err = seal.NewKeys(opts.SealKey, opts.PreviousSealKey, keeper); err != nil {
 		return nil, err
 	}
 	co.objects = newKnownObjects(co.opts.Index, co.opts.Now)

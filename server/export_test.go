@@ -56,7 +56,7 @@ func NewOptionsOfNone() any { return requestOptions{at: "lathe"} }
 
 // CallID returns the id under which a client without a key gets the call of a turn; "" if the keys of ids cannot be read.
 func (g *Server) CallID(ctx context.Context, run string, turn int, id string) string {
-	ring, err := g.seals.get(ctx)
+	ring, err := g.seals.Get(ctx)
 	if err != nil {
 		return ""
 	}

@@ -80,7 +80,7 @@ func (a *chat) restoreRequest(ctx context.Context, v *runView) {
 		return
 	}
 	a.job.loop = l
-	if ring, err := a.handler.turns.seals.get(ctx); err == nil {
+	if ring, err := a.handler.turns.seals.Get(ctx); err == nil {
 		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: func() []string { return s.Binding }, runID: v.state.Run.RunID}
 	}
 }

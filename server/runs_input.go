@@ -390,7 +390,7 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runView, answers map[
 		if _, _, ok := splitCallID(id); !ok {
 			continue
 		}
-		ring, err := h.seals.get(ctx)
+		ring, err := h.seals.Get(ctx)
 		if err != nil {
 			return problems.NotNow(err)
 		}

@@ -42,7 +42,7 @@ var rules = []rule{
 	{path: "internal/startgc", std: []string{"os"}},
 	{path: "internal/stdlog"},
 	{path: "secret"},
-	{path: "internal/seal", imports: []string{"secret"}},
+	{path: "internal/seal", imports: []string{"", "secret"}},
 	{path: "internal/sse", std: []string{"net/http"}},
 	{path: "event", imports: []string{""}},
 	{path: "remote", imports: []string{"", "event"}},

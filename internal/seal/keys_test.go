@@ -1,4 +1,4 @@
-package server
+package seal
 
 import (
 	"context"
@@ -24,12 +24,12 @@ func TestSealKeysAreLoadedOnceForAllThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		keeper := &slowKeeper{answers: make(chan error)}
-		keys := &sealKeys{keeper: keeper}
+		keys := &Keys{keeper: keeper}
 		first, leave := context.WithCancel(t.Context())
 		results := make(chan error, 8)
 		get := func(ctx context.Context) {
 			go func() {
-				_, err := keys.get(ctx)
+				_, err := keys.Get(ctx)
 				results <- err
 			}()
 			synctest.Wait()
@@ -53,7 +53,7 @@ func TestSealKeysAreLoadedOnceForAllThatWait(t *testing.T) {
 		if err := <-results; err != nil || keeper.asked != 2 {
 			t.Errorf("%v after %d loads", err, keeper.asked)
 		}
-		if _, err := keys.get(t.Context()); err != nil || keeper.asked != 2 {
+		if _, err := keys.Get(t.Context()); err != nil || keeper.asked != 2 {
 			t.Errorf("%v after %d loads", err, keeper.asked)
 		}
 	})
