@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
 // A RouteRow is a row of the table of routes, for tests that make a request of each.
@@ -29,7 +31,7 @@ func (g *Server) Routes() []RouteRow {
 		out = append(out, RouteRow{Name: rt.name(), Method: method, Path: values.Replace(path),
 			Key: rt.credential == apiKey, Worker: rt.credential == workerToken, Cluster: rt.credential == clusterKey, Anyone: rt.credential == noCredential,
 			Body: rt.body == wholeBody, Message: rt.body == messageBody, StartsRun: rt.startsRun, Machines: rt.machinesOnly, Probe: rt.probe,
-			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool || rt.pool == socketPool, Socket: rt.pool == socketPool})
+			Pooled: rt.credential != noCredential && rt.pool != admission.Unbounded, Watcher: rt.pool == admission.Watchers || rt.pool == admission.Sockets, Socket: rt.pool == admission.Sockets})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
 // A Server is the handler: the middleware and the table of routes in front of one handler for each protocol. It may be
@@ -13,7 +14,7 @@ type Server struct {
 	*core
 	table []route
 	mux   *http.ServeMux
-	usage *usage
+	usage *admission.Limiter
 	// sessions are those of browsers; consoleMux has the routes of the console's own listener.
 	sessions   *sessions
 	signIns    chan struct{} // has an element for each sign-in that waits for the issuer
@@ -39,7 +40,7 @@ func New(opts *Options) (*Server, error) {
 	views := &runViews{co}
 	exec := &runStarter{views}
 	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now)}
-	g := &Server{core: co, usage: newUsage(co.opts.Now, &co.opts.Limits),
+	g := &Server{core: co, usage: admission.New(co.opts.Now, co.opts.Limits.MaxConcurrent, co.opts.Limits.MaxWatchers),
 		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
 		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
 		maintain: &maintenance{runStarter: exec, turns: turns}}

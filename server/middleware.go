@@ -116,8 +116,8 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		if p := g.authenticate(r, c, rt); p != nil {
 			return nil, p
 		}
-		release, p = g.usage.enter(c.key, rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
-		g.usage.showRate(w.Header(), c.key)
+		release, p = g.usage.Enter(c.key.admitted(), rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
+		g.usage.ShowRate(w.Header(), c.key.admitted())
 		if p != nil {
 			return nil, p
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 	"github.com/lathe-run/lathe/internal/gateway/console"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
@@ -14,7 +15,7 @@ type route struct {
 	pattern    string // as [http.ServeMux] reads it
 	handle     handler
 	credential credential
-	pool       pool
+	pool       admission.Pool
 	body       bodyRule
 	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
 	maxBody int64
@@ -56,7 +57,7 @@ func (g *Server) routes() []route {
 		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/input_tokens", handle: g.chat.countResponse, body: wholeBody},
-		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: socketPool, outlivesDrain: true, upgrades: true},
+		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
 		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.chat.showResponse)},
 		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.chat.deleteResponse)},
 		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.chat.cancelResponse)},
@@ -83,7 +84,7 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/stats", handle: g.withStore(g.runs.showStats)},
 		{pattern: "GET /api/runs/{id}", handle: g.withStore(g.runs.showRun)},
 		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.runs.deleteRun)},
-		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: watcherPool},
+		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: admission.Watchers},
 		{pattern: "GET /api/runs/{id}/export", handle: g.withStore(g.runs.exportRun)},
 		{pattern: "POST /api/runs/{id}/cancel", handle: g.withStore(g.inputs.cancelRun)},
 		{pattern: "POST /api/runs/{id}/resume", handle: g.withStore(g.inputs.resumeRun)},
@@ -97,13 +98,13 @@ func (g *Server) routes() []route {
 		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.runs.deletePrincipal)},
 
 		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: watcherPool},
-		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: watcherPool, body: wholeBody},
+		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: admission.Watchers},
+		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: admission.Watchers, body: wholeBody},
 
 		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload)},
 		{pattern: "POST /api/session/links", handle: g.makeLink},
 
-		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
+		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},
 		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath, handle: g.describeResource(""), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath + mcpPath, handle: g.describeResource(mcpPath), credential: noCredential},
@@ -118,14 +119,14 @@ func (g *Server) routes() []route {
 	if g.opts.MCP != nil {
 		table = append(table,
 			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},
-			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: watcherPool, outlivesDrain: true},
+			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: admission.Watchers, outlivesDrain: true},
 			route{pattern: "DELETE " + mcpPath, handle: g.mcp, outlivesDrain: true})
 	}
 	if g.opts.Workers != nil { // which bound the connections of workers themselves
-		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: noPool, outlivesDrain: true, machinesOnly: true})
+		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: admission.Unbounded, outlivesDrain: true, machinesOnly: true})
 	}
 	if g.shared != nil {
-		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: watcherPool, machinesOnly: true})
+		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: admission.Watchers, machinesOnly: true})
 	}
 	if !g.opts.SeparateConsole {
 		table = append(table, g.consolePages()...)

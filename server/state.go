@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
@@ -150,7 +151,7 @@ type VersionState struct {
 // A stateHandler serves what operators see of the server.
 type stateHandler struct {
 	*core
-	usage *usage
+	usage *admission.Limiter
 }
 
 // withState returns h, or a handler that answers 404 where the setup has no State.
@@ -380,7 +381,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 	}
 	page, next := c.keysAfter(q.Get("after"), limit)
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
-	active := h.usage.active()
+	active := h.usage.Active()
 	for _, i := range page {
 		k := &c.setup.Keys[i]
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
