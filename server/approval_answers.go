@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -23,7 +24,7 @@ import (
 // approvalID returns the id of the approval of a call. The wire adds the prefix of its item.
 func approvalID(runID, callID string) string {
 	sum := sha256.Sum256([]byte(callID))
-	return strings.TrimPrefix(runID, runPrefix) + "_" + hex.EncodeToString(sum[:8])
+	return strings.TrimPrefix(runID, runlog.RunPrefix) + "_" + hex.EncodeToString(sum[:8])
 }
 
 // runOfApproval returns the run in the id of an approval; "" if the id does not have the form of [approvalID].
@@ -32,7 +33,7 @@ func runOfApproval(id string) string {
 	if !found {
 		return ""
 	}
-	return runPrefix + run
+	return runlog.RunPrefix + run
 }
 
 // approvalsOf returns the calls of this server that wait for an approval, if the client receives them as items.
@@ -85,11 +86,11 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 		if p != nil {
 			return false, unknown
 		}
-		call := v.callOfApproval(answer.ID)
+		call := callOfApproval(v, answer.ID)
 		switch {
-		case call == "", v.state.Target != a.req.Model:
+		case call == "", v.State.Target != a.req.Model:
 			return false, unknown
-		case !a.caller.key.mayDecide(v.state.Run.Principal):
+		case !a.caller.key.mayDecide(v.State.Run.Principal):
 			return false, mayNotDecide()
 		}
 		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
@@ -100,7 +101,7 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 				return false, p
 			}
 		}
-		if v.decidedOn(call) { // the request is repeated
+		if v.DecidedOn(call) { // the request is repeated
 			if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
 				return false, p
 			}
@@ -124,19 +125,19 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, p
 		}
 	}
-	after, base := v.beforeDecisions(given)
+	after, base := beforeDecisions(v, given)
 	a.attach(ctx, m, v, after, base)
-	a.feed.asked = pairs.CallsOf(v.state.Messages)
+	a.feed.asked = pairs.CallsOf(v.State.Messages)
 	return true, nil
 }
 
 // decideAs stores the answer to the approval of one call, which the request has.
-func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runView, call string, answer wire.ApprovalAnswer) *problem {
-	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
+func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
+	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
 	if i < 0 {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: v.state.Open[i].Digest, Reason: answer.Reason, inRequest: a.req.Answered}
+	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: a.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}
@@ -145,9 +146,9 @@ func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runView, call st
 }
 
 // callOfApproval returns the call of the run in the id of an approval; "" if the run has no such call.
-func (v *runView) callOfApproval(id string) string {
-	for call := range v.requests {
-		if approvalID(v.state.Run.RunID, call) == id {
+func callOfApproval(v *runlog.View, id string) string {
+	for call := range v.Requests {
+		if approvalID(v.State.Run.RunID, call) == id {
 			return call
 		}
 	}
@@ -156,15 +157,15 @@ func (v *runView) callOfApproval(id string) string {
 
 // beforeDecisions returns the number of the last event before the decisions of answers, and the number of messages of the run
 // at that event.
-func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, base int) {
-	after, base = v.state.LastID, len(v.state.Messages)
+func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64, base int) {
+	after, base = v.State.LastID, len(v.State.Messages)
 	for _, answer := range answers {
-		call := v.callOfApproval(answer.ID)
-		if at, ok := v.resolved[call]; ok {
+		call := callOfApproval(v, answer.ID)
+		if at, ok := v.Resolved[call]; ok {
 			after = min(after, at-1)
 		}
-		for i := range v.state.Messages {
-			if slices.ContainsFunc(v.state.Messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+		for i := range v.State.Messages {
+			if slices.ContainsFunc(v.State.Messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
 				base = min(base, i+1)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/seal"
 )
 
@@ -46,7 +47,7 @@ type callIDs struct {
 // newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
 func newCallIDs(ctx context.Context, a *chat, run string) *callIDs {
 	offers := offersTool(a.caller, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
-	if a.plan.relayed || !offers || len(strings.TrimPrefix(run, runPrefix)) > maxCallRunID || !safeName().MatchString(run) {
+	if a.plan.relayed || !offers || len(strings.TrimPrefix(run, runlog.RunPrefix)) > maxCallRunID || !safeName().MatchString(run) {
 		return nil
 	}
 	ring, err := a.handler.turns.seals.Get(ctx)
@@ -90,7 +91,7 @@ func (ids *callIDs) of(turn int, id string) string {
 	ref := callRef{run: ids.run, turn: turn, hash: hashOfCall(id)}
 	tail := ref.head()
 	tail = append(tail, ids.ring.Mark(tail, ids.binding(ref.run)...)...)
-	return callPrefix + strings.TrimPrefix(ref.run, runPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
+	return callPrefix + strings.TrimPrefix(ref.run, runlog.RunPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
 }
 
 // splitCallID returns the run, without its prefix, and the text behind it in an id that has the form of those of this server.
@@ -110,7 +111,7 @@ func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
 	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // it is shorter with a new line in the text
 		return ref, false
 	}
-	ref.run, ref.turn = runPrefix+run, int(binary.BigEndian.Uint16(tail))
+	ref.run, ref.turn = runlog.RunPrefix+run, int(binary.BigEndian.Uint16(tail))
 	copy(ref.hash[:], tail[callIDTurn:])
 	head := tail[:callIDTurn+callIDHash]
 	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
@@ -414,8 +415,8 @@ func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string,
 	}
 	for _, t := range turns {
 		if p == nil {
-			if messages, waits := v.turnOf(t.ref); len(messages) > 0 {
-				t.turns = ht.store.put(t.ref.key(), waits, messages, v.state.Retention)
+			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
+				t.turns = ht.store.put(t.ref.key(), waits, messages, v.State.Retention)
 				if p := c.reserved.Load(t.turns.messages); p != nil {
 					return p
 				}
@@ -431,27 +432,27 @@ func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string,
 
 // turnOf returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
 // this server, and the run if it has not ended. The results of the client's calls are those that its request has.
-func (v *runView) turnOf(ref callRef) (own []lathe.Message, waits string) {
-	messages := v.state.Messages
-	begin := v.state.Start - v.state.TakenOver
+func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
+	messages := v.State.Messages
+	begin := v.State.Start - v.State.TakenOver
 	for i := begin; i < len(messages); i++ {
 		calls := messages[i].Calls()
-		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.client[c.ID] }) {
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Client[c.ID] }) {
 			continue
 		}
-		end := v.afterResults(i + 1)
-		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }) {
+		end := v.AfterResults(i + 1)
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }) {
 			begin = end
 			continue
 		}
-		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.client[pairs.Answered(&m)] })
-		for j := range v.state.Open {
-			if o := &v.state.Open[j]; !v.client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
+		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.Client[pairs.Answered(&m)] })
+		for j := range v.State.Open {
+			if o := &v.State.Open[j]; !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
 				own = append(own, pairs.PendingResult(&o.ToolCall))
 			}
 		}
-		if v.state.Finished == nil {
-			waits = v.state.Run.RunID
+		if v.State.Finished == nil {
+			waits = v.State.Run.RunID
 		}
 		return own, waits
 	}

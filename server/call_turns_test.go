@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/secret"
@@ -37,14 +38,14 @@ func TestTurnIsThatOfTheID(t *testing.T) {
 		return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: name}, lathe.ToolCall{ID: name, Name: "weather"}}}
 	}
 	result := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "a"}}}
-	v := &runView{client: map[string]bool{"a": true, "b": true}, turns: map[string]int{"a": 1, "b": 2},
-		state: loop.State{Messages: []lathe.Message{lathe.User("hi"), call("a"), result, call("b")}, Start: 1}}
+	v := &runlog.View{Client: map[string]bool{"a": true, "b": true}, Turns: map[string]int{"a": 1, "b": 2},
+		State: loop.State{Messages: []lathe.Message{lathe.User("hi"), call("a"), result, call("b")}, Start: 1}}
 	ref := callRef{turn: 2, hash: hashOfCall("a")} // as if the hashes of both were equal
-	if own, _ := v.turnOf(ref); own != nil {
+	if own, _ := turnOf(v, ref); own != nil {
 		t.Errorf("the turn before was taken: %v", own)
 	}
 	ref.hash = hashOfCall("b")
-	if own, _ := v.turnOf(ref); len(own) != 1 || own[0].Text() != "b" {
+	if own, _ := turnOf(v, ref); len(own) != 1 || own[0].Text() != "b" {
 		t.Errorf("the turn is %v", own)
 	}
 }

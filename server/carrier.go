@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -166,9 +167,9 @@ type opener struct {
 	failed   *problem               // the store did not answer
 	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
 	referred int
-	runID    string   // of the log that was read last; the carriers of a run follow one another
-	view     *runView // of that run
-	over     bool     // the turn of the message at hand is over
+	runID    string       // of the log that was read last; the carriers of a run follow one another
+	view     *runlog.View // of that run
+	over     bool         // the turn of the message at hand is over
 }
 
 // open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
@@ -286,7 +287,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 		return nil, false
 	}
 	if c.RunID == "" {
-		return keptOf(c.Messages, c.Keeps, o.over), len(c.Messages) > 0
+		return runlog.KeptOf(c.Messages, c.Keeps, o.over), len(c.Messages) > 0
 	}
 	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
 		return nil, false
@@ -302,9 +303,9 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 		o.runID, o.view = c.RunID, v
 	}
 	v := o.view
-	added := v.state.Messages[v.state.Start:]
+	added := v.State.Messages[v.State.Start:]
 	if c.From < 0 || c.From >= c.To || c.To > len(added) {
 		return nil, false
 	}
-	return keptOf(added[c.From:c.To], v.state.Retention, o.over), true
+	return runlog.KeptOf(added[c.From:c.To], v.State.Retention, o.over), true
 }

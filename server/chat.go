@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -136,17 +137,17 @@ func (h *chatHandler) whole(r *http.Request, c *caller, a *chat) (*event.Result,
 		if p != nil {
 			return nil, p
 		}
-		if v.state.Finished != nil { // meanwhile
-			return v.result(), nil
+		if v.State.Finished != nil { // meanwhile
+			return v.Result(), nil
 		}
-		f, leave := h.follow(r.Context(), c, c.runID, v.state.LastID, hold, nil, nil)
-		before := v.state.LastID
+		f, leave := h.follow(r.Context(), c, c.runID, v.State.LastID, hold, nil, nil)
+		before := v.State.LastID
 		next, p := h.waitFor(r, f)
 		leave()
 		if next == nil {
 			return nil, p
 		}
-		if v, p = h.view(r.Context(), c, c.runID); p != nil || v.state.LastID == before { // no approval was decided in the meantime
+		if v, p = h.view(r.Context(), c, c.runID); p != nil || v.State.LastID == before { // no approval was decided in the meantime
 			return next, p
 		}
 		res = next
@@ -282,7 +283,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	asks := in.Park && !relayed && h.asks(&a.settings)
 	if asks {
 		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
-			after, base := v.since(req.Messages)
+			after, base := v.Since(req.Messages)
 			a.attach(ctx, m, v, after, base)
 			return nil
 		}
@@ -293,7 +294,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	}
 	a.keep()
 	in.Run.RunID = h.opts.Engine.NewRunID()
-	a.begin(ctx, answerID{run: in.Run.RunID}, &a.settings, &a.limits)
+	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
 		a.carriers = h.turns.newCarriers(ctx, a)
 	}
@@ -416,7 +417,7 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 }
 
 // begin makes the head of an answer, and what writes the calls of its run.
-func (a *chat) begin(ctx context.Context, id answerID, settings *lathe.Settings, limits *lathe.Limits) {
+func (a *chat) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
 	a.head.ID = id.String()
 	if a.req.Stream {
 		a.writer = a.protocol.NewWriter(&a.head)

@@ -98,7 +98,7 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 		if bad != nil {
 			return bad
 		}
-		req.Messages = slices.Concat(v.state.Messages, req.Messages)
+		req.Messages = slices.Concat(v.State.Messages, req.Messages)
 		return h.checkSize(ctx, c, req.Messages)
 	}
 	if p != nil {

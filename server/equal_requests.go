@@ -9,7 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -103,53 +103,30 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 
 // equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
 // got since it waited; nil: there is none.
-func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
+func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runlog.View {
 	t := h.turns.store.find(a.digest().key())
 	if t == nil {
 		return nil
 	}
 	v, p := h.viewOther(ctx, a.caller, t.runID)
-	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
+	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
 	if p != nil && !p.Absent() {
 		return nil // the store did not answer
 	}
 	h.turns.store.remove(a.digest().key())
-	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
+	if p != nil || v.State.Finished == nil || v.State.Finished.Reason.Status() != "completed" {
 		return nil
 	}
 	return v
 }
 
 // attach has the request answered by a run that is there: with what it has done since an event, at which it had base messages.
-func (a *chat) attach(ctx context.Context, m *Model, v *runView, after int64, base int) {
-	a.session, a.base = v.state.Run.SessionID, base
-	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(ctx, answerID{run: v.state.Run.RunID, after: v.waitBefore(base), once: newOnce()}, &m.Settings, &m.Limits)
+func (a *chat) attach(ctx context.Context, m *Model, v *runlog.View, after int64, base int) {
+	a.session, a.base = v.State.Run.SessionID, base
+	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
+	a.begin(ctx, runlog.AnswerID{Run: v.State.Run.RunID, After: v.WaitBefore(base), Once: runlog.NewOnce()}, &m.Settings, &m.Limits)
 	a.follows = true
-	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
-}
-
-// since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
-func (v *runView) since(messages []lathe.Message) (after int64, base int) {
-	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
-		return v.lastResult, v.answered(pairs.Answered(&messages[last]))
-	}
-	return 0, v.state.Start
-}
-
-// answered returns how many messages the history of the run has up to the answers of the message with that call.
-func (v *runView) answered(call string) int {
-	messages := v.state.Messages
-	for i := v.state.Start; i < len(messages); i++ {
-		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
-			continue
-		}
-		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
-			i++
-		}
-		return i
-	}
-	return v.state.Start
+	a.job = job{loop: m.Loop, follow: v.State.Run.RunID, after: after, holds: a.holds}
 }

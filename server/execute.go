@@ -8,6 +8,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -28,7 +29,7 @@ type job struct {
 	resume  string
 	answers map[string]lathe.Output
 	// stepped is that run, if an [Executor] executes it; nil: none does.
-	stepped *runView
+	stepped *runlog.View
 	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
 	follow string
 	after  int64      // the event after which it is followed

@@ -171,13 +171,13 @@ func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found
 	if p != nil {
 		return false, p
 	}
-	sum, ok := v.conversation()
+	sum, ok := sumOf(v)
 	if !ok {
 		return false, nil
 	}
 	var calls []lathe.ToolCall
-	for i := range v.state.Open {
-		if o := &v.state.Open[i]; v.client[o.ID] {
+	for i := range v.State.Open {
+		if o := &v.State.Open[i]; v.Client[o.ID] {
 			calls = append(calls, o.ToolCall)
 		}
 	}
@@ -185,9 +185,9 @@ func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) (found
 		return false, nil
 	}
 	waits := ""
-	if v.state.Finished == nil {
+	if v.State.Finished == nil {
 		waits = id
 	}
-	ht.store.put(sum.key(calls), waits, v.state.Messages[v.state.Start:], v.state.Retention)
+	ht.store.put(sum.key(calls), waits, v.State.Messages[v.State.Start:], v.State.Retention)
 	return true, nil
 }

@@ -90,19 +90,19 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	if p != nil {
 		return suspendedRun{} // it is gone by now
 	}
-	s := suspendedRun{lastID: v.state.LastID}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
+	s := suspendedRun{lastID: v.State.LastID}
+	for i := range v.State.Open {
+		o := &v.State.Open[i]
 		if !o.Asked {
 			continue
 		}
 		s.asked++
 		if mt.shared == nil {
-			mt.opts.Approvals.Await(v.request(o))
+			mt.opts.Approvals.Await(v.Request(o))
 		}
 	}
 	var sum requestSum
-	if label, err := hex.DecodeString(v.state.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
+	if label, err := hex.DecodeString(v.State.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
 		copy(sum[:], label)
 		mt.turns.store.put(sum.key(), id, nil, nil)
 	}

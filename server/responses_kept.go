@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -18,7 +19,7 @@ import (
 )
 
 // A response of OpenAI's Responses is stored under its id, unless the request forbids it: a later request can continue it, and
-// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [answerID].
+// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [runlog.AnswerID].
 // Runs of responses that were not stored cannot be reached by these paths.
 
 // labelResponse is the label of a run whose response is stored. It is not listed among the labels of the client.
@@ -68,6 +69,9 @@ func (a *chat) passesBytes() bool {
 	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
 }
 
+// responsePrefix begins the id of a response.
+const responsePrefix = "resp_"
+
 // codeNoResponse is the code of the error for an id that no response has.
 const codeNoResponse = "previous_response_not_found"
 
@@ -76,40 +80,40 @@ func noResponse(status int, param string) *problem {
 }
 
 // keptResponse returns a stored response of the caller.
-func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*answerSpan, *problem) {
+func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
 		return nil, none
 	}
-	answer := parseAnswerID(rest)
-	v, p := h.viewOther(ctx, c, answer.run)
+	answer := runlog.ParseAnswerID(rest)
+	v, p := h.viewOther(ctx, c, answer.Run)
 	switch {
 	case p.Absent():
 		return nil, none
 	case p != nil:
 		return nil, p
-	case v.state.Run.Labels[labelResponse] == "" || !v.has(answer):
+	case v.State.Run.Labels[labelResponse] == "" || !v.Has(answer):
 		return nil, none
 	}
-	return v.span(answer), nil
+	return v.Span(answer), nil
 }
 
 // settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
 // response.
-func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*answerSpan, *problem) {
+func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
-	if p != nil || sp.end != nil || sp.state.Finished != nil || sp.state.Paused != "" {
+	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
 		return sp, p
 	}
-	v, p := h.turns.waitSuspended(ctx, a.caller, sp.id.run)
+	v, p := h.turns.waitSuspended(ctx, a.caller, sp.ID.Run)
 	if p != nil {
 		return nil, p
 	}
-	if v.state.Finished == nil && v.state.Paused == "" {
+	if v.State.Finished == nil && v.State.Paused == "" {
 		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
 	}
-	return v.span(sp.id), nil
+	return v.Span(sp.ID), nil
 }
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
@@ -173,12 +177,12 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if kept != nil && kept.runID == "" {
 		return kept, nil
 	}
-	var sp *answerSpan
+	var sp *runlog.Span
 	var p *problem
 	if kept != nil { // its run is stored, without a response
-		var v *runView
+		var v *runlog.View
 		if v, p = h.viewOther(ctx, a.caller, kept.runID); p == nil {
-			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
 		}
 	} else {
 		sp, p = h.settledResponse(ctx, a, a.req.PreviousID)
@@ -186,13 +190,13 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if p != nil {
 		return nil, p
 	}
-	e := &earlierResponse{messages: sp.history(), open: sp.open()}
-	if sp.waits() { // the answer names the calls that wait for an approval
-		e.runID = sp.id.run
+	e := &earlierResponse{messages: sp.History(), open: sp.Open()}
+	if sp.Waits() { // the answer names the calls that wait for an approval
+		e.runID = sp.ID.Run
 	} else {
-		e.messages = loop.KeptHistory(e.messages, sp.state.Retention)
+		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
 	}
-	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
+	instructed := sp.State.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
 		e.messages = e.messages[1:]
 	}
@@ -226,26 +230,26 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 }
 
 // responseOf returns the current state of a stored response as JSON.
-func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan) (body []byte) {
-	v := sp.runView
-	c.runID = v.state.Run.RunID
+func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
+	v := sp.View
+	c.runID = v.State.Run.RunID
 	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
-	a.head = wire.AnswerHead{ID: sp.id.String(), Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
+	a.head = wire.AnswerHead{ID: sp.ID.String(), Model: v.State.Target, Created: v.Summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
 	a.calls.ids = newCallIDs(ctx, a, c.runID)
-	for _, call := range pairs.CallsOf(v.state.Messages) {
-		if v.client[call.ID] {
+	for _, call := range pairs.CallsOf(v.State.Messages) {
+		if v.Client[call.ID] {
 			if a.calls.names == nil {
 				a.calls.names = map[string]bool{}
 			}
 			a.calls.names[call.Name] = true
 		}
 	}
-	a.base = sp.start
-	res := sp.result()
+	a.base = sp.Start
+	res := sp.Result()
 	switch p := problems.Failure(res); {
-	case sp.end == nil && v.state.Finished == nil && v.state.Paused == "":
+	case sp.Last() && v.State.Finished == nil && v.State.Paused == "":
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
 	case p != nil:
 		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
@@ -254,7 +258,7 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan)
 		}
 		return body
 	}
-	a.head.Completed = v.summary.Run.Updated.Unix()
+	a.head.Completed = v.Summary.Run.Updated.Unix()
 	return a.appendWhole(nil, res)
 }
 
@@ -277,9 +281,9 @@ func lastResponse(frames []byte) (response []byte) {
 func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
 	sp, p := h.keptResponse(r.Context(), c, id)
-	for retried := false; p == nil && sp.end == nil && sp.state.Finished == nil; retried = true {
+	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
 		var again bool
-		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
+		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
 		if r.Context().Err() != nil {
@@ -304,7 +308,7 @@ func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *
 	id := r.PathValue("id")
 	sp, p := h.keptResponse(r.Context(), c, id)
 	if p == nil {
-		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, sp.state.Run.RunID)
+		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
 	if p != nil {
 		c.fail(w, p)
@@ -324,16 +328,16 @@ func (h *chatHandler) listInput(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, p)
 		return
 	}
-	given := sp.state.Messages[:sp.start]
-	if sp.start == sp.state.Start {
-		given = given[:sp.start-sp.state.TakenOver]
+	given := sp.State.Messages[:sp.Start]
+	if sp.Start == sp.State.Start {
+		given = given[:sp.Start-sp.State.TakenOver]
 	}
-	if sp.state.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
+	if sp.State.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
 		given = given[1:]
 	}
-	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.state.Target, Messages: given}, &wire.EncodeOptions{})
+	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.State.Target, Messages: given}, &wire.EncodeOptions{})
 	items, _ := rawjson.Get(body, "input")
-	list := inputList(items, sp.id.String())
+	list := inputList(items, sp.ID.String())
 	if r.URL.Query().Get("order") != "asc" { // the latest first
 		slices.Reverse(list)
 	}

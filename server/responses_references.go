@@ -8,7 +8,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
@@ -83,11 +82,11 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if p != nil {
 				return nil, ofItem(p, a.protocol.conversation, item)
 			}
-			if sp.waits() && answers > 0 && answers == len(given) {
-				return &storedTurns{runID: sp.id.run}, nil
+			if sp.Waits() && answers > 0 && answers == len(given) {
+				return &storedTurns{runID: sp.ID.Run}, nil
 			}
-			own, p := sp.take(a.caller, taken, slices.ContainsFunc(given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
-			if p != nil {
+			own := sp.Take(taken, slices.ContainsFunc(given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
+			if p := a.caller.reserved.Load(own); p != nil {
 				return nil, p
 			}
 			if len(own) == 0 {
@@ -98,7 +97,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
 			}
-			if !sp.open() {
+			if !sp.Open() {
 				out = append(out, own...)
 				continue
 			}
@@ -126,19 +125,6 @@ func ofItem(p *problem, param, item string) *problem {
 	}
 	return &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: param,
 		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference."}
-}
-
-// take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
-// each run: two ids may name the same ones, if no request brought what the run waited for. over says that the turn of
-// the answer is over.
-func (sp *answerSpan) take(c *caller, taken map[string]int, over bool) ([]lathe.Message, *problem) {
-	sp.start = max(sp.start, taken[sp.id.run])
-	taken[sp.id.run] = sp.afterResults(sp.lastTurn())
-	own := sp.own()
-	if !sp.waits() {
-		own = keptOf(loop.KeptHistory(own, sp.state.Retention), sp.state.Retention, over)
-	}
-	return own, c.reserved.Load(own)
 }
 
 // withoutCalls returns the parts without the calls that are among others, under the same name.

@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -25,12 +26,12 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 	c := a.caller
 	v, p := h.loadSuspended(ctx, a, t.runID)
 	switch {
-	case p != nil && p.Code == noRun().Code, v != nil && (v.state.Finished != nil || v.state.Target != a.req.Model):
+	case p != nil && p.Code == noRun().Code, v != nil && (v.State.Finished != nil || v.State.Target != a.req.Model):
 		return h.releaseRun(a)
-	case p == nil && v.state.Paused == "":
+	case p == nil && v.State.Paused == "":
 		p = ownedElsewhere()
 	case p == nil:
-		p = c.reserved.Load(v.state.Messages)
+		p = c.reserved.Load(v.State.Messages)
 	}
 	if p != nil {
 		a.unlock()
@@ -49,14 +50,14 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		a.unlock()
 		return false, p
 	}
-	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
-	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	id := answerID{run: t.runID, after: v.waitBefore(a.base)}
-	if id.after == 0 { // its process stopped
-		id.once = newOnce()
+	a.session, a.base = v.State.Run.SessionID, len(v.State.Messages)
+	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
+	id := runlog.AnswerID{Run: t.runID, After: v.WaitBefore(a.base)}
+	if id.After == 0 { // its process stopped
+		id.Once = runlog.NewOnce()
 	}
 	a.begin(ctx, id, &m.Settings, &m.Limits)
-	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.Stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 
@@ -68,7 +69,7 @@ func (h *chatHandler) releaseRun(a *chat) (bool, *problem) {
 }
 
 // loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
-func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*runView, *problem) {
+func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
 		unlock, err := h.locks.lock(ctx, id)
 		if err != nil {
@@ -77,10 +78,10 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && v.state.Paused == "" && v.state.Finished == nil && !carried { // it may have been resumed just now
+		if p == nil && v.State.Paused == "" && v.State.Finished == nil && !carried { // it may have been resumed just now
 			carried = h.executes(id)
-			before := v.state.LastID
-			if v, p = h.view(ctx, a.caller, id); p == nil && v.state.LastID > before {
+			before := v.State.LastID
+			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {
 				carried = true
 			}
 		}
@@ -93,7 +94,7 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 }
 
 // resultsFor returns the results of open calls of the client that the messages of its request end with.
-func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runView) (map[string]lathe.Output, *problem) {
+func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runlog.View) (map[string]lathe.Output, *problem) {
 	first := len(given)
 	for first > 0 && given[first-1].Role == lathe.RoleTool {
 		first--
@@ -103,8 +104,8 @@ func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.
 		return nil, p
 	}
 	results := map[string]lathe.Output{}
-	for _, m := range ids.originals(given[first:], v.state.Messages) {
-		if id := pairs.Answered(&m); v.client[id] && slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+	for _, m := range ids.originals(given[first:], v.State.Messages) {
+		if id := pairs.Answered(&m); v.Client[id] && slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
 			r := m.Parts[0].(lathe.ToolResult)
 			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
 // repeated answers a request that repeats an earlier one. It reports false where the request needs a run of its own.
@@ -159,7 +160,7 @@ func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *prob
 func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
-	a.answerAs(r.Context(), answerID{run: e.id, after: e.after}, e)
+	a.answerAs(r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
 	if !a.req.Stream {
 		h.writeWhole(w, r, a, e.res)
 		return
@@ -177,7 +178,7 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 }
 
 // answerAs has the answer be one of a run.
-func (a *chat) answerAs(ctx context.Context, id answerID, e *earlierRun) {
+func (a *chat) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
 	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base
 }
@@ -205,7 +206,7 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 			t.failed = p.Code
 		}
 	}
-	a.answerAs(ctx, answerID{run: next}, e)
+	a.answerAs(ctx, runlog.AnswerID{Run: next}, e)
 	a.before = replayed{messages: taken, history: in.Messages}
 	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
 	return true, nil
@@ -214,7 +215,7 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 // restart makes the job of the request a run of its own once more, after another run was recorded first.
 func (a *chat) restart(ctx context.Context) {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
-	a.begin(ctx, answerID{run: a.in.Run.RunID}, &a.settings, &a.limits)
+	a.begin(ctx, runlog.AnswerID{Run: a.in.Run.RunID}, &a.settings, &a.limits)
 	a.progress, a.last, a.broken, a.feed = progress{}, 0, false, callFeed{}
 }
 

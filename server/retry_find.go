@@ -238,8 +238,8 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	if p != nil {
 		return nil, p
 	}
-	over := v.state.Finished != nil || v.state.Paused != ""
-	if !over && v.stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
+	over := v.State.Finished != nil || v.State.Paused != ""
+	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
 		if p := er.takes(); p != nil { // but the next process will
 			return nil, p
 		}
@@ -248,28 +248,15 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		}
 		over = true
 	}
-	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated, ran: v.mayHaveRun}
+	e := &earlierRun{id: id, over: over, continues: v.State.Continues, updated: v.Summary.Run.Updated, ran: v.MayHaveRun}
 	if e.over {
-		e.res = v.result()
-		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
-		if e.base > v.state.Start {
-			e.after = v.waitBefore(e.base)
+		e.res = v.Result()
+		e.base = requestEnd(e.res.History, v.State.Start-v.State.TakenOver, a.req.Messages)
+		if e.base > v.State.Start {
+			e.after = v.WaitBefore(e.base)
 		}
 	}
 	return e, nil
-}
-
-// mayHaveRun reports whether the tool of a call may have been called.
-func (v *runView) mayHaveRun(callID string) bool {
-	if v.ran[callID] {
-		return true
-	}
-	for i := range v.state.Open {
-		if o := &v.state.Open[i]; o.ID == callID {
-			return o.Begun
-		}
-	}
-	return false
 }
 
 // requestEnd returns how many messages of a history the request had: those before start, or, where the request ends

@@ -115,11 +115,11 @@ func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem
 	switch {
 	case p != nil:
 		return p
-	case h.executes(id), v.state.Paused == "" && v.state.Finished == nil:
+	case h.executes(id), v.State.Paused == "" && v.State.Finished == nil:
 		return conflict("run_running", "The run goes on: cancel it first.")
 	}
 	if h.opts.Removing != nil {
-		if err := h.opts.Removing(ctx, c.key.Name, &v.state.Run); err != nil {
+		if err := h.opts.Removing(ctx, c.key.Name, &v.State.Run); err != nil {
 			return h.storeFailed(c, err)
 		}
 	}
@@ -127,7 +127,7 @@ func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem
 		return h.runFailed(c, err)
 	}
 	h.withdraw(id)
-	if v.stepped() != nil && v.state.Finished == nil && h.reaches(v) == nil {
+	if v.Stepped() != nil && v.State.Finished == nil && h.reaches(v) == nil {
 		_ = h.wake(ctx, c, v, WakeCancel) // its executor finds that it is gone
 	}
 	return nil

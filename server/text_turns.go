@@ -239,21 +239,21 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) (found bool, p *problem) {
 	v, p := ht.viewOther(ctx, c, runID)
 	switch {
-	case p.Absent(), p == nil && v.state.Finished == nil:
+	case p.Absent(), p == nil && v.State.Finished == nil:
 		return false, nil
 	case p != nil:
 		return false, p
 	}
-	added := v.state.Messages[v.state.Start-v.state.TakenOver:]
+	added := v.State.Messages[v.State.Start-v.State.TakenOver:]
 	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
-		if v.client[pairs.Answered(&added[i])] {
+		if v.Client[pairs.Answered(&added[i])] {
 			added = added[i:]
 			break
 		}
 	}
 	messages, ok := behindText(added)
 	if ok {
-		ht.store.put(key, "", messages, v.state.Retention)
+		ht.store.put(key, "", messages, v.State.Retention)
 	}
 	return ok, nil
 }

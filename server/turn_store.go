@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -262,15 +263,7 @@ func lastUser(messages []lathe.Message) int {
 
 // kept returns the messages of the turn: what is kept of them, if it is over.
 func (t *storedTurns) kept(over bool) []lathe.Message {
-	return keptOf(t.messages, t.keeps, over)
-}
-
-// keptOf returns what is kept of the messages of a turn: all, until it is over.
-func keptOf(messages []lathe.Message, keeps *event.RunRetention, over bool) []lathe.Message {
-	if keeps == nil || !over {
-		return messages
-	}
-	return loop.SessionHistory(messages, loop.RetentionOf(keeps))
+	return runlog.KeptOf(t.messages, t.keeps, over)
 }
 
 // keep appends the next n of the messages that were given.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
 // maxWaitingJoined bounds the runs that one conversation names by waiting sentences and that are looked up: the last
@@ -62,21 +63,21 @@ func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTur
 	if p != nil {
 		return p
 	}
-	sum, ok := v.conversation()
+	sum, ok := sumOf(v)
 	if !ok {
 		return nil
 	}
-	t.sum, t.found, t.messages = sum, true, v.added()
+	t.sum, t.found, t.messages = sum, true, v.Added()
 	return c.reserved.Load(t.messages)
 }
 
 // waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
-func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runView, *problem) {
+func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	for {
 		v, p := rv.viewOther(ctx, c, id)
-		if p != nil || v.state.Paused != "" || v.state.Finished != nil {
+		if p != nil || v.State.Paused != "" || v.State.Finished != nil {
 			return v, p
 		}
 		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {
@@ -90,27 +91,9 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 	}
 }
 
-// added returns the messages that the run has added to the conversation, each call with an answer: one that waits
-// is answered with pendingText.
-func (v *runView) added() []lathe.Message {
-	own := v.state.Messages[v.state.Start:]
-	if len(v.state.Open) == 0 {
-		return slices.Clip(own)
-	}
-	answers := make([]lathe.Message, len(v.state.Open))
-	for i := range v.state.Open {
-		answers[i] = pairs.PendingResult(&v.state.Open[i].ToolCall)
-	}
-	whole, ok := pairs.Join(nil, own, answers)
-	if !ok {
-		return nil
-	}
-	return whole
-}
-
-// conversation returns the sum of the conversation that the run began with; ok is false if its label has none.
-func (v *runView) conversation() (sum conversationSum, ok bool) {
-	label := v.state.Run.Labels[labelConversation]
+// sumOf returns the sum of the conversation that the run began with; ok is false if its label has none.
+func sumOf(v *runlog.View) (sum conversationSum, ok bool) {
+	label := v.State.Run.Labels[labelConversation]
 	if len(label) != hex.EncodedLen(len(sum)) {
 		return sum, false
 	}
