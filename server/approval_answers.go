@@ -94,7 +94,7 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, mayNotDecide()
 		}
 		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
-			if results, p = h.turns.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
+			if results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
 				p = h.inputs().keepResults(ctx, a.caller, id, results)
 			}
 			if p != nil && p.Code != "already_answered" {

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -227,7 +228,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p := a.acceptVersion(m, a.requested); p != nil {
 		return p
 	}
-	if p := h.turns.restoreIDs(ctx, a); p != nil {
+	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
 	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
@@ -256,21 +257,21 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p != nil {
 		return p
 	}
-	if relayed && !j.changed && !moved && sendable(&a.members) {
+	if relayed && !j.Changed && !moved && sendable(&a.members) {
 		in.Relay.Request = req.Body
 		if len(a.ignored) > 0 {
 			in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
 		}
 	}
-	a.sum, a.after, a.lost = j.sum, j.last, j.lost
-	h.turns.countLost(c, j.lost)
-	if j.waits != nil {
-		done, p := h.resumeRun(ctx, a, m, j.waits)
+	a.sum, a.after, a.lost = j.Sum, j.Last, j.Lost
+	h.countLost(c, j.Lost)
+	if j.Waits != nil {
+		done, p := h.resumeRun(ctx, a, m, j.Waits)
 		if p != nil || done {
 			return p
 		}
 	}
-	in.Messages, a.base = j.messages, len(j.messages)
+	in.Messages, a.base = j.Messages, len(j.Messages)
 	if !relayed {
 		left, p := m.checkContent(in.Messages, a.place)
 		if p != nil {
@@ -290,13 +291,13 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
 	}
 	if in.Park && (asks || len(req.Tools) > 0) {
-		in.Run.Labels = withLabel(in.Run.Labels, labelConversation, j.sum)
+		in.Run.Labels = withLabel(in.Run.Labels, splice.LabelConversation, j.Sum)
 	}
 	a.keep()
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
-		a.carriers = h.turns.newCarriers(ctx, a)
+		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), a.in.Run.RunID)
 	}
 	a.storeRequest()
 	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
@@ -317,26 +318,26 @@ func (h *chatHandler) asks(s *lathe.Settings) bool {
 // restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
 // carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
 // checked, and its memory reserved.
-func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
+func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
-	j := h.turns.conversationOf(ctx, a, relayed)
-	if j.failed == nil {
-		h.turns.open(ctx, a, j)
+	j := h.conversationOf(ctx, a, relayed)
+	if j.Failed == nil {
+		h.turns.Open(ctx, a.hidden(), j)
 	}
-	if j.failed != nil {
-		return nil, j.failed
+	if j.Failed != nil {
+		return nil, j.Failed
 	}
 	if a.protocol.showsCalls {
-		own, resolved := a.caller.resolveItems(j.messages)
-		j.messages, j.changed = own, j.changed || resolved
+		own, resolved := a.caller.resolveItems(j.Messages)
+		j.Messages, j.Changed = own, j.Changed || resolved
 	}
-	if p := h.turns.openCompactions(ctx, a, j); p != nil {
+	if p := h.openCompactions(ctx, a, j); p != nil {
 		return nil, p
 	}
 	if a.compacts() {
-		j.messages, j.waits = append(slices.Clip(j.messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
+		j.Messages, j.Waits = append(slices.Clip(j.Messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
 	}
-	return j, h.checkSize(ctx, a.caller, j.messages)
+	return j, h.checkSize(ctx, a.caller, j.Messages)
 }
 
 // setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -20,15 +21,15 @@ type chat struct {
 	job       job
 	plan                      // its input is that of job
 	base      int             // number of messages of the run's history before the run
-	sum       conversationSum // of the conversation that the client sent
-	after     turnKey         // of the last hidden turn that was spliced into the conversation
+	sum       splice.Sum      // of the conversation that the client sent
+	after     splice.Key      // of the last hidden turn that was spliced into the conversation
 	lost      int             // number of hidden turns that could not be spliced into the conversation
 	head      wire.AnswerHead // of the answer
 	requested http.Header     // of the request
 	session   string
 	writer    wire.Writer // nil: the response is not streamed, and not written yet
 	calls     *handover
-	carriers  *carriers                // nil: the wire has none, or its clients do not send them back
+	carriers  *splice.Carriers         // nil: the wire has none, or its clients do not send them back
 	keepsText bool                     // an answer that consists of text is kept with the turns behind it
 	alone     bool                     // the answer is one JSON text, so that the response has the text of the last turn only
 	shows     bool                     // the response contains calls of this server
@@ -88,7 +89,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 		dst = a.appendRest(dst, e)
 		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(a))
 	}
-	a.carriers.note(e)
+	a.carriers.Note(e)
 	if !writes {
 		return dst
 	}
@@ -207,7 +208,7 @@ func (a *chat) start(dst []byte) []byte {
 func (a *chat) lead(dst []byte) []byte {
 	dst = a.start(dst)
 	if a.carriers != nil {
-		if text := a.carriers.before(); text != "" {
+		if text := a.carriers.Before(); text != "" {
 			a.splitText = true
 			dst = a.writer.AppendCarrier(dst, text)
 		}
@@ -283,7 +284,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.End(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)
@@ -299,7 +300,7 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 func (a *chat) finish(res *event.Result) *lathe.Finish {
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
 	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
-		a.handler.turns.store.remove(a.equal.key()) // an equal request from now on begins a run of its own
+		a.handler.turns.Forget(a.equal.key()) // an equal request from now on begins a run of its own
 	}
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
@@ -324,12 +325,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		for len(own) > 0 && own[0].Role == lathe.RoleTool { // results of the calls that the answer before handed over
 			own = own[1:]
 		}
-		key, l := a.sum.key(calls), linkOf(a.after, calls)
-		if ids, turn := a.calls.ids, lastTurn(res); ids.makes(turn) {
-			key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
-		}
-		a.handler.turns.absent.remove(key)
-		a.handler.turns.store.putLinked(key, l, waits, own, a.job.loop.Retention())
+		a.handler.turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
 		return f
 	}
 	if !a.stored {
@@ -385,8 +381,6 @@ func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
 }
-
-func (a *chat) owner() turnOwner { return turnOwner{a.caller.key.Name, a.req.User, a.req.Model} }
 
 // A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
 type report struct {

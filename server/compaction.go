@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -103,7 +104,7 @@ func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
 	if options, p := parseOptions(a.asked()); p != nil || options.detach {
 		return badRequest(options.param("detach"), "A compaction ends with its request.")
 	}
-	ring, err := a.handler.turns.seals.Get(ctx)
+	ring, err := a.handler.seals.Get(ctx)
 	if err != nil {
 		return problems.NotNow(err)
 	}
@@ -176,8 +177,8 @@ func sealedCompaction(p lathe.Part) string {
 }
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries.
-func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced) *problem {
-	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.messages, func(m lathe.Message) bool {
+func (h *chatHandler) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
+	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.Messages, func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return sealedCompaction(p) != "" })
 	}) {
 		return nil
@@ -187,14 +188,14 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 		p.Code = "invalid_encrypted_content"
 		return p
 	}
-	ring, err := ht.seals.Get(ctx)
+	ring, err := h.seals.Get(ctx)
 	if err != nil {
 		return problems.NotNow(err)
 	}
 	var out []lathe.Message
 	opened := 0
-	for i := range j.messages {
-		m := &j.messages[i]
+	for i := range j.Messages {
+		m := &j.Messages[i]
 		rest := *m
 		rest.Parts = nil
 		for _, part := range m.Parts {
@@ -223,6 +224,6 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 			out = append(out, rest)
 		}
 	}
-	j.messages, j.changed = out, true
+	j.Messages, j.Changed = out, true
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/gateway/memory"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/store"
 )
@@ -87,7 +88,7 @@ type runStarter struct{ *runViews }
 // A chatHandler serves requests for an answer of a model, whatever the protocol.
 type chatHandler struct {
 	*runStarter
-	turns     *hiddenTurns
+	turns     *splice.Turns
 	earlier   *earlierRuns
 	reasoning reasoningOrigins
 	newer     newerHeaders

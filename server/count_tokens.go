@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -89,12 +90,12 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 // completeInput sets the messages of a request of Responses to those that a model would receive.
 func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
-	if p := h.turns.restoreIDs(ctx, a); p != nil {
+	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
 	waits, p := h.continueResponse(ctx, a)
 	if p == nil && waits != nil {
-		v, bad := h.viewOther(ctx, c, waits.runID)
+		v, bad := h.viewOther(ctx, c, waits.RunID)
 		if bad != nil {
 			return bad
 		}
@@ -106,7 +107,7 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 	}
 	j, p := h.restore(ctx, a, false)
 	if p == nil {
-		req.Messages = j.messages
+		req.Messages = j.Messages
 	}
 	return p
 }
@@ -120,7 +121,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 	given, _, _ := h.reasoning.apply(c.key.Name, req.Model, req.Messages)
 	for i := range given {
 		message := given[i]
-		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), isCarrier) // no server but this one can open it
+		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), splice.IsCarrier) // no server but this one can open it
 		counted.Messages = append(counted.Messages, message)
 	}
 	for _, t := range req.Hosted {

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -20,7 +21,7 @@ const labelRequest = "lathe_equal_request_sha256"
 
 // hiddenLabel reports whether a label is one of the gateway's own.
 func hiddenLabel(name string) bool {
-	return name == labelFingerprint || name == labelConversation || name == labelRequest || name == labelResponse
+	return name == labelFingerprint || name == splice.LabelConversation || name == labelRequest || name == labelResponse
 }
 
 // withLabel returns the labels with a further one, if their number is below the limit.
@@ -64,58 +65,58 @@ func (a *chat) sumFirst(n int) requestSum {
 			members[string(name)] = v
 		}
 	}
-	c := conversation{h: sha256.New()}
-	c.text(a.caller.key.Name)
+	c := splice.NewHash()
+	c.Text(a.caller.key.Name)
 	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
-		c.text(string(w))
-		c.text(a.req.Model)
+		c.Text(string(w))
+		c.Text(a.req.Model)
 	}
 	var canonical []byte
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		c.text(name)
+		c.Text(name)
 		v := members[name]
 		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // else it is deeper than that allows, and counts as it is
 			canonical, v = text, text
 		}
-		c.bytes(v)
+		c.Bytes(v)
 	}
-	return requestSum(c.sum())
+	return requestSum(c.Sum())
 }
 
 // key is where the run that waits, begun by an equal request, is kept.
-func (s requestSum) key() (k turnKey) {
+func (s requestSum) key() (k splice.Key) {
 	return sha256.Sum256(append([]byte("waiting "), s[:]...))
 }
 
 // A waitingNote is a sink that keeps the run of a request when it begins to wait for a person, so that an equal
 // request is answered by that run and does not ask again.
 type waitingNote struct {
-	turns *hiddenTurns
+	turns *splice.Turns
 	sum   requestSum
 }
 
 // Emit implements [event.Sink].
 func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	if d, ok := e.Data.(*event.RunPaused); ok && d.Reason == lathe.ReasonAwaitingApproval {
-		n.turns.store.put(n.sum.key(), e.RunID, nil, nil)
+		n.turns.Remember(n.sum.key(), e.RunID)
 	}
 }
 
 // equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
 // got since it waited; nil: there is none.
 func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runlog.View {
-	t := h.turns.store.find(a.digest().key())
+	t := h.turns.Find(a.digest().key())
 	if t == nil {
 		return nil
 	}
-	v, p := h.viewOther(ctx, a.caller, t.runID)
+	v, p := h.viewOther(ctx, a.caller, t.RunID)
 	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
 	if p != nil && !p.Absent() {
 		return nil // the store did not answer
 	}
-	h.turns.store.remove(a.digest().key())
+	h.turns.Forget(a.digest().key())
 	if p != nil || v.State.Finished == nil || v.State.Finished.Reason.Status() != "completed" {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/gateway/admission"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
 // A RouteRow is a row of the table of routes, for tests that make a request of each.
@@ -62,5 +63,5 @@ func (g *Server) CallID(ctx context.Context, run string, turn int, id string) st
 	if err != nil {
 		return ""
 	}
-	return (&callIDs{ring: ring, principal: anyone.Name, run: run}).of(turn, id)
+	return splice.NewCallIDs(ring, anyone.Name, run).Of(turn, id)
 }

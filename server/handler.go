@@ -39,7 +39,7 @@ func New(opts *Options) (*Server, error) {
 	}
 	views := &runViews{co}
 	exec := &runStarter{views}
-	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now)}
+	turns := co.newTurns()
 	g := &Server{core: co, usage: admission.New(co.opts.Now, co.opts.Limits.MaxConcurrent, co.opts.Limits.MaxWatchers),
 		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
 		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -19,7 +20,7 @@ type suspendedRun struct {
 // that no process owns.
 type maintenance struct {
 	*runStarter
-	turns *hiddenTurns
+	turns *splice.Turns
 	seen  map[string]suspendedRun // by run; of the goroutine that surveys
 }
 
@@ -104,7 +105,7 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	var sum requestSum
 	if label, err := hex.DecodeString(v.State.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
 		copy(sum[:], label)
-		mt.turns.store.put(sum.key(), id, nil, nil)
+		mt.turns.Remember(sum.key(), id)
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/places"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -132,7 +133,7 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
 	for j, p := range m.Parts {
 		keep, changed := true, false
-		if r, is := p.(lathe.Reasoning); is && !isCarrier(p) {
+		if r, is := p.(lathe.Reasoning); is && !splice.IsCarrier(p) {
 			field, ok := o.find(principal, entry, &r)
 			if keep = ok; ok && field != "" && field != r.Field {
 				r.Field, changed = field, true

@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // An answer that is not streamed is the sum of the events of its stream: the messages of the run are replayed as the deltas from
@@ -41,21 +41,21 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	}
 	dst = a.replay(dst, &replayed{own, res.History, a.handedOver(res)}, a.carriers)
 	if a.carriers != nil {
-		a.carriers.replay(own, a.job.loop)
+		a.carriers.Replay(own, a.job.loop)
 	}
 	return a.appendEnd(dst, res, nil)
 }
 
 // replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.
 // carriers, unless nil, are those of the turns.
-func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
+func (a *chat) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
 	var asked map[string]lathe.ToolCall
 	turn := 0
 	for i := range r.messages {
 		m := &r.messages[i]
 		if m.Role == lathe.RoleAssistant {
 			if carriers != nil {
-				carriers.replay(r.messages[:i], a.job.loop)
+				carriers.Replay(r.messages[:i], a.job.loop)
 			}
 			turn--
 			a.signature = nil
@@ -89,7 +89,7 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
-			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.of(a.calls.turn, call.ID) })
+			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.Of(a.calls.turn, call.ID) })
 			tool := strings.ReplaceAll(call.Name, ".", "_")
 			if !a.calls.names[tool] {
 				tool = call.Name
@@ -103,11 +103,6 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe
 	}
 	a.calls.planned += len(calls)
 	return dst
-}
-
-// replay sets the state of the run to that after own, the messages that it added to its conversation.
-func (c *carriers) replay(own []lathe.Message, l *loop.Loop) {
-	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
 }
 
 // A textWriter keeps the text of an answer, and nothing else of it.

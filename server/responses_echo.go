@@ -30,7 +30,7 @@ func (a *chat) storeRequest() {
 	}
 	s := &storedRequest{Created: a.head.Created}
 	if a.carriers != nil {
-		s.Binding = a.carriers.binding()
+		s.Binding = a.carriers.Binding()
 	}
 	s.Request = withoutConversation(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):])
 	if len(s.Request) > maxEcho {
@@ -81,7 +81,5 @@ func (a *chat) restoreRequest(ctx context.Context, v *runlog.View) {
 		return
 	}
 	a.job.loop = l
-	if ring, err := a.handler.turns.seals.Get(ctx); err == nil {
-		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: func() []string { return s.Binding }, runID: v.State.Run.RunID}
-	}
+	a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 }

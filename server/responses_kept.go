@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -106,7 +107,7 @@ func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (
 	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
 		return sp, p
 	}
-	v, p := h.turns.waitSuspended(ctx, a.caller, sp.ID.Run)
+	v, p := h.waitSuspended(ctx, a.caller, sp.ID.Run)
 	if p != nil {
 		return nil, p
 	}
@@ -118,7 +119,7 @@ func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
 // its messages. waits is set if the run of that response waits for the results in the request.
-func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
 	}
@@ -143,15 +144,15 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		answers++
 	}
 	if earlier.runID != "" && answers > 0 {
-		return &storedTurns{runID: earlier.runID}, nil
+		return &splice.Stored{RunID: earlier.runID}, nil
 	}
 	history := earlier.messages
 	if earlier.open {
-		ids, p := h.turns.callIDsIn(ctx, a.caller, given[:answers])
+		ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, given[:answers])
 		if p != nil {
 			return nil, p
 		}
-		joined, ok := pairs.Join(nil, history, ids.originals(given[:answers], history))
+		joined, ok := pairs.Join(nil, history, ids.Originals(given[:answers], history))
 		if !ok {
 			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}
@@ -201,19 +202,6 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 		e.messages = e.messages[1:]
 	}
 	return e, nil
-}
-
-// conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
-// has no hidden turns.
-func (ht *hiddenTurns) conversationOf(ctx context.Context, a *chat, relayed bool) *spliced {
-	if !a.continuesResponse() {
-		return ht.splice(ctx, a, relayed)
-	}
-	c := newConversation(a.owner())
-	for i := range a.req.Messages {
-		c.add(&a.req.Messages[i])
-	}
-	return &spliced{messages: a.req.Messages, sum: c.sum()}
 }
 
 // showResponse handles GET of a stored response.

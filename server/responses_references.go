@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
 // Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
@@ -42,11 +43,11 @@ func isReference(p lathe.Part) bool {
 // reference to a response is replaced by all of its messages, including calls of this server; further ones are removed. A
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
-func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}
-	ids, p := h.turns.callIDsIn(ctx, a.caller, a.req.Messages)
+	ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, a.req.Messages)
 	if p != nil {
 		return nil, p
 	}
@@ -83,7 +84,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				return nil, ofItem(p, a.protocol.conversation, item)
 			}
 			if sp.Waits() && answers > 0 && answers == len(given) {
-				return &storedTurns{runID: sp.ID.Run}, nil
+				return &splice.Stored{RunID: sp.ID.Run}, nil
 			}
 			own := sp.Take(taken, slices.ContainsFunc(given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
 			if p := a.caller.reserved.Load(own); p != nil {
@@ -92,7 +93,7 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 			if len(own) == 0 {
 				continue
 			}
-			rest = ids.originals([]lathe.Message{rest}, own)[0]
+			rest = ids.Originals([]lathe.Message{rest}, own)[0]
 			rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(own))
 			if len(rest.Parts) > 0 { // the parts before the reference
 				out, rest.Parts = append(out, rest), nil
@@ -101,14 +102,14 @@ func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *st
 				out = append(out, own...)
 				continue
 			}
-			joined, ok := pairs.Join(out, own, ids.originals(given[:answers], own))
+			joined, ok := pairs.Join(out, own, ids.Originals(given[:answers], own))
 			if !ok {
 				return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 					Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
 			}
 			out, given, answers = joined, given[answers:], 0
 		}
-		rest = ids.originals([]lathe.Message{rest}, out[before:])[0]
+		rest = ids.Originals([]lathe.Message{rest}, out[before:])[0]
 		rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(out[before:])) // the request may have a call beside references to the rest
 		if len(rest.Parts) > 0 {
 			out = append(out, rest)

@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -388,16 +389,15 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers 
 		if _, own := v.Client[id]; own {
 			continue
 		}
-		if _, _, ok := splitCallID(id); !ok {
+		if !splice.IsGatewayID(id) {
 			continue
 		}
 		ring, err := h.seals.Get(ctx)
 		if err != nil {
 			return problems.NotNow(err)
 		}
-		ref, ok := (&callIDs{ring: ring, principal: v.State.Run.Principal}).parse(id)
-		original := matchCall(v.State.Messages, id, ref)
-		if !ok || ref.run != v.State.Run.RunID || original == id {
+		original := splice.NewCallIDs(ring, v.State.Run.Principal, v.State.Run.RunID).Original(v.State.Messages, id)
+		if original == "" {
 			continue
 		}
 		if _, twice := answers[original]; twice {

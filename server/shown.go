@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -14,7 +15,7 @@ import (
 // serverCall returns a call of this server in the form in which clients receive it.
 func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
 	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read
-	arguments := unwrapped(asked.Arguments)
+	arguments := splice.Unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
 		arguments = "{}"
 	}

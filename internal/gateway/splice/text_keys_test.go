@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"testing"
@@ -8,24 +8,24 @@ import (
 // Keys behind which the store has nothing are looked up again after one to two minutes, and take bounded memory.
 func TestAbsentKeysAreBoundedAndExpire(t *testing.T) {
 	t.Parallel()
-	var s keySet
-	key := func(n int) turnKey { return conversationSum{}.textKey(time.Duration(n).String()) }
+	var s KeySet
+	key := func(n int) Key { return Sum{}.textKey(time.Duration(n).String()) }
 	at := time.Unix(1_700_000_000, 0)
-	s.add(key(-1), at)
-	if !s.has(key(-1), at.Add(absentFor)) {
+	s.Add(key(-1), at)
+	if !s.Has(key(-1), at.Add(absentFor)) {
 		t.Error("a key is forgotten within a minute")
 	}
-	if s.has(key(-1), at.Add(2*absentFor)) {
+	if s.Has(key(-1), at.Add(2*absentFor)) {
 		t.Error("a key is there after two minutes")
 	}
 	for n := range 3 * maxAbsent {
-		s.add(key(n), at)
+		s.Add(key(n), at)
 	}
-	if all := len(s.recent) + len(s.old); all > 2*maxAbsent || all < maxAbsent || !s.has(key(3*maxAbsent-1), at) || s.has(key(0), at) {
+	if all := len(s.recent) + len(s.old); all > 2*maxAbsent || all < maxAbsent || !s.Has(key(3*maxAbsent-1), at) || s.Has(key(0), at) {
 		t.Errorf("%d keys", all)
 	}
-	s.remove(key(3*maxAbsent - 1))
-	if s.has(key(3*maxAbsent-1), at) {
+	s.Remove(key(3*maxAbsent - 1))
+	if s.Has(key(3*maxAbsent-1), at) {
 		t.Error("a removed key is there")
 	}
 }
@@ -33,7 +33,7 @@ func TestAbsentKeysAreBoundedAndExpire(t *testing.T) {
 // The key of a text depends on the conversation before it and on each of its words, not on the space between them.
 func TestTextKeyIgnoresWhiteSpaceAlone(t *testing.T) {
 	t.Parallel()
-	of := conversationSum{1}.textKey
+	of := Sum{1}.textKey
 	for _, same := range []string{"I compute.Done.", " I\tcompute.\n\nDone. ", "I compute. Done."} {
 		if of(same) != of("I compute.\nDone.") {
 			t.Errorf("%q has another key", same)
@@ -44,7 +44,7 @@ func TestTextKeyIgnoresWhiteSpaceAlone(t *testing.T) {
 			t.Errorf("%q has the same key", other)
 		}
 	}
-	if of("Done.") == (conversationSum{2}).textKey("Done.") || of("") == (conversationSum{1}).key(nil) {
+	if of("Done.") == (Sum{2}).textKey("Done.") || of("") == (Sum{1}).key(nil) {
 		t.Error("another conversation, or calls, have the same key")
 	}
 }

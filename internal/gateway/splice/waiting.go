@@ -1,13 +1,13 @@
-package server
+package splice
 
 import (
 	"context"
 	"encoding/hex"
 	"slices"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
@@ -22,19 +22,19 @@ type waitingTurn struct {
 	// Where the run is found, sum is that of the conversation that it began with, and messages are what it has added
 	// to the conversation by now.
 	found    bool
-	sum      conversationSum
+	sum      Sum
 	messages []lathe.Message
 }
 
 // waitingTurns returns the messages that end with a waiting sentence, by their index. A problem says that the store did not answer.
-func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int]*waitingTurn, p *problem) {
+func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
 	looked := map[string]*waitingTurn{} // by the run, whose log is read once
-	for i := len(a.req.Messages) - 1; i >= 0; i-- {
-		m := &a.req.Messages[i]
+	for i := len(a.Messages) - 1; i >= 0; i-- {
+		m := &a.Messages[i]
 		if m.Role != lathe.RoleAssistant || pairs.HasCalls(m) {
 			continue
 		}
-		rest, id, ok := a.caller.setup.waiting.Split(m.Text())
+		rest, id, ok := a.Waiting.Split(m.Text())
 		if !ok {
 			continue
 		}
@@ -42,7 +42,7 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int
 		if other := looked[id]; other != nil {
 			t.found, t.sum, t.messages = other.found, other.sum, other.messages
 		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
-			if p := ht.loadWaiting(ctx, a.caller, t); p != nil {
+			if p := ht.loadWaiting(ctx, a, t); p != nil {
 				return nil, p
 			}
 		}
@@ -55,8 +55,8 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) (turns map[int
 }
 
 // loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
-func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) *problem {
-	v, p := ht.waitSuspended(ctx, c, t.runID)
+func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *problem.Problem {
+	v, p := c.Runs.Suspended(ctx, t.runID)
 	if p.Absent() {
 		return nil
 	}
@@ -68,32 +68,12 @@ func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTur
 		return nil
 	}
 	t.sum, t.found, t.messages = sum, true, v.Added()
-	return c.reserved.Load(t.messages)
-}
-
-// waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
-func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
-	ctx, cancel := context.WithTimeout(ctx, logTimeout)
-	defer cancel()
-	for {
-		v, p := rv.viewOther(ctx, c, id)
-		if p != nil || v.State.Paused != "" || v.State.Finished != nil {
-			return v, p
-		}
-		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {
-			continue
-		}
-		select {
-		case <-time.After(rv.opts.Limits.Poll):
-		case <-ctx.Done():
-			return v, nil
-		}
-	}
+	return c.Load(t.messages)
 }
 
 // sumOf returns the sum of the conversation that the run began with; ok is false if its label has none.
-func sumOf(v *runlog.View) (sum conversationSum, ok bool) {
-	label := v.State.Run.Labels[labelConversation]
+func sumOf(v *runlog.View) (sum Sum, ok bool) {
+	label := v.State.Run.Labels[LabelConversation]
 	if len(label) != hex.EncodedLen(len(sum)) {
 		return sum, false
 	}

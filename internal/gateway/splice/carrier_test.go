@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"encoding/json"
@@ -10,20 +10,16 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/seal"
-	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/store"
 )
 
-// carrierChat returns a request of a conversation, as far as carriers need it.
-func carrierChat(key, session string, messages ...lathe.Message) *chat {
-	a := &chat{caller: &caller{key: &Key{Name: key}}, session: session}
-	a.req = &wire.ClientRequest{Request: lathe.Request{Messages: messages}}
-	a.in.Run.RunID = "run_1"
-	return a
+// carrierRequest returns a request of a conversation, as far as Carriers need it.
+func carrierRequest(key, session string, messages ...lathe.Message) *Request {
+	return &Request{Owner: Owner{Principal: key}, Session: session, Messages: messages}
 }
 
-func carrierTurns(keys ...string) *hiddenTurns {
+func carrierTurns(keys ...string) *Turns {
 	var secrets [2]secret.Secret
 	for i, k := range keys {
 		secrets[i] = secret.New(strings.Repeat(k, seal.KeySize))
@@ -32,7 +28,7 @@ func carrierTurns(keys ...string) *hiddenTurns {
 	if err != nil {
 		panic(err)
 	}
-	return &hiddenTurns{runViews: &runViews{&core{seals: k}}}
+	return New(&Options{Seals: k})
 }
 
 func call(id, name string) lathe.ToolCall {
@@ -52,20 +48,20 @@ func carrierOf(text string) lathe.Part {
 }
 
 // sealed returns what a carrier of these messages is, in an answer to the request.
-func sealed(t *testing.T, ht *hiddenTurns, a *chat, own ...lathe.Message) string {
+func sealed(t *testing.T, ht *Turns, a *Request, own ...lathe.Message) string {
 	t.Helper()
-	c := ht.newCarriers(t.Context(), a)
-	text := c.end(own, func(lathe.ToolCall) bool { return false }, nil)
+	c := ht.NewCarriers(t.Context(), a, "run_1")
+	text := c.End(own, func(lathe.ToolCall) bool { return false }, nil)
 	if text == "" {
 		t.Fatal("there is no carrier")
 	}
 	return text
 }
 
-func opened(t *testing.T, ht *hiddenTurns, a *chat) *spliced {
+func opened(t *testing.T, ht *Turns, a *Request) *Spliced {
 	t.Helper()
-	j := &spliced{messages: a.req.Messages}
-	ht.open(t.Context(), a, j)
+	j := &Spliced{Messages: a.Messages}
+	ht.Open(t.Context(), a, j)
 	return j
 }
 
@@ -77,30 +73,30 @@ func TestCarrierRestoresHiddenTurns(t *testing.T) {
 	thought := lathe.Reasoning{Field: "thinking", Data: "EqQB", Entry: "claude"}
 	first := []lathe.Message{said(thought, lathe.Text{Text: "Let me see."}, call("s1", "add")), answer("s1", "add", "42")}
 	second := []lathe.Message{said(lathe.Text{Text: "Now I read."}, call("s2", "note"), call("c1", "read")), answer("s2", "note", "noted")}
-	a := carrierChat("key", "", ask)
-	c := ht.newCarriers(t.Context(), a)
+	a := carrierRequest("key", "", ask)
+	c := ht.NewCarriers(t.Context(), a, "run_1")
 	client := func(x lathe.ToolCall) bool { return x.Name == "read" }
-	one := c.end(first, client, nil)
-	two := c.end(slices.Concat(first, second), client, nil)
+	one := c.End(first, client, nil)
+	two := c.End(slices.Concat(first, second), client, nil)
 	if one == "" || two == "" {
 		t.Fatal("a carrier is missing")
 	}
 
-	back := carrierChat("key", "", ask,
+	back := carrierRequest("key", "", ask,
 		said(lathe.Text{Text: "Let me see."}, carrierOf(one), lathe.Text{Text: "Now I read."}, carrierOf(two), call("c1", "read")),
 		answer("c1", "read", "content"), lathe.User("And now?"))
 	j := opened(t, ht, back)
 	want := slices.Concat([]lathe.Message{ask}, first, second, []lathe.Message{answer("c1", "read", "content"), lathe.User("And now?")})
-	if diff := cmp.Diff(want, j.messages); diff != "" || j.lost != 0 || !j.changed {
-		t.Errorf("lost %d, changed %v (-want +got):\n%s", j.lost, j.changed, diff)
+	if diff := cmp.Diff(want, j.Messages); diff != "" || j.Lost != 0 || !j.Changed {
+		t.Errorf("lost %d, changed %v (-want +got):\n%s", j.Lost, j.Changed, diff)
 	}
-	if len(back.req.Messages[1].Parts) != 5 {
+	if len(back.Messages[1].Parts) != 5 {
 		t.Error("the request was changed")
 	}
 
-	end := carrierChat("key", "", ask, said(lathe.Text{Text: "Let me see."}, carrierOf(one), lathe.Text{Text: "It is 42."}), lathe.User("Sure?"))
+	end := carrierRequest("key", "", ask, said(lathe.Text{Text: "Let me see."}, carrierOf(one), lathe.Text{Text: "It is 42."}), lathe.User("Sure?"))
 	want = slices.Concat([]lathe.Message{ask}, first, []lathe.Message{said(lathe.Text{Text: "It is 42."}), lathe.User("Sure?")})
-	if diff := cmp.Diff(want, opened(t, ht, end).messages); diff != "" {
+	if diff := cmp.Diff(want, opened(t, ht, end).Messages); diff != "" {
 		t.Errorf("the last turn is text (-want +got):\n%s", diff)
 	}
 }
@@ -110,38 +106,38 @@ func TestCarrierOfAnotherConversationIsRefused(t *testing.T) {
 	t.Parallel()
 	ht := carrierTurns("k")
 	ask, own := lathe.User("hello"), []lathe.Message{said(call("s1", "add")), answer("s1", "add", "42")}
-	a := carrierChat("key", "session", ask)
+	a := carrierRequest("key", "session", ask)
 	text := sealed(t, ht, a, own...)
 	shown := said(carrierOf(text), lathe.Text{Text: "It is 42."})
 	changed := []byte(text)
 	changed[len(text)/2] ^= 1 // not the last one, which has bits of padding
-	other := carrierChat("key", "session", ask, shown)
-	other.req.User = "another"
-	for name, b := range map[string]*chat{
-		"key":          carrierChat("other", "session", ask, shown),
-		"session":      carrierChat("key", "other", ask, shown),
+	other := carrierRequest("key", "session", ask, shown)
+	other.Owner.User = "another"
+	for name, b := range map[string]*Request{
+		"key":          carrierRequest("other", "session", ask, shown),
+		"session":      carrierRequest("key", "other", ask, shown),
 		"user":         other,
-		"position":     carrierChat("key", "session", lathe.User("hello!"), shown),
-		"later":        carrierChat("key", "session", ask, said(lathe.Text{Text: "x"}), ask, shown),
-		"changed":      carrierChat("key", "session", ask, said(carrierOf(string(changed)), lathe.Text{Text: "It is 42."})),
-		"not a seal":   carrierChat("key", "session", ask, said(carrierOf(seal.Prefix), lathe.Text{Text: "It is 42."})),
-		"another ring": carrierChat("key", "session", ask, shown),
+		"position":     carrierRequest("key", "session", lathe.User("hello!"), shown),
+		"later":        carrierRequest("key", "session", ask, said(lathe.Text{Text: "x"}), ask, shown),
+		"changed":      carrierRequest("key", "session", ask, said(carrierOf(string(changed)), lathe.Text{Text: "It is 42."})),
+		"not a seal":   carrierRequest("key", "session", ask, said(carrierOf(seal.Prefix), lathe.Text{Text: "It is 42."})),
+		"another ring": carrierRequest("key", "session", ask, shown),
 	} {
 		turns := ht
 		if name == "another ring" {
 			turns = carrierTurns("x")
 		}
 		j := opened(t, turns, b)
-		if j.lost != 1 || !j.changed {
-			t.Errorf("%s: lost %d, changed %v", name, j.lost, j.changed)
+		if j.Lost != 1 || !j.Changed {
+			t.Errorf("%s: lost %d, changed %v", name, j.Lost, j.Changed)
 		}
-		text, err := json.Marshal(j.messages)
+		text, err := json.Marshal(j.Messages)
 		if err != nil || strings.Contains(string(text), seal.Prefix) || strings.Contains(string(text), "s1") || !strings.Contains(string(text), "It is 42.") {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
-	if j := opened(t, carrierTurns("n", "k"), carrierChat("key", "session", ask, shown)); j.lost != 0 || len(j.messages) != 4 {
-		t.Errorf("after a rotation of the key: lost %d, %d messages", j.lost, len(j.messages))
+	if j := opened(t, carrierTurns("n", "k"), carrierRequest("key", "session", ask, shown)); j.Lost != 0 || len(j.Messages) != 4 {
+		t.Errorf("after a rotation of the key: lost %d, %d messages", j.Lost, len(j.Messages))
 	}
 }
 
@@ -150,25 +146,25 @@ func TestCarrierNeedsItsCalls(t *testing.T) {
 	t.Parallel()
 	ht := carrierTurns("k")
 	ask := lathe.User("hello")
-	text := sealed(t, ht, carrierChat("key", "", ask), said(call("s1", "add"), call("c1", "read")), answer("s1", "add", "42"))
-	b := carrierChat("key", "", ask, said(carrierOf(text), call("c2", "read")), answer("c2", "read", "x"))
+	text := sealed(t, ht, carrierRequest("key", "", ask), said(call("s1", "add"), call("c1", "read")), answer("s1", "add", "42"))
+	b := carrierRequest("key", "", ask, said(carrierOf(text), call("c2", "read")), answer("c2", "read", "x"))
 	j := opened(t, ht, b)
 	want := []lathe.Message{ask, said(call("c2", "read")), answer("c2", "read", "x")}
-	if diff := cmp.Diff(want, j.messages); diff != "" || j.lost != 1 {
-		t.Errorf("lost %d (-want +got):\n%s", j.lost, diff)
+	if diff := cmp.Diff(want, j.Messages); diff != "" || j.Lost != 1 {
+		t.Errorf("lost %d (-want +got):\n%s", j.Lost, diff)
 	}
 }
 
-// The conversation without carriers is not copied, and nothing is kept where the client is shown everything.
+// The conversation without Carriers is not copied, and nothing is kept where the client is shown everything.
 func TestCarrierIsWrittenForHiddenTurnsOnly(t *testing.T) {
 	t.Parallel()
 	ht := carrierTurns("k")
-	a := carrierChat("key", "", lathe.User("hello"))
-	if j := opened(t, ht, a); j.changed || len(j.messages) != 1 {
+	a := carrierRequest("key", "", lathe.User("hello"))
+	if j := opened(t, ht, a); j.Changed || len(j.Messages) != 1 {
 		t.Errorf("got %+v", j)
 	}
-	c := ht.newCarriers(t.Context(), a)
-	if text := c.end([]lathe.Message{said(lathe.Text{Text: "x"}, call("c1", "read"))}, func(lathe.ToolCall) bool { return true }, nil); text != "" {
+	c := ht.NewCarriers(t.Context(), a, "run_1")
+	if text := c.End([]lathe.Message{said(lathe.Text{Text: "x"}, call("c1", "read"))}, func(lathe.ToolCall) bool { return true }, nil); text != "" {
 		t.Error("a turn that the client has seen is in a carrier")
 	}
 }

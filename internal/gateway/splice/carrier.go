@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
-	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/loop"
 )
 
 // Clients send back the answers that they received, most of them without the calls that ran on this server. On wires whose
-// clients send opaque reasoning back unchanged, an answer contains carriers: reasoning items whose opaque data is a sealed text
+// clients send opaque reasoning back unchanged, an answer contains Carriers: reasoning items whose opaque data is a sealed text
 // (package seal) with the messages that the model received or wrote. In the conversation of the next request, the messages of a
 // carrier replace the parts between the previous carrier and this one, and the calls after it that the messages contain too:
 //
@@ -33,7 +33,7 @@ const (
 	// maxCarried limits the messages of one carrier, in bytes of JSON. Above it, the carrier contains the id of the run instead,
 	// whose log has the messages.
 	maxCarried = 48 << 10
-	// maxCarriers limits the carriers that are opened per request, and maxReferred those of them that refer to a run.
+	// maxCarriers limits the Carriers that are opened per request, and maxReferred those of them that refer to a run.
 	maxCarriers = 256
 	maxReferred = 32
 )
@@ -49,58 +49,70 @@ type carried struct {
 	Keeps *event.RunRetention `json:"keeps,omitempty"`
 }
 
-// carriers writes the carriers of one answer.
-type carriers struct {
-	turns   *hiddenTurns
+// Carriers writes the Carriers of one answer.
+type Carriers struct {
+	turns   *Turns
 	ring    *seal.Ring
 	binding func() []string // reads the whole conversation when it is first called
 	runID   string
 	state   loop.State // of the run, up to the last event that was read
 	lost    bool       // the state could not be computed from the events: the carrier at the end covers all messages
-	covered int        // messages of the run that are in carriers
+	covered int        // messages of the run that are in Carriers
 }
 
 // sealBinding returns what a carrier is bound to.
-func sealBinding(who turnOwner, session string, before conversationSum) []string {
-	return []string{"carrier", who.principal, who.user, session, hex.EncodeToString(before[:])}
+func sealBinding(who Owner, session string, before Sum) []string {
+	return []string{"carrier", who.Principal, who.User, session, hex.EncodeToString(before[:])}
 }
 
 // sealOwner returns the owner of the conversation, without its model: a client may continue with another model.
-func (a *chat) sealOwner() turnOwner {
-	return turnOwner{principal: a.caller.key.Name, user: a.req.User}
+func (r *Request) sealOwner() Owner {
+	return Owner{Principal: r.Owner.Principal, User: r.Owner.User}
 }
 
-// newCarriers returns the carriers of an answer; nil if the server has no keys for them.
-func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
-	ring, err := ht.seals.Get(ctx)
+// Binding returns what the carriers are bound to. It reads the whole conversation at its first call.
+func (c *Carriers) Binding() []string { return c.binding() }
+
+// StoredCarriers returns the carriers of an answer that was given before, with their binding; nil if the server has no keys for them.
+func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID string) *Carriers {
+	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
-		ht.opts.Log.Error("the key of carriers could not be read: the next request does not have what this run does on the server",
-			"request_id", a.caller.requestID, "code", lathe.CodeOf(err))
 		return nil
 	}
-	who, session, messages := a.sealOwner(), a.session, a.req.Messages
-	binding := sync.OnceValue(func() []string { // most answers have no carrier
-		c := newConversation(who)
-		c.anonymous = true
-		for i := range messages {
-			c.add(&messages[i])
-		}
-		return sealBinding(who, session, c.sum())
-	})
-	return &carriers{turns: ht, ring: ring, binding: binding, runID: a.in.Run.RunID}
+	return &Carriers{turns: ht, ring: ring, binding: func() []string { return binding }, runID: runID}
 }
 
-// note updates the state with an event of the run. c may be nil.
-func (c *carriers) note(e *event.Event) {
+// NewCarriers returns the Carriers of an answer; nil if the server has no keys for them.
+func (ht *Turns) NewCarriers(ctx context.Context, a *Request, runID string) *Carriers {
+	ring, err := ht.opts.Seals.Get(ctx)
+	if err != nil {
+		ht.opts.Log.Error("the key of Carriers could not be read: the next request does not have what this run does on the server",
+			"request_id", a.ID, "code", lathe.CodeOf(err))
+		return nil
+	}
+	who, session, messages := a.sealOwner(), a.Session, a.Messages
+	binding := sync.OnceValue(func() []string { // most answers have no carrier
+		c := newHash(who)
+		c.anonymous = true
+		for i := range messages {
+			c.Add(&messages[i])
+		}
+		return sealBinding(who, session, c.Sum())
+	})
+	return &Carriers{turns: ht, ring: ring, binding: binding, runID: runID}
+}
+
+// Note updates the state with an event of the run. c may be nil.
+func (c *Carriers) Note(e *event.Event) {
 	if c == nil || e.ID == 0 || c.lost {
 		return
 	}
 	c.lost = c.state.Apply(e) != nil
 }
 
-// before returns a carrier with the messages of the run after the previous carrier and before its current turn; "" if there
+// Before returns a carrier with the messages of the run after the previous carrier and before its current turn; "" if there
 // are none.
-func (c *carriers) before() string {
+func (c *Carriers) Before() string {
 	if c.lost || len(c.state.Open) > 0 || len(c.state.Messages) == 0 {
 		return ""
 	}
@@ -114,9 +126,9 @@ func (c *carriers) before() string {
 	return c.seal(own, own[c.covered:], c.state.Retention)
 }
 
-// end returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
+// End returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
 // client; "" if the client receives all of them anyway.
-func (c *carriers) end(own []lathe.Message, client func(lathe.ToolCall) bool, retention *event.RunRetention) string {
+func (c *Carriers) End(own []lathe.Message, client func(lathe.ToolCall) bool, retention *event.RunRetention) string {
 	if len(own) <= c.covered || !slices.ContainsFunc(own[c.covered:], func(m lathe.Message) bool { return hides(&m, client) }) {
 		return ""
 	}
@@ -141,7 +153,7 @@ func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
 }
 
 // seal returns a carrier with messages, which stand for those of own that no carrier has yet.
-func (c *carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention) string {
+func (c *Carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention) string {
 	from := c.covered
 	c.covered = len(own)
 	content, err := json.Marshal(&carried{Messages: messages, Keeps: keeps})
@@ -158,51 +170,51 @@ func (c *carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention
 	return c.ring.Seal(content, c.binding()...)
 }
 
-// An opener opens the carriers of a request.
+// An opener opens the Carriers of a request.
 type opener struct {
-	turns    *hiddenTurns
-	caller   *caller
+	turns    *Turns
+	request  *Request
 	ring     *seal.Ring
-	ids      *callIDs
-	failed   *problem               // the store did not answer
+	ids      *CallIDs
+	failed   *problem.Problem       // the store did not answer
 	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
 	referred int
-	runID    string       // of the log that was read last; the carriers of a run follow one another
+	runID    string       // of the log that was read last; the Carriers of a run follow one another
 	view     *runlog.View // of that run
 	over     bool         // the turn of the message at hand is over
 }
 
-// open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
-func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
-	messages := j.messages
-	if !slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isCarrier) }) {
+// Open replaces the Carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
+func (ht *Turns) Open(ctx context.Context, a *Request, j *Spliced) {
+	messages := j.Messages
+	if !slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, IsCarrier) }) {
 		return
 	}
 	out := make([]lathe.Message, 0, len(messages))
-	o := &opener{turns: ht, caller: a.caller, bindings: map[string][2][]string{}}
+	o := &opener{turns: ht, request: a, bindings: map[string][2][]string{}}
 	var err error
-	if o.ring, err = ht.seals.Get(ctx); err != nil {
-		j.failed = problems.NotNow(err)
+	if o.ring, err = ht.opts.Seals.Get(ctx); err != nil {
+		j.Failed = problem.NotNow(err)
 		return
 	}
-	o.ids = &callIDs{ring: o.ring, principal: a.caller.key.Name}
-	c, before := newConversation(a.sealOwner()), newConversation(a.sealOwner())
+	o.ids = &CallIDs{ring: o.ring, principal: a.Owner.Principal}
+	c, before := newHash(a.sealOwner()), newHash(a.sealOwner())
 	c.anonymous = true
-	for i := range a.req.Messages {
-		m := &a.req.Messages[i]
+	for i := range a.Messages {
+		m := &a.Messages[i]
 		for _, p := range m.Parts {
-			if isCarrier(p) && len(o.bindings) < maxCarriers {
-				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(a.sealOwner(), a.session, c.sum()), sealBinding(a.sealOwner(), a.session, before.sum())}
+			if IsCarrier(p) && len(o.bindings) < maxCarriers {
+				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(a.sealOwner(), a.Session, c.Sum()), sealBinding(a.sealOwner(), a.Session, before.Sum())}
 			}
 		}
-		c.add(m)
-		before.add(m)
+		c.Add(m)
+		before.Add(m)
 	}
 	last := lastUser(messages)
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
 		o.over = i < last
-		if !slices.ContainsFunc(m.Parts, isCarrier) {
+		if !slices.ContainsFunc(m.Parts, IsCarrier) {
 			out = append(out, *m)
 			continue
 		}
@@ -212,24 +224,24 @@ func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
 		}
 		var refused int
 		out, refused = o.appendOpened(ctx, out, m, messages[i+1:end])
-		j.lost, i = j.lost+refused, end-1
+		j.Lost, i = j.Lost+refused, end-1
 	}
-	j.messages, j.changed, j.failed = out, true, o.failed
+	j.Messages, j.Changed, j.Failed = out, true, o.failed
 }
 
-// isCarrier reports whether a part has the form of a carrier.
-func isCarrier(p lathe.Part) bool {
+// IsCarrier reports whether a part has the form of a carrier.
+func IsCarrier(p lathe.Part) bool {
 	r, ok := p.(lathe.Reasoning)
 	return ok && seal.Sealed(r.Data)
 }
 
-// appendOpened appends a message that has carriers, with its answers.
+// appendOpened appends a message that has Carriers, with its answers.
 func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe.Message, answers []lathe.Message) (_ []lathe.Message, refused int) {
 	rest := *m
 	rest.Parts = nil
-	var own []lathe.Message // of the carriers
+	var own []lathe.Message // of the Carriers
 	for _, p := range m.Parts {
-		if !isCarrier(p) {
+		if !IsCarrier(p) {
 			rest.Parts = append(rest.Parts, p)
 			continue
 		}
@@ -243,7 +255,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	if len(own) == 0 {
 		return appendShown(dst, &rest, answers), refused
 	}
-	rest, answers = o.ids.originals([]lathe.Message{rest}, own)[0], o.ids.originals(answers, own)
+	rest, answers = o.ids.Originals([]lathe.Message{rest}, own)[0], o.ids.Originals(answers, own)
 	open := pairs.OpenCalls(own)
 	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)
@@ -255,7 +267,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	joined, ok := pairs.Join(dst, own, answers)
 	if !ok { // the client sent results of calls that the carrier does not have
 		shown := *m
-		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCarrier)
+		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), IsCarrier)
 		return appendShown(dst, &shown, answers), refused + 1
 	}
 	return joined, refused
@@ -293,7 +305,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 		return nil, false
 	}
 	if c.RunID != o.runID {
-		v, p := o.turns.viewOther(ctx, o.caller, c.RunID)
+		v, p := o.request.Runs.View(ctx, c.RunID)
 		if p != nil {
 			if !p.Absent() {
 				o.failed = p
@@ -308,4 +320,9 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 		return nil, false
 	}
 	return runlog.KeptOf(added[c.From:c.To], v.State.Retention, o.over), true
+}
+
+// Replay sets the state of the run to that after own, the messages that it added to its conversation.
+func (c *Carriers) Replay(own []lathe.Message, l *loop.Loop) {
+	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
 }

@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func (p *plainSum) text(s string) {
 
 func (p *plainSum) sum() [sha256.Size]byte { return sha256.Sum256(p.Bytes()) }
 
-func (p *plainSum) key(calls []lathe.ToolCall) turnKey {
+func (p *plainSum) key(calls []lathe.ToolCall) Key {
 	s := p.sum()
 	var part plainSum
 	_, _ = part.Write(s[:])
@@ -44,7 +44,7 @@ func (p *plainSum) key(calls []lathe.ToolCall) turnKey {
 	return part.sum()
 }
 
-func (p *plainSum) textKey(text string) turnKey {
+func (p *plainSum) textKey(text string) Key {
 	s := p.sum()
 	var part plainSum
 	_, _ = part.Write(s[:])
@@ -67,29 +67,29 @@ func TestConversationSumsAreThoseOfWholeTexts(t *testing.T) {
 			}
 			return b.String()[:min(b.Len(), r.IntN(3*hashPiece))]
 		}
-		who := turnOwner{text(), text(), text()}
-		c, want := newConversation(who), &plainSum{}
-		want.text(who.principal)
-		want.text(who.user)
-		want.text(who.model)
+		who := Owner{text(), text(), text()}
+		c, want := newHash(who), &plainSum{}
+		want.text(who.Principal)
+		want.text(who.User)
+		want.text(who.Model)
 		var keys callKeys
 		for i := range 12 {
 			said, id := text(), text()
 			calls := []lathe.ToolCall{{ID: id, Name: fmt.Sprint("f", i), Arguments: `{"b": "` + strings.Repeat("y", r.IntN(2*hashPiece)) + `", "a":1.0}`}, {ID: "c", Arguments: "no JSON "}, {}}
 			if r.IntN(2) == 0 {
-				if keys.key(c.sum(), calls) != want.key(calls) {
+				if keys.key(c.Sum(), calls) != want.key(calls) {
 					t.Fatal("key of calls", seed, i)
 				}
-				if keys.textKey(c.sum(), said) != want.textKey(said) || c.sum().textKey(said) != want.textKey(said) {
+				if keys.textKey(c.Sum(), said) != want.textKey(said) || c.Sum().textKey(said) != want.textKey(said) {
 					t.Fatalf("key of the text %q", said)
 				}
 			}
-			c.add(&lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: said}, calls[0], lathe.ToolResult{CallID: id, Content: said}, lathe.Blob{URL: id, Data: []byte(said)}}})
+			c.Add(&lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: said}, calls[0], lathe.ToolResult{CallID: id, Content: said}, lathe.Blob{URL: id, Data: []byte(said)}}})
 			for _, s := range []string{"assistant", said, id, calls[0].Name, id, said, id, said} {
 				want.text(s)
 			}
 		}
-		if c.sum() != want.sum() {
+		if c.Sum() != want.sum() {
 			t.Fatal("sum", seed)
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/messages"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -40,11 +43,11 @@ func isTextTurn(m *lathe.Message) bool {
 		case lathe.Text:
 			text = text || strings.TrimSpace(p.Text) != ""
 		case lathe.Reasoning:
-			if isCarrier(p) {
+			if IsCarrier(p) {
 				return false
 			}
 		case lathe.Opaque: // of the model's vendor
-			if isOwn(p.JSON) {
+			if IsOwn(p.JSON) {
 				return false
 			}
 		case lathe.ToolCall, lathe.ToolResult, lathe.Blob, lathe.Refusal:
@@ -71,21 +74,21 @@ func textTurns(messages []lathe.Message) (n int, text string) {
 }
 
 // textKey names an answer with this text, said after that.
-func (s conversationSum) textKey(text string) turnKey {
+func (s Sum) textKey(text string) Key {
 	var keys callKeys
 	return keys.textKey(s, text)
 }
 
-// textKey is [conversationSum.textKey] of s.
-func (c *callKeys) textKey(s conversationSum, text string) turnKey {
+// textKey is [Sum.textKey] of s.
+func (c *callKeys) textKey(s Sum, text string) Key {
 	c.begin(&s)
-	c.part.text("text") // the key of calls has three texts for each
+	c.part.Text("text") // the key of calls has three texts for each
 	c.part.words(text)
-	return turnKey(c.part.sum())
+	return Key(c.part.Sum())
 }
 
 // words writes a text without its white space, and without its length.
-func (c *conversation) words(s string) {
+func (c *Hash) words(s string) {
 	most := min(hashPiece, len(c.buf)+len(s)+utf8.UTFMax) // a short text needs no more, and is never flushed below
 	c.buf = slices.Grow(c.buf, most-len(c.buf))
 	for i := 0; i < len(s); {
@@ -117,9 +120,9 @@ func (c *conversation) words(s string) {
 // asciiSpace is 1 for the characters up to U+007F that unicode.IsSpace takes for white space.
 var asciiSpace = [utf8.RuneSelf]uint8{'\t': 1, '\n': 1, '\v': 1, '\f': 1, '\r': 1, ' ': 1}
 
-// behindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
+// BehindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
 // results that its request had. ok is false if the client has received all of them, or a call is not answered.
-func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
+func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 	for len(own) > 0 && own[0].Role == lathe.RoleTool {
 		own = own[1:]
 	}
@@ -127,38 +130,18 @@ func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 	return own, slices.ContainsFunc(own, isHidden) && pairs.Check(own) == nil
 }
 
-// hasTools reports whether the caller may have calls of tools of this server made.
-func (c *caller) hasTools() bool {
-	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name, c.key.Profile) })
-}
-
-// keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not
-// receive all of them. The store records the run in the background; if other processes use it, keepText waits for the record,
-// for at most recordGrace, since the next request may reach another process.
-func (a *chat) keepText(res *event.Result, own []lathe.Message) {
-	ht, status := a.handler.turns, res.Reason.Status()
-	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {
-		return
-	}
-	own, ok := behindText(own)
-	if !ok {
-		return
-	}
-	text, refused := a.seen(own)
-	if strings.TrimSpace(text) == "" || refused {
-		return
-	}
-	key := a.sum.textKey(text)
-	ht.store.put(key, "", own, a.job.loop.Retention())
-	ht.absent.remove(key)
+// KeepText keeps the messages own that a run added to the conversation sum behind its answer of text. The store records the run in the background;
+// if other processes use it, KeepText waits for the record, for at most recordGrace, since the next request may reach another process.
+func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *event.RunRetention, runID, requestID string) {
+	key := sum.textKey(text)
+	ht.store.put(key, "", own, keeps)
+	ht.absent.Remove(key)
 	requests, ok := ht.opts.Index.(store.RequestStore)
 	if !ok {
 		return
 	}
-	runID, requestID := a.caller.runID, a.caller.requestID
-	setup, recorded := ht.work.begin(), make(chan struct{}) // Drain waits for it
-	go func() {
-		defer ht.work.end(setup)
+	recorded := make(chan struct{})
+	ht.opts.Background(func() {
 		defer close(recorded)
 		err := errors.New("the store panicked")
 		func() {
@@ -168,8 +151,8 @@ func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 		if err != nil {
 			ht.opts.Log.Warn("the run of an answer could not be recorded: another process cannot restore its calls", "request_id", requestID, "run_id", runID, "code", lathe.CodeOf(err))
 		}
-	}()
-	if ht.shared == nil {
+	})
+	if !ht.opts.Shared {
 		return
 	}
 	grace := time.NewTimer(recordGrace)
@@ -183,11 +166,14 @@ func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 // recordGrace bounds the time that an answer waits for a slow store.
 const recordGrace = 250 * time.Millisecond
 
+// recordTimeout bounds one record.
+const recordTimeout = 5 * time.Second
+
 // recordText records the run whose messages belong to a text, in place of an earlier one that came to the same text.
-func (ht *hiddenTurns) recordText(requests store.RequestStore, key turnKey, runID string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), deliverTimeout)
+func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	if err := ht.opts.Engine.Flush(ctx, runID); err != nil {
+	if err := ht.opts.Flush(ctx, runID); err != nil {
 		return err
 	}
 	digest := store.RequestDigest(key)
@@ -205,19 +191,19 @@ func (ht *hiddenTurns) recordText(requests store.RequestStore, key turnKey, runI
 }
 
 // loadTexts reads the turns behind texts from the store, and reports whether it found any.
-func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey) (found bool) {
+func (ht *Turns) loadTexts(ctx context.Context, c *Request, keys []Key) (found bool) {
 	requests, ok := ht.opts.Index.(store.RequestStore)
 	if !ok {
 		return false
 	}
 	for _, key := range keys[max(0, len(keys)-maxTextLookups):] {
-		if ctx.Err() != nil || ht.absent.has(key, ht.opts.Now()) {
+		if ctx.Err() != nil || ht.absent.Has(key, ht.opts.Now()) {
 			continue
 		}
 		record, err := requests.FindRequest(ctx, store.RequestDigest(key))
 		loaded, code := false, lathe.CodeOf(err)
 		if err == nil {
-			var p *problem
+			var p *problem.Problem
 			if loaded, p = ht.loadText(ctx, c, key, record.RunID); p != nil {
 				code = lathe.Code(p.Code)
 			}
@@ -226,9 +212,9 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 		case loaded:
 			found = true
 		case code == "", code == lathe.CodeNotFound:
-			ht.absent.add(key, ht.opts.Now())
+			ht.absent.Add(key, ht.opts.Now())
 		default:
-			ht.opts.Log.Warn("the store could not say which calls belong to an answer", "request_id", c.requestID, "code", code)
+			ht.opts.Log.Warn("the store could not say which calls belong to an answer", "request_id", c.ID, "code", code)
 			return found
 		}
 	}
@@ -236,8 +222,8 @@ func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey)
 }
 
 // loadText reads the turns behind a text from the log of the run. A problem says that the store did not answer.
-func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) (found bool, p *problem) {
-	v, p := ht.viewOther(ctx, c, runID)
+func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string) (found bool, p *problem.Problem) {
+	v, p := c.Runs.View(ctx, runID)
 	switch {
 	case p.Absent(), p == nil && v.State.Finished == nil:
 		return false, nil
@@ -251,18 +237,18 @@ func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, run
 			break
 		}
 	}
-	messages, ok := behindText(added)
+	messages, ok := BehindText(added)
 	if ok {
 		ht.store.put(key, "", messages, v.State.Retention)
 	}
 	return ok, nil
 }
 
-// A keySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero
+// A KeySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero
 // value is empty. It may be used by several goroutines at once.
-type keySet struct {
+type KeySet struct {
 	mu          sync.Mutex
-	recent, old map[turnKey]struct{}
+	recent, old map[Key]struct{}
 	began       time.Time // of recent
 }
 
@@ -271,7 +257,8 @@ const (
 	absentFor = time.Minute
 )
 
-func (s *keySet) add(key turnKey, now time.Time) {
+// Add adds a key.
+func (s *KeySet) Add(key Key, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(now)
@@ -279,7 +266,7 @@ func (s *keySet) add(key turnKey, now time.Time) {
 }
 
 // turn begins a new set of recent keys if the present one is full or old. s.mu is held.
-func (s *keySet) turn(now time.Time) {
+func (s *KeySet) turn(now time.Time) {
 	age := now.Sub(s.began)
 	if len(s.recent) < maxAbsent && age < absentFor && s.recent != nil {
 		return
@@ -287,10 +274,11 @@ func (s *keySet) turn(now time.Time) {
 	if s.old = s.recent; age >= 2*absentFor {
 		s.old = nil
 	}
-	s.recent, s.began = map[turnKey]struct{}{}, now
+	s.recent, s.began = map[Key]struct{}{}, now
 }
 
-func (s *keySet) has(key turnKey, now time.Time) bool {
+// Has reports whether the key was added, and not too long ago.
+func (s *KeySet) Has(key Key, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(now)
@@ -299,9 +287,21 @@ func (s *keySet) has(key turnKey, now time.Time) bool {
 	return recent || old
 }
 
-func (s *keySet) remove(key turnKey) {
+// Remove removes a key.
+func (s *KeySet) Remove(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.recent, key)
 	delete(s.old, key)
+}
+
+// IsOwn reports whether this server wrote the item. Blocks of Messages are recognised by the prefix of their id: the others are
+// calls that the model's vendor made to MCP servers.
+func IsOwn(item []byte) bool {
+	typ, _ := rawjson.Get(item, "type")
+	switch rawjson.Text(typ) {
+	case "mcp_call", "mcp_list_tools", "mcp_approval_request":
+		return true
+	}
+	return messages.IsServerBlock(item)
 }

@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
-	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/seal"
 )
 
@@ -37,25 +37,40 @@ const (
 	maxCallID    = 64
 )
 
-// callIDs makes and reads ids of calls that are handed over.
-type callIDs struct {
+// CallIDs makes and reads ids of calls that are handed over.
+type CallIDs struct {
 	ring      *seal.Ring
 	principal string
 	run       string // of the calls to make ids for
 }
 
-// newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
-func newCallIDs(ctx context.Context, a *chat, run string) *callIDs {
-	offers := offersTool(a.caller, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
-	if a.plan.relayed || !offers || len(strings.TrimPrefix(run, runlog.RunPrefix)) > maxCallRunID || !safeName().MatchString(run) {
+// NewCallIDs returns what makes the ids of the calls that a run hands over to a client of the principal; nil if an id has no room for that of the run,
+// or the key cannot be read, which is logged: then they keep those of the model server.
+func (ht *Turns) NewCallIDs(ctx context.Context, principal, run string) *CallIDs {
+	if len(strings.TrimPrefix(run, runlog.RunPrefix)) > maxCallRunID {
 		return nil
 	}
-	ring, err := a.handler.turns.seals.Get(ctx)
+	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
-		a.handler.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
+		ht.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
 		return nil
 	}
-	return &callIDs{ring, a.caller.key.Name, run}
+	return NewCallIDs(ring, principal, run)
+}
+
+// NewCallIDs returns what makes and reads the ids of the calls that a run hands over to a client of the principal.
+func NewCallIDs(ring *seal.Ring, principal, run string) *CallIDs {
+	return &CallIDs{ring, principal, run}
+}
+
+// Original returns the id from the model server of the call in the messages of the run to which these ids gave the id; "" if there is none.
+func (ids *CallIDs) Original(messages []lathe.Message, id string) string {
+	r, ok := ids.parse(id)
+	original := matchCall(messages, id, r)
+	if !ok || r.run != ids.run || original == id {
+		return ""
+	}
+	return original
 }
 
 // A callRef is what the id of a call says.
@@ -75,16 +90,16 @@ func hashOfCall(id string) (h [callIDHash]byte) {
 	return h
 }
 
-func (ids *callIDs) binding(run string) []string {
+func (ids *CallIDs) binding(run string) []string {
 	return []string{"call", ids.principal, run}
 }
 
 // makes reports whether the calls of a turn get ids of this server. Those of later turns than an id can name keep the ids of the model server,
 // and are found by the conversation before them.
-func (ids *callIDs) makes(turn int) bool { return ids != nil && turn <= math.MaxUint16 }
+func (ids *CallIDs) makes(turn int) bool { return ids != nil && turn <= math.MaxUint16 }
 
-// of returns the id for a call of a turn that has that id from the model server.
-func (ids *callIDs) of(turn int, id string) string {
+// Of returns the id for a call of a turn that has that id from the model server.
+func (ids *CallIDs) Of(turn int, id string) string {
 	if !ids.makes(turn) {
 		return id
 	}
@@ -105,7 +120,7 @@ func splitCallID(id string) (run, tail string, ok bool) {
 }
 
 // parse reads an id. ok is false for one that this server did not make for this caller.
-func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
+func (ids *CallIDs) parse(id string) (ref callRef, ok bool) {
 	run, text, ok := splitCallID(id)
 	tail, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // it is shorter with a new line in the text
@@ -118,25 +133,17 @@ func (ids *callIDs) parse(id string) (ref callRef, ok bool) {
 }
 
 // key returns the key under which the turns of the call are kept.
-func (r *callRef) key() turnKey {
-	c := newConversation(turnOwner{})
-	c.text(r.run)
-	c.bytes(r.head()[:callIDTurn])
-	return turnKey(c.sum())
+func (r *callRef) key() Key {
+	c := newHash(Owner{})
+	c.Text(r.run)
+	c.Bytes(r.head()[:callIDTurn])
+	return Key(c.Sum())
 }
 
-// lastTurn returns the number of the last turn of a run.
-func lastTurn(res *event.Result) int {
-	if len(res.Trace) == 0 {
-		return 0
-	}
-	return res.Trace[len(res.Trace)-1].Turn
-}
-
-// A callTurn is the turn of a call id in a conversation.
-type callTurn struct {
+// A CallTurn is the turn of a call id in a conversation.
+type CallTurn struct {
 	ref   callRef
-	turns *storedTurns // nil: nothing is kept
+	turns *Stored // nil: nothing is kept
 }
 
 // matchCall returns the id in the last message with calls whose hash is that of ref; id if there is none.
@@ -149,6 +156,12 @@ func matchCall(messages []lathe.Message, id string, ref callRef) string {
 		}
 	}
 	return id
+}
+
+// IsGatewayID reports whether an id has the form of those of this server.
+func IsGatewayID(id string) bool {
+	_, _, ok := splitCallID(id)
+	return ok
 }
 
 // gatewayID returns the id of the call or result if it has the form of an id that this server makes; else "".
@@ -167,35 +180,35 @@ func gatewayID(p lathe.Part) string {
 	return id
 }
 
-// callIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
-func (ht *hiddenTurns) callIDsIn(ctx context.Context, c *caller, messages []lathe.Message) (*callIDs, *problem) {
+// CallIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
+func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lathe.Message) (*CallIDs, *problem.Problem) {
 	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return gatewayID(p) != "" })
 	}) {
 		return nil, nil
 	}
-	ring, err := ht.seals.Get(ctx)
+	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
-		return nil, problems.NotNow(err)
+		return nil, problem.NotNow(err)
 	}
-	return &callIDs{ring: ring, principal: c.key.Name}, nil
+	return &CallIDs{ring: ring, principal: principal}, nil
 }
 
-// restoreIDs replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
-// messages with calls in a.callTurns. A message that has the calls of several turns, because its client joined answers, becomes
+// RestoreIDs replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
+// messages with calls in a.CallTurns. A message that has the calls of several turns, because its client joined answers, becomes
 // one for each turn.
-func (ht *hiddenTurns) restoreIDs(ctx context.Context, a *chat) *problem {
-	ids, p := ht.callIDsIn(ctx, a.caller, a.req.Messages)
+func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
+	ids, p := ht.CallIDsIn(ctx, a.Owner.Principal, a.Messages)
 	if ids == nil {
 		return p
 	}
-	given := a.req.Messages
-	r := &idRestorer{waiting: a.caller.setup.waiting, of: map[string]*callTurn{}, refs: map[string]callRef{}}
-	if p := r.load(ctx, ht, ids, a.caller, given); p != nil || len(r.refs) == 0 {
+	given := a.Messages
+	r := &idRestorer{waiting: a.Waiting, of: map[string]*CallTurn{}, refs: map[string]callRef{}}
+	if p := r.load(ctx, ht, ids, a, given); p != nil || len(r.refs) == 0 {
 		return p
 	}
 	var out []lathe.Message
-	turns := map[int]*callTurn{}
+	turns := map[int]*CallTurn{}
 	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
 		if !pairs.HasCalls(&given[i]) {
 			out = append(out, r.mapped(given[i]))
@@ -209,22 +222,22 @@ func (ht *hiddenTurns) restoreIDs(ctx context.Context, a *chat) *problem {
 		i = last - 1
 	}
 	if ctx.Err() == nil {
-		a.req.Messages, a.callTurns = out, turns
+		a.Messages, a.CallTurns = out, turns
 	}
 	return nil
 }
 
-// idRestorer is the state of one [hiddenTurns.restoreIDs].
+// idRestorer is the state of one [Turns.RestoreIDs].
 type idRestorer struct {
 	waiting *approval.Sentence
-	of      map[string]*callTurn // by the id of a call of this server
+	of      map[string]*CallTurn // by the id of a call of this server
 	refs    map[string]callRef   // likewise
 }
 
 // load finds the turns of all ids of this server in the messages. It reads the log of a run once, whatever the number of its turns.
-func (r *idRestorer) load(ctx context.Context, ht *hiddenTurns, ids *callIDs, c *caller, messages []lathe.Message) *problem {
-	known := map[turnKey]*callTurn{}
-	unread := map[string][]*callTurn{} // turns to read, by the run
+func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Request, messages []lathe.Message) *problem.Problem {
+	known := map[Key]*CallTurn{}
+	unread := map[string][]*CallTurn{} // turns to read, by the run
 	var runs []string                  // the keys of unread, in their order
 	for i := range messages {
 		for _, p := range messages[i].Parts {
@@ -239,9 +252,9 @@ func (r *idRestorer) load(ctx context.Context, ht *hiddenTurns, ids *callIDs, c 
 			key := ref.key()
 			t := known[key]
 			if t == nil {
-				t = &callTurn{ref: ref, turns: ht.store.find(key)}
+				t = &CallTurn{ref: ref, turns: ht.store.find(key)}
 				known[key] = t
-				if t.turns == nil || t.turns.runID != "" { // serve.max_calls bounds how many there are
+				if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds how many there are
 					if unread[ref.run] == nil {
 						runs = append(runs, ref.run)
 					}
@@ -270,8 +283,8 @@ func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
 	})
 }
 
-// originals returns messages with the ids that the calls have in the messages of a run. With nil ids no message has another one.
-func (ids *callIDs) originals(messages, own []lathe.Message) []lathe.Message {
+// Originals returns messages with the ids that the calls have in the messages of a run. With nil ids no message has another one.
+func (ids *CallIDs) Originals(messages, own []lathe.Message) []lathe.Message {
 	if ids == nil {
 		return messages
 	}
@@ -313,7 +326,7 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 
 // A turnShare is the part of a client's message that one turn is.
 type turnShare struct {
-	turn    *callTurn // nil: its calls have no ids of this server
+	turn    *CallTurn // nil: its calls have no ids of this server
 	parts   []lathe.Part
 	calls   int // the index after the last call in parts
 	answers []lathe.Message
@@ -330,7 +343,7 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 			t := r.of[call.ID]
 			if last.calls > 0 && t != last.turn {
 				next := last.calls
-				if next < len(last.parts) && isCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], isCarrier) {
+				if next < len(last.parts) && IsCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], IsCarrier) {
 					next++
 				}
 				later := slices.Clone(last.parts[next:])
@@ -357,7 +370,7 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 }
 
 // appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
-func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*callTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
 	for _, share := range r.shares(m, answers) {
 		if share.turn != nil {
 			turns[len(out)] = share.turn
@@ -378,7 +391,7 @@ func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*callTurn, m
 
 // withdrawWaiting takes the sentence of a run that waits out of a message that has calls of the same run, and returns it as a
 // message of its own; nil if there is none. It was another answer, which the client has joined to this one.
-func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *callTurn) *lathe.Message {
+func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Message {
 	if turn == nil {
 		return nil
 	}
@@ -403,28 +416,28 @@ func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *callTurn) *lathe.Me
 
 // loadCallTurns reads turns of a run from its log, which it reads once. A problem says that the store did not answer, or that the
 // memory for the turns is missing.
-func (ht *hiddenTurns) loadCallTurns(ctx context.Context, c *caller, run string, turns []*callTurn) *problem {
+func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turns []*CallTurn) *problem.Problem {
 	now := ht.opts.Now()
-	turns = slices.DeleteFunc(turns, func(t *callTurn) bool { return ht.absent.has(t.ref.key(), now) })
+	turns = slices.DeleteFunc(turns, func(t *CallTurn) bool { return ht.absent.Has(t.ref.key(), now) })
 	if ht.opts.Index == nil || len(turns) == 0 {
 		return nil
 	}
-	v, p := ht.viewOther(ctx, c, run)
-	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *callTurn) bool { return t.turns == nil }) { // else the memory has them
+	v, p := c.Runs.View(ctx, run)
+	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *CallTurn) bool { return t.turns == nil }) { // else the memory has them
 		return p
 	}
 	for _, t := range turns {
 		if p == nil {
 			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
 				t.turns = ht.store.put(t.ref.key(), waits, messages, v.State.Retention)
-				if p := c.reserved.Load(t.turns.messages); p != nil {
+				if p := c.Load(t.turns.messages); p != nil {
 					return p
 				}
 				continue
 			}
 		}
-		if t.turns == nil && ht.shared == nil {
-			ht.absent.add(t.ref.key(), now)
+		if t.turns == nil && !ht.opts.Shared {
+			ht.absent.Add(t.ref.key(), now)
 		}
 	}
 	return nil
@@ -457,4 +470,16 @@ func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
 		return own, waits
 	}
 	return nil, ""
+}
+
+// Unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
+func Unwrapped(arguments string) string {
+	text := strings.TrimSpace(arguments)
+	if text == "" || text[0] == '{' {
+		return arguments
+	}
+	if inner, ok := rawjson.UnwrapObject([]byte(text)); ok {
+		return string(inner)
+	}
+	return arguments
 }

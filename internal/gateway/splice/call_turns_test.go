@@ -1,4 +1,4 @@
-package server
+package splice
 
 import (
 	"math"
@@ -19,14 +19,14 @@ func TestCallIDNamesItsTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := &callIDs{ring: ring, principal: "ann", run: "run_01"}
+	ids := &CallIDs{ring: ring, principal: "ann", run: "run_01"}
 	for _, turn := range []int{1, math.MaxUint16} {
-		ref, ok := ids.parse(ids.of(turn, "call_0"))
+		ref, ok := ids.parse(ids.Of(turn, "call_0"))
 		if !ok || ref.turn != turn {
 			t.Errorf("turn %d is read as %d, %v", turn, ref.turn, ok)
 		}
 	}
-	if id := ids.of(math.MaxUint16+1, "call_0"); id != "call_0" {
+	if id := ids.Of(math.MaxUint16+1, "call_0"); id != "call_0" {
 		t.Errorf("the turn after the last one has the id %s", id)
 	}
 }

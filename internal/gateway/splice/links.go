@@ -1,4 +1,4 @@
-package server
+package splice
 
 import "github.com/lathe-run/lathe"
 
@@ -8,7 +8,7 @@ import "github.com/lathe-run/lathe"
 // turns followed it with the same calls (a conversation that was continued twice), neither is taken.
 
 // A link is how a turn can be found without the text of the conversation before it.
-type link turnKey // of the turn that was kept before it and its own calls; zero: it is the first
+type link Key // of the turn that was kept before it and its own calls; zero: it is the first
 
 // links find the turns of a [turnStore], which locks them.
 type links map[link]successors
@@ -16,10 +16,10 @@ type links map[link]successors
 // successors are the turns that followed one turn with the same calls.
 type successors struct {
 	n   int
-	key turnKey // of the one; zero once there were two
+	key Key // of the one; zero once there were two
 }
 
-func (l links) add(t *storedTurns) {
+func (l links) add(t *Stored) {
 	if t.link == (link{}) {
 		return
 	}
@@ -27,12 +27,12 @@ func (l links) add(t *storedTurns) {
 	if s.n++; s.n == 1 {
 		s.key = t.key
 	} else {
-		s.key = turnKey{}
+		s.key = Key{}
 	}
 	l[t.link] = s
 }
 
-func (l links) remove(t *storedTurns) {
+func (l links) remove(t *Stored) {
 	if s := l[t.link]; s.n > 1 {
 		s.n--
 		l[t.link] = s
@@ -42,23 +42,23 @@ func (l links) remove(t *storedTurns) {
 }
 
 // follow returns the turn that was kept after the one with the key last and has these calls; nil if there is not just one.
-func (k *turnStore) follow(last turnKey, calls []lathe.ToolCall) *storedTurns {
-	if last == (turnKey{}) {
+func (k *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
+	if last == (Key{}) {
 		return nil
 	}
 	k.mu.Lock()
-	key := k.links[link(conversationSum(last).key(calls))].key
+	key := k.links[link(Sum(last).key(calls))].key
 	k.mu.Unlock()
-	if key == (turnKey{}) {
+	if key == (Key{}) {
 		return nil
 	}
 	return k.find(key)
 }
 
 // linkOf returns the link of a turn with these calls, kept after the one with the key last.
-func linkOf(last turnKey, calls []lathe.ToolCall) (l link) {
-	if last != (turnKey{}) {
-		l = link(conversationSum(last).key(calls))
+func linkOf(last Key, calls []lathe.ToolCall) (l link) {
+	if last != (Key{}) {
+		l = link(Sum(last).key(calls))
 	}
 	return l
 }
