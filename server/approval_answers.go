@@ -61,7 +61,7 @@ func asksByItem(hosted []wire.HostedTool) bool {
 
 // takeApprovals stores the approval answers in the request. If the conversation ends with them, it resumes the run of the calls,
 // which answers the request; an answer that contradicts an earlier decision is then refused with that decision. done is false if the conversation has a message after them, which a new run answers.
-func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
+func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
 	given := a.req.Approvals
 	if len(given) == 0 {
 		return false, nil
@@ -132,7 +132,7 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 }
 
 // decideAs stores the answer to the approval of one call, which the request has.
-func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
+func (h *planner) decideAs(ctx context.Context, a *chat, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
 	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
 	if i < 0 {
 		return conflict("not_asked", "Nobody is asked about the call.")
@@ -174,4 +174,4 @@ func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64
 }
 
 // inputs returns the handler of what is stored for runs from outside.
-func (h *chatHandler) inputs() *inputHandler { return &inputHandler{h.runStarter} }
+func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }

@@ -168,7 +168,7 @@ func (ex *runStarter) waitFor(r *http.Request, f *inflightRun) (*event.Result, *
 }
 
 // readChat reads the request and makes the run of it.
-func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
+func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
 	body, warm, socket := c.body, false, socketOf(r.Context())
 	if socket != nil {
 		if body, warm, p = createBody(c.body); p != nil {
@@ -208,7 +208,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 
 // planChat makes the plan of a chat completion: the input of its run with the hidden turns of the conversation, or the run
 // that the request resumes or attaches to.
-func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOptions) (p *problem) {
+func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) (p *problem) {
 	c, req := a.caller, a.req
 	a.session = options.session
 	a.shows = a.protocol.showsCalls && options.show != showHidden
@@ -311,14 +311,14 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 }
 
 // asks reports whether a run under the settings may ask a person.
-func (h *chatHandler) asks(s *lathe.Settings) bool {
+func (h *planner) asks(s *lathe.Settings) bool {
 	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
 }
 
 // restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
 // carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
 // checked, and its memory reserved.
-func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
+func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.conversationOf(ctx, a, relayed)
 	if j.Failed == nil {

@@ -15,7 +15,7 @@ import (
 
 // A chat handles one request for a model's answer, on any wire, and encodes its response.
 type chat struct {
-	handler   *chatHandler
+	handler   *planner
 	caller    *caller
 	members   // with the request
 	job       job

@@ -177,7 +177,7 @@ func sealedCompaction(p lathe.Part) string {
 }
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries.
-func (h *chatHandler) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
+func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
 	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.Messages, func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return sealedCompaction(p) != "" })
 	}) {

@@ -85,8 +85,8 @@ type runViews struct{ *core }
 // A runStarter starts the runs that requests ask for, and streams what they say to the clients.
 type runStarter struct{ *runViews }
 
-// A chatHandler serves requests for an answer of a model, whatever the protocol.
-type chatHandler struct {
+// A planner makes the plan of a request for an answer of a model, whatever the protocol: its run, or the run that answers it.
+type planner struct {
 	*runStarter
 	turns     *splice.Turns
 	earlier   *earlierRuns
@@ -94,8 +94,23 @@ type chatHandler struct {
 	newer     newerHeaders
 }
 
-// A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.
+// A chatHandler answers requests for an answer of a model.
+type chatHandler struct{ *planner }
+
+// A responsesHandler serves stored responses.
+type responsesHandler struct{ *planner }
+
+// A tokenCounter counts the tokens of requests for an answer.
+type tokenCounter struct{ *planner }
+
+// A runsHandler serves /api/runs: it starts, lists, shows and streams runs.
 type runsHandler struct{ *runStarter }
+
+// A sessionsHandler serves the sessions of clients: the runs that belong together, under their titles.
+type sessionsHandler struct{ *runStarter }
+
+// A removalHandler removes runs: one, those of a session or those of a principal.
+type removalHandler struct{ *sessionsHandler }
 
 // An inputHandler serves the input of runs that are under way: approvals, results of client tools, cancellation.
 type inputHandler struct{ *runStarter }

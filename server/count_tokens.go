@@ -34,12 +34,12 @@ var countedMessages = func() *protocol {
 }()
 
 // countMessages answers with the number of tokens of a request of Anthropic's API.
-func (h *chatHandler) countMessages(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) {
 	h.countTokens(w, r, c, countedMessages)
 }
 
 // countResponse answers with the number of tokens of a request of Responses, with the response that it continues.
-func (h *chatHandler) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	h.countTokens(w, r, c, responsesAPI)
 }
 
@@ -49,7 +49,7 @@ const estimatedHeader = "X-Lathe-Estimated"
 
 // countTokens answers with the number of tokens of a request, in the form of its wire: as the model's server counts them if it
 // has the same wire and such a method, else an estimate.
-func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
+func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
 	var m *Model
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
@@ -88,8 +88,8 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 }
 
 // completeInput sets the messages of a request of Responses to those that a model would receive.
-func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
+func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
+	a := &chat{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
 	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
@@ -113,7 +113,7 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 }
 
 // askCount returns the number of tokens that the model's server counts; ok is false if it does not.
-func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
+func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
 	if m.Loop.Wire() != pr.Wire() || req.Foreign != nil {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 
 // read parses the body of a request, unless it has more elements than the limits allow, without the vendor's tools that the caller may
 // not use. withheld are their types.
-func (h *chatHandler) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
+func (h *planner) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
 	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
 		return nil, nil, p
 	}

@@ -104,7 +104,7 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 
 // equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
 // got since it waited; nil: there is none.
-func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runlog.View {
+func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
 	t := h.turns.Find(a.digest().key())
 	if t == nil {
 		return nil

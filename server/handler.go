@@ -22,7 +22,10 @@ type Server struct {
 	unready    atomic.Bool // /readyz has logged why
 
 	chat     *chatHandler
+	stored   *responsesHandler
+	counter  *tokenCounter
 	runs     *runsHandler
+	removal  *removalHandler
 	inputs   *inputHandler
 	ui       *uiHandler
 	catalog  *catalogHandler
@@ -40,9 +43,10 @@ func New(opts *Options) (*Server, error) {
 	views := &runViews{co}
 	exec := &runStarter{views}
 	turns := co.newTurns()
+	plans := &planner{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)}
 	g := &Server{core: co, usage: admission.New(co.opts.Now, co.opts.Limits.MaxConcurrent, co.opts.Limits.MaxWatchers),
-		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
-		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
+		chat: &chatHandler{plans}, stored: &responsesHandler{plans}, counter: &tokenCounter{plans},
+		runs: &runsHandler{exec}, removal: &removalHandler{&sessionsHandler{exec}}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
 		maintain: &maintenance{runStarter: exec, turns: turns}}
 	g.state = &stateHandler{co, g.usage}
 	if _, err := g.Reload(&opts.Setup); err != nil {

@@ -81,7 +81,7 @@ func noResponse(status int, param string) *problem {
 }
 
 // keptResponse returns a stored response of the caller.
-func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
+func (h *planner) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
@@ -102,7 +102,7 @@ func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*
 
 // settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
 // response.
-func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
+func (h *planner) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
 	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
 		return sp, p
@@ -119,7 +119,7 @@ func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
 // its messages. waits is set if the run of that response waits for the results in the request.
-func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
+func (h *planner) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
 	}
@@ -173,7 +173,7 @@ type earlierResponse struct {
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
-func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
+func (h *planner) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
 	kept := a.socket.find(a.req.PreviousID)
 	if kept != nil && kept.runID == "" {
 		return kept, nil
@@ -205,7 +205,7 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 }
 
 // showResponse handles GET of a stored response.
-func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
@@ -218,10 +218,10 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 }
 
 // responseOf returns the current state of a stored response as JSON.
-func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
+func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
 	v := sp.View
 	c.runID = v.State.Run.RunID
-	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
+	a := &chat{handler: h.planner, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
 	a.head = wire.AnswerHead{ID: sp.ID.String(), Model: v.State.Target, Created: v.Summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
@@ -266,7 +266,7 @@ func lastResponse(frames []byte) (response []byte) {
 
 // cancelResponse cancels the run of a stored response and returns the response. A response after which the run gave another one has ended:
 // it is returned as it is.
-func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
 	sp, p := h.keptResponse(r.Context(), c, id)
 	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
@@ -292,11 +292,11 @@ func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *
 }
 
 // deleteResponse deletes a stored response and its run.
-func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
 	sp, p := h.keptResponse(r.Context(), c, id)
 	if p == nil {
-		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, sp.State.Run.RunID)
+		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
 	if p != nil {
 		c.fail(w, p)
@@ -310,7 +310,7 @@ func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *
 }
 
 // listInput lists the input items of a stored response, including those of the responses that it continues.
-func (h *chatHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
 	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		c.fail(w, p)

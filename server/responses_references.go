@@ -43,7 +43,7 @@ func isReference(p lathe.Part) bool {
 // reference to a response is replaced by all of its messages, including calls of this server; further ones are removed. A
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
-func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
+func (h *planner) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}

@@ -20,7 +20,7 @@ import (
 
 // resumeRun sets the job of a request to resume the run that waits for the results that the conversation ends with. It
 // returns false if the run does not wait for them any more; the request then starts a new run.
-func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.Stored) (bool, *problem) {
+func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.Stored) (bool, *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
@@ -63,14 +63,14 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *splic
 }
 
 // releaseRun leaves the run alone.
-func (h *chatHandler) releaseRun(a *chat) (bool, *problem) {
+func (h *planner) releaseRun(a *chat) (bool, *problem) {
 	a.unlock()
 	a.unlock, a.caller.runID = func() {}, ""
 	return false, nil
 }
 
 // loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
-func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
+func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
 		unlock, err := h.locks.lock(ctx, id)
 		if err != nil {
@@ -95,7 +95,7 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 }
 
 // resultsFor returns the results of open calls of the client that the messages of its request end with.
-func (h *chatHandler) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runlog.View) (map[string]lathe.Output, *problem) {
+func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runlog.View) (map[string]lathe.Output, *problem) {
 	first := len(given)
 	for first > 0 && given[first-1].Role == lathe.RoleTool {
 		first--

@@ -80,7 +80,7 @@ func asksAnew(r *http.Request) (bool, *problem) {
 
 // trackChat has a repetition of the request looked for, unless no tool that may write is offered, or the window is
 // closed.
-func (h *chatHandler) trackChat(a *chat) {
+func (h *planner) trackChat(a *chat) {
 	c := a.caller
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {
 		return

@@ -78,7 +78,7 @@ func (a *chat) owner() splice.Owner {
 }
 
 // restoreIDs replaces the ids of this server in the messages of the request by those of the model server.
-func (h *chatHandler) restoreIDs(ctx context.Context, a *chat) *problem {
+func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 	r := a.hidden()
 	p := h.turns.RestoreIDs(ctx, r)
 	a.req.Messages, a.callTurns = r.Messages, r.CallTurns
@@ -87,7 +87,7 @@ func (h *chatHandler) restoreIDs(ctx context.Context, a *chat) *problem {
 
 // conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
 // has no hidden turns.
-func (h *chatHandler) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
+func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
 	if a.continuesResponse() {
 		return splice.Unspliced(a.hidden())
 	}
@@ -95,7 +95,7 @@ func (h *chatHandler) conversationOf(ctx context.Context, a *chat, relayed bool)
 }
 
 // countLost reports turns that the conversation of a request does not have.
-func (h *chatHandler) countLost(c *caller, turns int) {
+func (h *planner) countLost(c *caller, turns int) {
 	if turns == 0 {
 		return
 	}
