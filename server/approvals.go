@@ -94,7 +94,7 @@ func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known 
 }
 
 // specOf returns the definition of a tool of this server as it is now; nil: there is none of this name.
-func (c *caller) specOf(name string) *lathe.ToolSpec {
+func (c *access) specOf(name string) *lathe.ToolSpec {
 	if c.setup == nil || c.setup.Tools == nil {
 		return nil
 	}

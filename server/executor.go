@@ -46,7 +46,7 @@ func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Loop, g.hold(&caller{setup: s}).free, nil
+	return m.Loop, g.hold(&caller{access: access{setup: s}}).free, nil
 }
 
 // reaches returns a problem if another executor than that of this process executes the run, else nil.

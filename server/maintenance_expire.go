@@ -52,7 +52,7 @@ func (mt *maintenance) run(ctx context.Context) {
 }
 
 // serverCaller is the caller of what the gateway does by itself. It may see every run.
-func (co *core) serverCaller() *caller { return &caller{key: anyone} }
+func (co *core) serverCaller() *caller { return &caller{access: access{key: anyone}} }
 
 // expire resumes a run if it waits for an approval whose request has expired.
 func (mt *maintenance) expire(ctx context.Context, id string) *problem {

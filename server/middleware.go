@@ -20,12 +20,17 @@ import (
 // row that its route has in the table of routes. A handler gets an admitted caller and, where the row says so, a body that
 // was read within its limits.
 
+// An access is what a caller may use: the tools and models of a setup that its key has.
+type access struct {
+	key   *Key
+	setup *setup
+}
+
 // A caller is the sender of one request, and the setup under which the request is served.
 type caller struct {
-	key       *Key
+	access
 	pool      *workers.Pool // of a worker's connection; else nil
-	setup     *setup
-	body      []byte // decompressed; of routes with wholeBody
+	body      []byte        // decompressed; of routes with wholeBody
 	requestID string
 	arrived   time.Time
 	form      problems.Form
@@ -49,7 +54,7 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request by the routes of a listener. console reports whether it serves the console.
 func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
-	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r), console: console}
+	c := &caller{access: access{anyone, g.work.begin()}, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
 	h := rec.Header()

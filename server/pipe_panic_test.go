@@ -103,7 +103,7 @@ func TestPanicOfAnEncoderEndsTheStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			ex := &runStarter{&runViews{co}}
-			c := &caller{key: anyone, setup: &setup{}}
+			c := &caller{access: access{anyone, &setup{}}}
 			rec := httptest.NewRecorder()
 			w := &recorder{ResponseWriter: rec, caller: c, now: co.opts.Now}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)

@@ -13,7 +13,7 @@ import (
 
 // relays reports whether the run of a request is relayed: the model's server speaks the client's wire, the
 // run is one turn of it, and no tool of this server is offered.
-func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
+func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
 	if m.Loop.Relays() != to || s.ToolUseMode != "" && s.ToolUseMode != lathe.ModeRelaxed {
 		return false
 	}

@@ -23,7 +23,7 @@ func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed 
 }
 
 // serverOf returns the source of a tool as clients receive it: the name of its MCP server, else "lathe".
-func (c *caller) serverOf(tool string) string {
+func (c *access) serverOf(tool string) string {
 	if spec := c.specOf(tool); spec != nil {
 		if server, ok := strings.CutPrefix(spec.Origin, "mcp:"); ok && server != "" {
 			return server

@@ -108,7 +108,7 @@ func (h *planner) countLost(c *caller, turns int) {
 
 // newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
 func newCallIDs(ctx context.Context, a *chat, run string) *splice.CallIDs {
-	offers := offersTool(a.caller, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
+	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
 	if a.plan.relayed || !offers || !safeName().MatchString(run) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func lastTurn(res *event.Result) int {
 }
 
 // hasTools reports whether the caller may have calls of tools of this server made.
-func (c *caller) hasTools() bool {
+func (c *access) hasTools() bool {
 	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name, c.key.Profile) })
 }
 

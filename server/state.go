@@ -196,7 +196,7 @@ func nonNil[T any](list []T) []T {
 
 // servers returns the servers as the caller may see them: a key that is no admin key sees those whose tools it may use,
 // without addresses and outputs.
-func (c *caller) servers() []ServerState {
+func (c *access) servers() []ServerState {
 	all := c.setup.State.Servers()
 	if c.key.isAdmin() {
 		return all

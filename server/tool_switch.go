@@ -48,7 +48,7 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 
 // anyTool returns a problem if the server has no tool of that name. Other than [caller.tool], it looks among all tools, also
 // those that are hidden or that the key may not use: an admin key disables tools for all keys.
-func (c *caller) anyTool(name string) *problem {
+func (c *access) anyTool(name string) *problem {
 	var names []string
 	if c.setup.Tools != nil {
 		for _, s := range c.setup.Tools.Specs() {

@@ -33,7 +33,7 @@ type toolRow struct {
 	Stats *callStats `json:"stats,omitempty"`
 }
 
-func (c *caller) specs() []*lathe.ToolSpec {
+func (c *access) specs() []*lathe.ToolSpec {
 	if c.setup.Tools == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (c *caller) specs() []*lathe.ToolSpec {
 	return out
 }
 
-func (c *caller) toolNames() []string {
+func (c *access) toolNames() []string {
 	var names []string
 	for _, s := range c.specs() {
 		names = append(names, s.Name)
@@ -55,7 +55,7 @@ func (c *caller) toolNames() []string {
 }
 
 // allow returns the names of tools that a run of the caller may use; nil: all.
-func (c *caller) allow() []string {
+func (c *access) allow() []string {
 	if c.key.Tools == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // tool says whether the caller may use the tool of that name.
-func (c *caller) tool(name, param string) *problem {
+func (c *access) tool(name, param string) *problem {
 	for _, s := range c.specs() {
 		if s.Name == name {
 			return nil

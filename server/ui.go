@@ -182,7 +182,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 }
 
 // uiModel is the model that a page gets which names none: the default where its key may use that.
-func (c *caller) uiModel(name string) string {
+func (c *access) uiModel(name string) string {
 	if name == "" && !c.key.mayModel("") {
 		if names := c.modelNames(); len(names) > 0 {
 			return names[0]
