@@ -30,5 +30,5 @@ func Charge(ctx context.Context, n int) (wait time.Duration, ok bool) {
 }
 
 func (g *Server) withCharge(ctx context.Context, k *Key) context.Context {
-	return context.WithValue(ctx, charger{}, func(n int) *problem { return g.usage.Charge(k.admitted(), n) })
+	return context.WithValue(ctx, charger{}, func(n int) *problem { return g.gate.usage.Charge(k.admitted(), n) })
 }

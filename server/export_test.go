@@ -39,7 +39,7 @@ func (g *Server) Routes() []RouteRow {
 
 // FillSessions has the server hold as many sessions and unused links as it may; those that it adds are of other keys.
 func (g *Server) FillSessions() {
-	s := g.sessions
+	s := g.browsers.sessions
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
@@ -16,7 +17,7 @@ import (
 )
 
 // Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its
-// body, a line in the log, a count in the metrics and an answer if its handler panics. [Server.admit] then checks it by the
+// body, a line in the log, a count in the metrics and an answer if its handler panics. [gate.admit] then checks it by the
 // row that its route has in the table of routes. A handler gets an admitted caller and, where the row says so, a body that
 // was read within its limits.
 
@@ -45,15 +46,22 @@ type caller struct {
 	probe                       bool
 }
 
+// A gate is the middleware in front of every route.
+type gate struct {
+	*core
+	usage    *admission.Limiter
+	browsers *signIns
+}
+
 type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 
 // ServeHTTP implements http.Handler.
 func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.serve(w, r, g.mux, !g.opts.SeparateConsole)
+	g.gate.serve(w, r, g.mux, !g.opts.SeparateConsole)
 }
 
 // serve answers a request by the routes of a listener. console reports whether it serves the console.
-func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
+func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
 	c := &caller{access: access{anyone, g.work.begin()}, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
@@ -89,7 +97,7 @@ func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMu
 }
 
 // guarded returns the handler of a route with the checks of the middleware in front of it.
-func (g *Server) guarded(rt *route) http.Handler {
+func (g *gate) guarded(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(w)
 		c.pattern, c.probe = rt.name(), rt.probe
@@ -112,7 +120,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 
 // admit checks a request by the row of its route, the cheap checks and those that need no secret first. release, which is
 // called once, returns its place in the pool.
-func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
+func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
 	if p := c.setup.admits(w.Header(), r, rt); p != nil {
 		return nil, p
 	}
@@ -161,7 +169,7 @@ func messageBytes(r *http.Request) int64 {
 }
 
 // authenticate finds the holder of the request's credential.
-func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
+func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
 	switch rt.credential {
 	case workerToken:
 		if c.pool, p = g.opts.Workers.handler.Authenticate(r); p == nil {
@@ -180,7 +188,7 @@ func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem
 		if p.Code != codeNoKey {
 			return p
 		}
-		if _, key, refused := g.signedIn(r, c, rt); key != nil {
+		if _, key, refused := g.browsers.signedIn(r, c, rt); key != nil {
 			c.key, c.session, p = key, true, nil
 		} else if refused != nil {
 			p = refused
@@ -240,7 +248,7 @@ func (s *setup) knowsHost(r *http.Request) bool {
 }
 
 // readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
-func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
+func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
 		c.memory.Beside = s.message.reserved.Size() + s.reserved.Size()
 		return s.message.text, c.reserved.Converse(int64(len(s.message.text)))

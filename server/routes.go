@@ -102,7 +102,7 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: admission.Watchers, body: wholeBody},
 
 		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload)},
-		{pattern: "POST /api/session/links", handle: g.makeLink},
+		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
 
 		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},
 		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
@@ -137,11 +137,11 @@ func (g *Server) routes() []route {
 // consolePages are the routes of the console that are on no other listener: its files, and the sessions of its pages.
 func (g *Server) consolePages() []route {
 	table := []route{
-		{pattern: "GET /api/session", handle: g.showSession, credential: noCredential},
-		{pattern: "POST /api/session", handle: g.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
-		{pattern: "DELETE /api/session", handle: g.signOut},
-		{pattern: "GET /api/session/oidc", handle: g.beginSignIn, credential: noCredential},
-		{pattern: "GET " + signInCallback, handle: g.finishSignIn, credential: noCredential},
+		{pattern: "GET /api/session", handle: g.browsers.showSession, credential: noCredential},
+		{pattern: "POST /api/session", handle: g.browsers.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
+		{pattern: "DELETE /api/session", handle: g.browsers.signOut},
+		{pattern: "GET /api/session/oidc", handle: g.browsers.beginSignIn, credential: noCredential},
+		{pattern: "GET " + signInCallback, handle: g.browsers.finishSignIn, credential: noCredential},
 	}
 	if g.opts.NoPage {
 		return table
@@ -181,7 +181,7 @@ func (rt *route) name() string {
 func (g *Server) mount(table []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range table {
-		mux.Handle(table[i].pattern, g.guarded(&table[i]))
+		mux.Handle(table[i].pattern, g.gate.guarded(&table[i]))
 	}
 	return mux
 }
