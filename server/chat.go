@@ -182,9 +182,9 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld},
-		unlock: func() {}, socket: socket, warm: warm, parsed: req.Messages,
-		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
+	a := &chat{}
+	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r, requested: r.Header}
+	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p
 	}
@@ -195,7 +195,6 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	if p != nil {
 		return nil, p
 	}
-	a.requested = r.Header
 	if p := h.planChat(r.Context(), a, options); p != nil || a.in.Relay != nil {
 		return a, p
 	}
@@ -383,7 +382,7 @@ func misread(bad *wire.APIError) *problem {
 
 // accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
 // is not relayed.
-func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
+func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem {
 	if p := a.acceptCompaction(ctx, m); p != nil {
 		return p
 	}
@@ -418,11 +417,11 @@ func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
 }
 
 // begin makes the head of an answer, and what writes the calls of its run.
-func (a *chat) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
+func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
 	a.head.ID = id.String()
 	if a.req.Stream {
 		a.writer = a.protocol.NewWriter(&a.head)
 	}
 	a.handOver(settings, limits)
-	a.calls.ids = newCallIDs(ctx, a, id.run)
+	a.calls.ids = newCallIDs(ctx, &a.exchange, id.Run)
 }

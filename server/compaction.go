@@ -54,9 +54,9 @@ func (c *caller) compactionBinding() []string { return []string{"compaction", c.
 // compacting is the codec of Responses for requests to compact a conversation, and for the answers to them.
 type compacting struct {
 	responses.Codec
-	chat *chat
-	ring *seal.Ring
-	item bool // an item of the input asks for the compaction
+	asked *exchange // whose conversation is compacted
+	ring  *seal.Ring
+	item  bool // an item of the input asks for the compaction
 }
 
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
@@ -64,7 +64,7 @@ func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 }
 
 func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
-	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c}
+	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c, head}
 }
 
 var compactedResponses = func() *protocol {
@@ -77,6 +77,7 @@ var compactedResponses = func() *protocol {
 type compactionWriter struct {
 	textWriter
 	answer *compacting
+	head   *wire.AnswerHead
 }
 
 // AppendCarrier implements [wire.Writer].
@@ -84,9 +85,9 @@ func (*compactionWriter) AppendCarrier(dst []byte, _ string) []byte { return dst
 
 // AppendFinish implements [wire.Writer].
 func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	a := w.answer.chat
+	a := w.answer.asked
 	content, _ := json.Marshal(&compacted{Summary: w.text.String()}) // a string
-	c := &responses.Compaction{ID: a.head.ID, Created: a.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
+	c := &responses.Compaction{ID: w.head.ID, Created: w.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
 	if !w.answer.item {
 		c.Kept = keptInput(a.req.Messages)
 		return responses.AppendCompaction(dst, c)
@@ -96,7 +97,7 @@ func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lat
 }
 
 // acceptCompaction makes the plan that of a compaction, if the request asks for one that the model's server does not make itself.
-func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
+func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
 	if !item && a.protocol != compactedResponses {
 		return nil
@@ -109,7 +110,7 @@ func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
 		return problems.NotNow(err)
 	}
 	pr := *responsesAPI
-	pr.Served = compacting{chat: a, ring: ring, item: item}
+	pr.Served = compacting{asked: a, ring: ring, item: item}
 	a.protocol = &pr
 	if item {
 		responses.PrepareCompaction(a.req)

@@ -25,7 +25,7 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 }
 
 // place returns the place in the client's request for a path in the messages of the run.
-func (a *chat) place(path string) string {
+func (a *exchange) place(path string) string {
 	if a.placed == nil {
 		a.placed = places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.in.Messages)
 	}

@@ -89,7 +89,8 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 
 // completeInput sets the messages of a request of Responses to those that a model would receive.
 func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
-	a := &chat{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
+	a := &chat{}
+	a.request = request{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
 	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}

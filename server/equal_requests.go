@@ -41,7 +41,7 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 type requestSum [sha256.Size]byte
 
 // digest returns the digest of the request. It is computed when it is first needed: a request that is relayed needs none.
-func (a *chat) digest() requestSum {
+func (a *request) digest() requestSum {
 	if a.equal == (requestSum{}) {
 		a.equal = a.sumRequest()
 	}
@@ -50,11 +50,11 @@ func (a *chat) digest() requestSum {
 
 // sumRequest returns the digest of the request, whose body was checked. The order of members does not count, at any depth: Codex
 // writes the members of client_metadata in another order each time it sends a request again.
-func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
+func (a *request) sumRequest() requestSum { return a.sumFirst(-1) }
 
 // sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
 // below 0. What Gemini's paths say is part of the request, except for whether its answer is streamed.
-func (a *chat) sumFirst(n int) requestSum {
+func (a *request) sumFirst(n int) requestSum {
 	body := a.req.Body
 	members := map[string][]byte{}
 	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {

@@ -205,7 +205,7 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 
 // appendRest appends, at the end of a turn of a run that is executed elsewhere, or was before, what a stream has of the turn and this one
 // does not.
-func (a *chat) appendRest(dst []byte, e *event.Event) []byte {
+func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 	d, ends := e.Data.(*event.ModelCallFinished)
 	if !ends {
 		return dst

@@ -47,7 +47,7 @@ type begunCall struct {
 }
 
 // handOver has the answer of the run hand over calls to the client's tools.
-func (a *chat) handOver(s *lathe.Settings, l *lathe.Limits) {
+func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 	a.calls = newHandover(a.writer, a.req.Tools, s, l)
 	a.calls.ordered, a.calls.early = a.shows, a.calls.early && a.protocol.pieces
 }

@@ -31,7 +31,7 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 
 // appendRaw appends what the model server sent, or what it means.
 func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
-	a.relayed, a.wroteText = true, true
+	a.bytesSent, a.wroteText = true, true
 	a.job.objects.relayed(raw.Bytes)
 	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
 		for _, d := range raw.Deltas {
@@ -62,7 +62,7 @@ func (a *chat) keepWhole(raw *lathe.Raw) {
 
 // asItCame reports whether the client was given all of the model server's answer.
 func (a *chat) asItCame(res *event.Result) bool {
-	if a.reencodes || !a.relayed && a.whole == nil {
+	if a.reencodes || !a.bytesSent && a.whole == nil {
 		return false
 	}
 	switch res.Reason {

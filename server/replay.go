@@ -31,7 +31,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
 	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.appendRaw] does with events that are not sound
-		a.relayed, a.reencodes, a.wroteText = true, true, true
+		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {
 				dst = a.writer.AppendDelta(dst, d)
@@ -48,7 +48,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 
 // replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.
 // carriers, unless nil, are those of the turns.
-func (a *chat) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
+func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
 	var asked map[string]lathe.ToolCall
 	turn := 0
 	for i := range r.messages {
@@ -80,7 +80,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte
 }
 
 // replayTurn appends what a stream has of a message of the model. theirs are the calls that the client is to execute.
-func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
+func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
 	shown := *m
 	shown.Parts = visible.Parts(m)
 	calls := shown.Calls()
@@ -128,11 +128,11 @@ func (w *textWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 func (*textWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
 
 // seen returns the text of messages as it is in the conversation of a client that has received them, and whether the model refused.
-func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
+func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	w := &textWriter{}
 	own := *a
 	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
-	own.progress, own.follows = progress{}, false
+	own.progress = progress{}
 	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
 	if a.alone {
 		own.appendAlone(nil, 0, messages)
@@ -141,7 +141,7 @@ func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
 }
 
 // appendAlone appends the text of the last turn, for a client that gets the text of no other.
-func (a *chat) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
+func (a *content) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role != lathe.RoleAssistant {
 			continue

@@ -24,7 +24,7 @@ type storedRequest struct {
 }
 
 // storeRequest puts the request into the input of the run of a response that is stored.
-func (a *chat) storeRequest() {
+func (a *content) storeRequest() {
 	if !a.head.Kept {
 		return
 	}
@@ -56,7 +56,7 @@ func withMember(obj []byte, name string, value []byte) []byte {
 
 // restoreRequest sets the request of a, and what else its answer depends on, to that of a stored response. A response of an
 // earlier version, or one whose content was removed, has the model and the instructions only.
-func (a *chat) restoreRequest(ctx context.Context, v *runlog.View) {
+func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	body := []byte("{}")
 	var s storedRequest
 	if raw := v.State.Client(); len(raw) > 0 && json.Unmarshal(raw, &s) == nil && len(s.Request) > 0 {

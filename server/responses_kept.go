@@ -33,7 +33,7 @@ const (
 )
 
 // keep marks the response to the request as stored, unless the request forbids it or there is no store.
-func (a *chat) keep() {
+func (a *content) keep() {
 	forbids := a.req.Keep != nil && !*a.req.Keep
 	labels := a.in.Run.Labels
 	if a.protocol != responsesAPI || forbids || !a.in.Park || len(labels) >= loop.MaxLabels {
@@ -51,19 +51,19 @@ func (a *chat) keep() {
 }
 
 // instructed reports whether the request has instructions, which are the first of its messages.
-func (a *chat) instructed() bool {
+func (a *request) instructed() bool {
 	return textMember(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions") != ""
 }
 
 // durable reports whether each event of the run is stored immediately: because the response is stored, or because the next
 // request may reach another process.
-func (a *chat) durable() bool {
+func (a *content) durable() bool {
 	return a.head.Kept && (a.req.Keep != nil || a.handler.shared != nil)
 }
 
 // passesBytes reports whether the model server's answer may be relayed. It may not if a later request can continue the response
 // by its id: since it is stored or is that of a WebSocket.
-func (a *chat) passesBytes() bool {
+func (a *request) passesBytes() bool {
 	if a.protocol.Wire() != lathe.WireResponses {
 		return true
 	}
@@ -221,11 +221,13 @@ func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, 
 func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
 	v := sp.View
 	c.runID = v.State.Run.RunID
-	a := &chat{handler: h.planner, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
+	a := &chat{}
+	a.request = request{handler: h.planner, caller: c, shows: true, asks: true}
+	a.stored, a.unlock = true, func() {}
 	a.head = wire.AnswerHead{ID: sp.ID.String(), Model: v.State.Target, Created: v.Summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
-	a.calls.ids = newCallIDs(ctx, a, c.runID)
+	a.calls.ids = newCallIDs(ctx, &a.exchange, c.runID)
 	for _, call := range pairs.CallsOf(v.State.Messages) {
 		if v.Client[call.ID] {
 			if a.calls.names == nil {

@@ -137,4 +137,4 @@ func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.
 }
 
 // continuesResponse reports whether the messages of the request include those of stored responses.
-func (a *chat) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }
+func (a *request) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }

@@ -178,7 +178,7 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 }
 
 // answerAs has the answer be one of a run.
-func (a *chat) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
+func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
 	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // serverCall returns a call of this server in the form in which clients receive it.
-func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
+func (a *content) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
 	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read
 	arguments := splice.Unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
@@ -51,7 +51,7 @@ func (f *callFeed) ask(m *lathe.Message) {
 }
 
 // appendShown appends the calls that are next in order; if rest is set, all calls that have a result.
-func (a *chat) appendShown(dst []byte, rest bool) []byte {
+func (a *content) appendShown(dst []byte, rest bool) []byte {
 	f := &a.feed
 	for len(f.order) > 0 {
 		id := f.order[0]
@@ -68,20 +68,20 @@ func (a *chat) appendShown(dst []byte, rest bool) []byte {
 	return dst
 }
 
-func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
+func (a *content) appendCall(dst []byte, call *wire.ServerCall) []byte {
 	a.splitText = true
 	return a.writer.AppendServerCall(dst, call)
 }
 
 // isServerCall reports whether a call to the tool, with a result of the code, is shown as one of this server: not if the tool is the
 // client's, nor if no tool has that name.
-func isServerCall(a *chat, tool string, code lathe.Code) bool {
+func isServerCall(a *content, tool string, code lathe.Code) bool {
 	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
 	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
 }
 
 // called records the result of a call and appends the calls that can be written now.
-func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
+func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
 	if !a.shows || d.Client {
 		return dst
 	}

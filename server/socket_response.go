@@ -48,7 +48,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 }
 
 // responseID returns the id of the response.
-func (a *chat) responseID() string {
+func (a *content) responseID() string {
 	return responsePrefix + a.head.ID
 }
 

@@ -66,14 +66,14 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 }
 
 // hidden returns the request as package splice reads it.
-func (a *chat) hidden() *splice.Request {
+func (a *exchange) hidden() *splice.Request {
 	c := a.caller
 	return &splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
 		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: callerRuns{a.handler.runViews, c}, Load: c.reserved.Load}
 }
 
 // owner returns the client to which the hidden turns of the conversation belong.
-func (a *chat) owner() splice.Owner {
+func (a *request) owner() splice.Owner {
 	return splice.Owner{Principal: a.caller.key.Name, User: a.req.User, Model: a.req.Model}
 }
 
@@ -107,7 +107,7 @@ func (h *planner) countLost(c *caller, turns int) {
 }
 
 // newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
-func newCallIDs(ctx context.Context, a *chat, run string) *splice.CallIDs {
+func newCallIDs(ctx context.Context, a *exchange, run string) *splice.CallIDs {
 	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
 	if a.plan.relayed || !offers || !safeName().MatchString(run) {
 		return nil
