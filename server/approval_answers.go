@@ -66,49 +66,17 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 	if len(given) == 0 {
 		return false, nil
 	}
-	unknown := &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: a.protocol.conversation,
-		Message: "An answer to an approval names no call that waits, or calls of several runs."}
-	id := runOfApproval(given[0].ID)
-	if id == "" || h.opts.Index == nil || h.opts.Approvals == nil {
-		return false, unknown
+	t := &approvalTaker{planner: h, chat: a, run: runOfApproval(given[0].ID)}
+	if t.run == "" || h.opts.Index == nil || h.opts.Approvals == nil {
+		return false, t.unknown()
 	}
-	unlock, err := h.locks.lock(ctx, id)
+	unlock, err := h.locks.lock(ctx, t.run)
 	if err != nil {
 		return false, clientGone()
 	}
 	defer unlock()
-	results, decided := map[string]lathe.Output{}, false
 	for i, answer := range given {
-		v, p := h.view(ctx, a.caller, id)
-		if p != nil && !a.req.Answered { // the run was deleted, and the answer is history
-			return false, nil
-		}
-		if p != nil {
-			return false, unknown
-		}
-		call := callOfApproval(v, answer.ID)
-		switch {
-		case call == "", v.State.Target != a.req.Model:
-			return false, unknown
-		case !a.caller.key.mayDecide(v.State.Run.Principal):
-			return false, mayNotDecide()
-		}
-		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
-			if results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
-				p = h.inputs().keepResults(ctx, a.caller, id, results)
-			}
-			if p != nil && p.Code != "already_answered" {
-				return false, p
-			}
-		}
-		if v.DecidedOn(call) { // the request is repeated
-			if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
-				return false, p
-			}
-			continue
-		}
-		decided = true
-		if p := h.decideAs(ctx, a, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && contradicts(p, answer.Approve)) {
+		if deleted, p := t.take(ctx, answer, i == 0); deleted || p != nil {
 			return false, p
 		}
 	}
@@ -116,33 +84,100 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 		a.caller.runID = ""
 		return false, nil
 	}
-	v, p := h.view(ctx, a.caller, id)
-	if p != nil {
-		return false, p
+	return t.attach(ctx, m)
+}
+
+// An approvalTaker stores the approval answers of one request. The run is locked.
+type approvalTaker struct {
+	planner *planner
+	chat    *chat
+	run     string
+	results map[string]lathe.Output // of the client's tools, which the request has
+	decided bool                    // an answer was not in the log before
+}
+
+func (t *approvalTaker) unknown() *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: t.chat.protocol.conversation,
+		Message: "An answer to an approval names no call that waits, or calls of several runs."}
+}
+
+// take stores one answer. deleted is set if the run was deleted and the answer is history.
+func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, first bool) (deleted bool, p *problem) {
+	h, a := t.planner, t.chat
+	v, p := h.view(ctx, a.caller, t.run)
+	if p != nil && !a.req.Answered {
+		return true, nil
 	}
-	if !decided && len(results) > 0 { // the approvals were decided before
-		if _, p := h.inputs().giveResults(ctx, a.caller, v, results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+	if p != nil {
+		return false, t.unknown()
+	}
+	call := callOfApproval(v, answer.ID)
+	switch {
+	case call == "", v.State.Target != a.req.Model:
+		return false, t.unknown()
+	case !a.caller.key.mayDecide(v.State.Run.Principal):
+		return false, mayNotDecide()
+	}
+	if a.req.Answered && first { // stored before the decision, after which the run reads both
+		if p := t.keepResults(ctx, v); p != nil {
 			return false, p
 		}
 	}
-	after, base := beforeDecisions(v, given)
-	a.attach(ctx, m, v, after, base)
-	a.feed.asked = pairs.CallsOf(v.State.Messages)
-	return true, nil
+	if v.DecidedOn(call) { // the request is repeated
+		if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
+			return false, p
+		}
+		return false, nil
+	}
+	t.decided = true
+	if p := t.decide(ctx, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && contradicts(p, answer.Approve)) {
+		return false, p
+	}
+	return false, nil
 }
 
-// decideAs stores the answer to the approval of one call, which the request has.
-func (h *planner) decideAs(ctx context.Context, a *chat, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
+// keepResults stores the results of the client's tools that the request has beside its answers.
+func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *problem) {
+	h, a := t.planner, t.chat
+	if t.results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
+		p = h.inputs().keepResults(ctx, a.caller, t.run, t.results)
+	}
+	if p != nil && p.Code == "already_answered" {
+		return nil
+	}
+	return p
+}
+
+// decide stores the answer to the approval of one call, which the request has.
+func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
 	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
 	if i < 0 {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: a.req.Answered}
+	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}
-	_, p := h.inputs().decide(ctx, a.caller, v, call, &d, a.caller.decider())
+	_, p := t.planner.inputs().decide(ctx, t.chat.caller, v, call, &d, t.chat.caller.decider())
 	return p
+}
+
+// attach has the run of the calls answer the request.
+func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *problem) {
+	a := t.chat
+	v, p := t.planner.view(ctx, a.caller, t.run)
+	if p != nil {
+		return false, p
+	}
+	if !t.decided && len(t.results) > 0 { // the approvals were decided before
+		if _, p := t.planner.inputs().giveResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+			return false, p
+		}
+	}
+	after, base := beforeDecisions(v, a.req.Approvals)
+	a.attach(ctx, m, v, after, base)
+	a.feed.asked = pairs.CallsOf(v.State.Messages)
+	return true, nil
 }
 
 // callOfApproval returns the call of the run in the id of an approval; "" if the run has no such call.

@@ -205,10 +205,49 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	return a, nil
 }
 
-// planChat makes the plan of a chat completion: the input of its run with the hidden turns of the conversation, or the run
+// planChat makes the plan of a request for an answer: the input of its run with the hidden turns of the conversation, or the run
 // that the request resumes or attaches to.
-func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) (p *problem) {
-	c, req := a.caller, a.req
+func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) *problem {
+	if p := h.planInput(ctx, a, options); p != nil {
+		return p
+	}
+	if done, p := h.takeApprovals(ctx, a, a.plan.model); done || p != nil {
+		return p
+	}
+	a.passOn()
+	moved := returnReasoning(a)
+	if done, p := h.continueOrResume(ctx, a); done || p != nil {
+		return p
+	}
+	if bad := pairs.Check(a.req.Messages); bad != nil {
+		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.req.Messages))
+	}
+	j, p := h.restore(ctx, a, a.plan.relayed)
+	if p != nil {
+		return p
+	}
+	if !j.Changed && !moved {
+		a.relayBody()
+	}
+	a.sum, a.after, a.lost = j.Sum, j.Last, j.Lost
+	h.countLost(a.caller, j.Lost)
+	if j.Waits != nil {
+		if done, p := h.resumeRun(ctx, a, a.plan.model, j.Waits); p != nil || done {
+			return p
+		}
+	}
+	if p := a.converse(j.Messages); p != nil {
+		return p
+	}
+	if !h.attachEqual(ctx, a) {
+		h.planRun(ctx, a, options)
+	}
+	return nil
+}
+
+// planInput checks what the request says about its run, and makes the input of the run without the conversation.
+func (h *planner) planInput(ctx context.Context, a *chat, options *requestOptions) *problem {
+	req := a.req
 	a.session = options.session
 	a.shows = a.protocol.showsCalls && options.show != showHidden
 	a.asks = a.shows && (options.show == showItems || asksByItem(req.Hosted))
@@ -216,97 +255,110 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	if a.plain && a.passesBytes() {
 		relay = a.protocol.Wire()
 	}
-	if p := h.makePlan(ctx, c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
+	if p := h.makePlan(ctx, a.caller, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
 		return a.protocol.reword(p)
 	}
 	setAliases(req)
-	m, in, relayed := a.plan.model, &a.in, a.plan.relayed
 	a.restrictTools()
-	a.acceptBetas(m, a.requested)
-	if p := a.acceptVersion(m, a.requested); p != nil {
+	a.acceptBetas(a.plan.model, a.requested)
+	if p := a.acceptVersion(a.plan.model, a.requested); p != nil {
 		return p
 	}
-	if p := h.restoreIDs(ctx, a); p != nil {
-		return p
+	return h.restoreIDs(ctx, a)
+}
+
+// passOn sets what the model server gets as the client sent it.
+func (a *chat) passOn() {
+	if a.in.Overrides = a.passed; !a.plan.relayed {
+		return
 	}
-	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
-		return p
+	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Take: a.keepWhole, Opaque: a.req.Foreign != nil || a.req.N != 1}
+	a.in.Allow = []string{} // whatever tools come to be here meanwhile
+}
+
+// continueOrResume puts the response that the request continues before its messages. done is set if the run of that response waits for the
+// results in the request: then the request resumes it.
+func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *problem) {
+	waits, p := h.responses.continueResponse(ctx, a)
+	if p != nil || waits == nil {
+		return false, p
 	}
-	if in.Overrides = a.passed; relayed {
-		in.Relay = &lathe.Relay{Wire: relay, Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
-		in.Allow = []string{} // whatever tools come to be here meanwhile
+	if done, p = h.resumeRun(ctx, a, a.plan.model, waits); p == nil && !done {
+		p = noResponse(http.StatusBadRequest, "previous_response_id")
 	}
-	moved := returnReasoning(a)
-	waits, p := h.continueResponse(ctx, a)
-	if p != nil {
-		return p
+	return done, p
+}
+
+// relayBody has the model server get the body of a request that is relayed and whose conversation is as the client sent it.
+func (a *exchange) relayBody() {
+	if !a.plan.relayed || !sendable(&a.members) {
+		return
 	}
-	if waits != nil {
-		done, p := h.resumeRun(ctx, a, m, waits)
-		if p == nil && !done {
-			p = noResponse(http.StatusBadRequest, "previous_response_id")
-		}
-		return p
+	a.in.Relay.Request = a.req.Body
+	if len(a.ignored) > 0 {
+		a.in.Relay.Request = openai.Cut(a.req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
 	}
-	if bad := pairs.Check(req.Messages); bad != nil {
-		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages))
+}
+
+// converse sets the conversation of the run.
+func (a *exchange) converse(messages []lathe.Message) *problem {
+	a.in.Messages, a.base = messages, len(messages)
+	if a.plan.relayed {
+		return nil
 	}
-	j, p := h.restore(ctx, a, relayed)
-	if p != nil {
-		return p
-	}
-	if relayed && !j.Changed && !moved && sendable(&a.members) {
-		in.Relay.Request = req.Body
-		if len(a.ignored) > 0 {
-			in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
-		}
-	}
-	a.sum, a.after, a.lost = j.Sum, j.Last, j.Lost
-	h.countLost(c, j.Lost)
-	if j.Waits != nil {
-		done, p := h.resumeRun(ctx, a, m, j.Waits)
-		if p != nil || done {
-			return p
-		}
-	}
-	in.Messages, a.base = j.Messages, len(j.Messages)
-	if !relayed {
-		left, p := m.checkContent(in.Messages, a.place)
-		if p != nil {
-			return p
-		}
+	left, p := a.plan.model.checkContent(messages, a.place)
+	if p == nil {
 		a.dropped = append(a.dropped, left...)
 	}
-	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
+	return p
+}
+
+// attachEqual attaches the request to the run of an equal one that waits for a person. It reports false if there is none, or the client asks for a
+// new one.
+func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
+	if !h.mayWait(a) {
+		return false
+	}
+	v := h.equalRun(ctx, a)
+	if v == nil || a.fresh {
+		return false
+	}
+	after, base := v.Since(a.req.Messages)
+	a.attach(ctx, a.plan.model, v, after, base)
+	return true
+}
+
+// mayWait reports whether the run of the request may wait for a person.
+func (h *planner) mayWait(a *chat) bool {
+	return h.opts.Index != nil && !a.plan.relayed && h.asks(&a.settings)
+}
+
+// planRun makes the job of a run of its own. A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits,
+// where it is kept.
+func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions) {
+	in, waits := &a.in, h.mayWait(a)
 	in.Park, in.HandOver = h.opts.Index != nil, true
-	asks := in.Park && !relayed && h.asks(&a.settings)
-	if asks {
-		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
-			after, base := v.Since(req.Messages)
-			a.attach(ctx, m, v, after, base)
-			return nil
-		}
+	if waits {
 		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
 	}
-	if in.Park && (asks || len(req.Tools) > 0) {
-		in.Run.Labels = withLabel(in.Run.Labels, splice.LabelConversation, j.Sum)
+	if in.Park && (waits || len(a.req.Tools) > 0) {
+		in.Run.Labels = withLabel(in.Run.Labels, splice.LabelConversation, a.sum)
 	}
 	a.keep()
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
-	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
-		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), a.in.Run.RunID)
+	if a.protocol.Wire() != lathe.WireOpenAIChat && !a.plan.relayed {
+		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), in.Run.RunID)
 	}
 	a.storeRequest()
-	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
-	if asks {
+	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
+	if waits {
 		a.job.note = &waitingNote{h.turns, a.digest()}
 	}
 	if !options.detach && options.session == "" && !a.durable() {
-		a.job.due = c.due(req.Tools)
+		a.job.due = a.caller.due(a.req.Tools)
 	}
-	return nil
 }
 
 // asks reports whether a run under the settings may ask a person.

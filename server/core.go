@@ -89,6 +89,7 @@ type runStarter struct{ *runViews }
 type planner struct {
 	*runStarter
 	turns     *splice.Turns
+	responses *responseReader
 	earlier   *earlierRuns
 	reasoning reasoningOrigins
 	newer     newerHeaders

@@ -94,7 +94,7 @@ func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.C
 	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
-	waits, p := h.continueResponse(ctx, a)
+	waits, p := h.responses.continueResponse(ctx, a)
 	if p == nil && waits != nil {
 		v, bad := h.viewOther(ctx, c, waits.RunID)
 		if bad != nil {

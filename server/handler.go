@@ -42,7 +42,7 @@ func New(opts *Options) (*Server, error) {
 	views := &runViews{co}
 	exec := &runStarter{views}
 	turns := co.newTurns()
-	plans := &planner{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)}
+	plans := &planner{runStarter: exec, turns: turns, responses: &responseReader{views, turns}, earlier: newEarlierRuns(views)}
 	g := &Server{core: co,
 		chat: &chatHandler{plans}, stored: &responsesHandler{plans}, counter: &tokenCounter{plans},
 		runs: &runsHandler{exec}, removal: &removalHandler{&sessionsHandler{exec}}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},

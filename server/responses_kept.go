@@ -80,8 +80,14 @@ func noResponse(status int, param string) *problem {
 	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
 }
 
+// A responseReader reads stored responses: for requests that continue them, and for clients.
+type responseReader struct {
+	*runViews
+	turns *splice.Turns
+}
+
 // keptResponse returns a stored response of the caller.
-func (h *planner) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
+func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
@@ -102,7 +108,7 @@ func (h *planner) keptResponse(ctx context.Context, c *caller, id string) (*runl
 
 // settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
 // response.
-func (h *planner) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
+func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
 	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
 		return sp, p
@@ -119,7 +125,7 @@ func (h *planner) settledResponse(ctx context.Context, a *chat, id string) (*run
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
 // its messages. waits is set if the run of that response waits for the results in the request.
-func (h *planner) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
+func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
 	}
@@ -173,7 +179,7 @@ type earlierResponse struct {
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
-func (h *planner) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
+func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
 	kept := a.socket.find(a.req.PreviousID)
 	if kept != nil && kept.runID == "" {
 		return kept, nil
@@ -206,7 +212,7 @@ func (h *planner) earlierResponse(ctx context.Context, a *chat) (*earlierRespons
 
 // showResponse handles GET of a stored response.
 func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
-	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
@@ -270,7 +276,7 @@ func lastResponse(frames []byte) (response []byte) {
 // it is returned as it is.
 func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	sp, p := h.keptResponse(r.Context(), c, id)
+	sp, p := h.responses.keptResponse(r.Context(), c, id)
 	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
 		var again bool
 		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
@@ -280,7 +286,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 			return // the client left
 		}
 		if p == nil {
-			sp, p = h.keptResponse(r.Context(), c, id)
+			sp, p = h.responses.keptResponse(r.Context(), c, id)
 		}
 		if !again {
 			break
@@ -296,7 +302,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 // deleteResponse deletes a stored response and its run.
 func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	sp, p := h.keptResponse(r.Context(), c, id)
+	sp, p := h.responses.keptResponse(r.Context(), c, id)
 	if p == nil {
 		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
@@ -313,7 +319,7 @@ func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request
 
 // listInput lists the input items of a stored response, including those of the responses that it continues.
 func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
-	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		c.fail(w, p)
 		return

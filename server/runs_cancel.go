@@ -64,14 +64,14 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	}
 	defer unlock()
 	v, p := h.viewAny(ctx, c, id)
-	if p == nil && retried && v.State.Finished != nil && v.State.Finished.Reason == lathe.ReasonCancelled {
+	if p != nil {
+		return false, 0, p
+	}
+	if f := v.State.Finished; retried && f != nil && f.Reason == lathe.ReasonCancelled {
 		h.withdraw(id)
 		return false, http.StatusOK, nil
 	}
-	if p == nil {
-		p = v.Ended()
-	}
-	if p == nil {
+	if p = v.Ended(); p == nil {
 		p = h.reaches(v)
 	}
 	if p != nil {
@@ -88,17 +88,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return h.cancelStepped(ctx, c, v)
 	}
 	if h.interrupt(id) {
-		wait, cancel := context.WithTimeout(ctx, logTimeout)
-		defer cancel()
-		res, ok := h.waitRun(wait, id)
-		switch {
-		case ok && res == nil:
-			return false, http.StatusAccepted, nil
-		case ok && res.Reason == lathe.ReasonCancelled:
-			h.withdraw(id)
-			return false, http.StatusOK, nil
-		}
-		return true, 0, nil
+		return h.awaitCancelled(ctx, id)
 	}
 	switch {
 	case v.State.Paused == "" && h.shared == nil: // it was suspended in the meantime, or has ended
@@ -106,6 +96,27 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	case v.State.Paused == "":
 		return h.cancelElsewhere(ctx, c, v)
 	}
+	return h.cancelSuspended(ctx, c, v)
+}
+
+// awaitCancelled waits for a limited time for the end of a run that this process executes and whose cancellation was requested.
+func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (retry bool, status int, p *problem) {
+	wait, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	res, ok := h.waitRun(wait, id)
+	switch {
+	case ok && res == nil:
+		return false, http.StatusAccepted, nil
+	case ok && res.Reason == lathe.ReasonCancelled:
+		h.withdraw(id)
+		return false, http.StatusOK, nil
+	}
+	return true, 0, nil
+}
+
+// cancelSuspended cancels a run that no process executes.
+func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+	id := v.State.Run.RunID
 	l, p := c.loopOf(v)
 	if p != nil {
 		return false, 0, p
