@@ -112,7 +112,7 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		if len(rest.Parts) > 0 { // the parts before the reference
 			r.out, rest.Parts = append(r.out, rest), nil
 		}
-		if p := r.append(sp, own); p != nil {
+		if p := r.add(sp, own); p != nil {
 			return nil, p
 		}
 	}
@@ -147,8 +147,8 @@ func (r *references) take(ctx context.Context, answer, item string) (*runlog.Spa
 	return sp, own, nil
 }
 
-// append appends the messages of an answer, and the results that follow if it ends with calls of the client.
-func (r *references) append(sp *runlog.Span, own []lathe.Message) *problem {
+// add appends the messages of an answer, and the results that follow if it ends with calls of the client.
+func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
 	if !sp.Open() {
 		r.out = append(r.out, own...)
 		return nil

@@ -75,71 +75,116 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 
 // findEarlier returns the run that answers the request; nil if there is none.
 func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
-	t, began := a.job.track, time.Now()
-	slow, fast := 0, 0
+	l := &lookup{earlierRuns: er, chat: a, track: a.job.track, began: time.Now()}
 	for {
-		waited := time.Since(t.arrived)
-		delivery := er.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
-		record, err := er.requests.FindRequest(ctx, t.digest)
-		switch {
-		case lathe.CodeOf(err) == lathe.CodeNotFound:
-			t.found("")
-			return nil, nil
-		case err != nil: // before the first call that writes the store is asked again
-			er.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
-			t.mu.Lock()
-			t.unsure = true
-			t.mu.Unlock()
-			return nil, nil
-		case record.Delivered && !t.before && waited+er.opts.Limits.RepeatWindow <= record.DeliveredAge:
-			// The request came after the delivery, unless the answer was delivered during the lookup, which may have waited for a
-			// connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
-			after := time.Since(t.arrived)
-			isSlow := after-waited > slowLookup
-			if isSlow {
-				slow++
-			} else {
-				fast++
-			}
-			if after+er.opts.Limits.RepeatWindow <= record.DeliveredAge || slow >= maxLookups || fast >= maxFastLookups {
-				t.found(record.RunID)
-				return nil, nil
-			}
-			if isSlow {
-				if p := pause(ctx, findPause); p != nil {
-					return nil, p
-				}
-			}
-			continue
+		e, next, p := l.look(ctx)
+		if p == nil && next == lookLater {
+			p = pause(ctx, findPause)
 		}
-		e, p := er.followEarlier(ctx, a, record.RunID)
-		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
-		switch {
-		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
-		case p.Absent():
-			if record.Age > er.opts.Limits.RetryWindow+goneGrace {
-				t.found(record.RunID)
-				return nil, nil
-			}
-			return nil, repeatGone()
-		case p != nil:
+		if p != nil {
 			return nil, p
-		case e.over && er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow:
-			t.found(record.RunID)
-			return nil, nil
-		case e.completed() && !record.Delivered && delivery.wait(ctx):
-			continue
-		case e.completed() && !record.Delivered && er.shared != nil && er.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
-		default:
-			t.mu.Lock()
-			t.runID, t.outrun = record.RunID, false
-			t.mu.Unlock()
+		}
+		if next == lookDone {
 			return e, nil
 		}
-		if p := pause(ctx, findPause); p != nil {
-			return nil, p
-		}
 	}
+}
+
+// A lookup is the state of one [earlierRuns.findEarlier].
+type lookup struct {
+	*earlierRuns
+	chat       *chat
+	track      *tracked
+	began      time.Time
+	slow, fast int // lookups after which it was open whether the request came before a delivery
+}
+
+// A nextLook says what follows a lookup.
+type nextLook int
+
+const (
+	lookDone  nextLook = iota // nothing
+	lookAgain                 // another one at once
+	lookLater                 // another one after a pause
+)
+
+// look looks for the run once.
+func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
+	t := l.track
+	waited := time.Since(t.arrived)
+	delivery := l.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
+	record, err := l.requests.FindRequest(ctx, t.digest)
+	switch {
+	case lathe.CodeOf(err) == lathe.CodeNotFound:
+		t.found("")
+		return nil, lookDone, nil
+	case err != nil: // before the first call that writes the store is asked again
+		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", l.chat.caller.requestID, "code", lathe.CodeOf(err))
+		t.mu.Lock()
+		t.unsure = true
+		t.mu.Unlock()
+		return nil, lookDone, nil
+	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
+		return nil, l.delivered(&record, waited), nil
+	}
+	e, p := l.followEarlier(ctx, l.chat, record.RunID)
+	t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
+	if p != nil {
+		return l.missing(&record, p)
+	}
+	return l.judge(ctx, e, &record, delivery)
+}
+
+// delivered returns what follows a lookup that found an answer delivered before the request came, unless the answer was delivered during the
+// lookup, which may have waited for a connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
+func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
+	after := time.Since(l.track.arrived)
+	isSlow := after-waited > slowLookup
+	if isSlow {
+		l.slow++
+	} else {
+		l.fast++
+	}
+	switch {
+	case after+l.opts.Limits.RepeatWindow <= record.DeliveredAge || l.slow >= maxLookups || l.fast >= maxFastLookups:
+		l.track.found(record.RunID)
+		return lookDone
+	case isSlow:
+		return lookLater
+	}
+	return lookAgain
+}
+
+// missing returns what follows a lookup whose run was not read.
+func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, nextLook, *problem) {
+	switch {
+	case p.Code == noRun().Code && record.Age < beginGrace:
+		return nil, lookLater, nil
+	case !p.Absent():
+		return nil, lookDone, p
+	case record.Age > l.opts.Limits.RetryWindow+goneGrace:
+		l.track.found(record.RunID)
+		return nil, lookDone, nil
+	}
+	return nil, lookDone, repeatGone()
+}
+
+// judge returns the run if it answers the request, and what follows else.
+func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivery *delivery) (*earlierRun, nextLook, *problem) {
+	t, age := l.track, l.opts.Now().Sub(e.updated)
+	switch {
+	case e.over && age > l.opts.Limits.RetryWindow:
+		t.found(record.RunID)
+		return nil, lookDone, nil
+	case e.completed() && !record.Delivered && delivery.wait(ctx):
+		return nil, lookAgain, nil
+	case e.completed() && !record.Delivered && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
+		return nil, lookLater, nil
+	}
+	t.mu.Lock()
+	t.runID, t.outrun = record.RunID, false
+	t.mu.Unlock()
+	return e, lookDone, nil
 }
 
 // pause waits, or returns a problem when ctx is done.

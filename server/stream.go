@@ -235,139 +235,207 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 	if j.out == nil {
 		j.out = ex.newStreamWriter(w, enc)
 	}
-	out, rc, shown := j.out, j.out.rc, false
-	p := newPipe(enc, ex.opts.Limits.MaxBuffer, func() { _ = rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
+	s := &openStream{ex: ex, w: w, r: r, caller: c, job: j, enc: enc, out: j.out, paused: -1}
+	s.pipe = newPipe(enc, ex.opts.Limits.MaxBuffer, func() { _ = s.out.rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
 	if j.in != nil && j.in.Relay != nil {
-		j.in.Relay.Take = p.takeRaw
+		j.in.Relay.Take = s.pipe.takeRaw
 	}
-	f, leave, bad := ex.start(r.Context(), c, j, p.nudge, p)
-	if bad != nil && j.lost() {
-		return true
+	var bad *problem
+	if s.run, s.leave, bad = ex.start(r.Context(), c, j, s.pipe.nudge, s.pipe); bad != nil {
+		return s.notStarted(bad)
 	}
-	if bad != nil && out.started {
-		_ = out.write(enc.appendEnd(nil, nil, bad)) // the client left
-		return false
-	}
-	if bad != nil {
-		c.fail(w, bad)
-		return false
-	}
-	metrics := ex.opts.Metrics
-	if metrics != nil {
-		metrics.AddStreamClients(1)
-	}
-	var unwatch func()
-	if f.detach || j.holds != nil { // else its run ends when the client leaves, or the server
-		gone, stopping := context.AfterFunc(r.Context(), p.nudge), context.AfterFunc(ex.stopped, p.nudge)
-		unwatch = func() { gone(); stopping() }
-	}
-	out.last = time.Now()
-	quiet := time.AfterFunc(ex.opts.Limits.KeepAlive, func() {
-		p.late.Store(true)
-		p.nudge()
-	})
-	// It is one deferred call: each takes 48 bytes of the stack, and a few hundred bytes more would make the stack of each open
-	// stream grow from 8 to 16 KiB when net/http writes the head of the answer.
-	defer func() {
-		quiet.Stop()
-		if unwatch != nil {
-			unwatch()
-		}
-		_ = rc.SetWriteDeadline(time.Time{}) // the connection may be used again
-		if metrics != nil {
-			metrics.AddStreamClients(-1)
-		}
-		p.close()
-		leave()
-	}()
-	paused := int64(-1) // the event after which the stream was held open last
+	s.open()
+	defer s.close()
 	for {
-		<-p.wake
-		over := f.isDone() // nothing is said after that
-		if over && r.Context().Err() == nil {
-			if hold := ex.holdFor(c, j, f.res); hold > 0 && paused != pausedAt(enc) {
-				paused = pausedAt(enc)
-				leave()
-				f, leave = ex.follow(r.Context(), c, c.runID, paused, hold, p.nudge, []event.Sink{p})
-				over = false
-			}
-		}
-		broken := p.broken() // before take, which then returns all that was encoded before the panic
-		taken, full, bad := p.take()
-		var b []byte
-		if taken != nil {
-			b = taken.b
-		}
-		switch {
-		case r.Context().Err() != nil:
-			c.code = "client_gone"
-			return false
-		case full:
-			c.code = "slow_reader"
-			return false
-		case broken: // the run ends when this returns, unless it is detached
-			bad = problems.FailureFor(lathe.ReasonInternal)
-			if !out.started && len(b) == 0 {
-				enc.header(w.Header())
-				c.fail(w, bad)
-				return false
-			}
-			c.code, over = bad.Code, true
-			b = enc.appendEnd(b, nil, bad)
-		case bad != nil: // the run ends when this returns, unless it is detached
-			c.code, over = bad.Code, true
-		case over && j.lost() && !shown:
-			return true
-		case over && j.lost():
-			bad = otherRun()
-			c.code, b = bad.Code, enc.appendEnd(nil, nil, bad)
-		case over:
-			bad = problems.Ended(f.res)
-			if w, ok := enc.(withdrawer); ok && bad == nil {
-				bad = w.withdrawn(f.res)
-			}
-			j.track.permit(f.res, bad)
-			if bad != nil && !out.started && len(b) == 0 {
-				enc.header(w.Header())
-				c.fail(w, bad)
-				return false
-			}
-			if bad != nil {
-				c.code = bad.Code
-			}
-			b = enc.appendEnd(b, f.res, bad)
-		case f.detach && ex.stopped.Err() != nil: // it is left for a later process
-			bad = problems.FailureFor(lathe.ReasonInterrupted)
-			b, over = enc.appendEnd(b, nil, bad), true
-		case p.late.Swap(false):
-			shown = shown || len(b) > 0
-			left := ex.opts.Limits.KeepAlive - time.Since(out.last)
-			if left <= 0 && len(b) == 0 {
-				b = appendKeepAlive(b, enc)
-			}
-			if len(b) > 0 {
-				left = ex.opts.Limits.KeepAlive
-			}
-			quiet.Reset(left)
-		default:
-			shown = shown || len(b) > 0
-		}
-		var err error
-		if over && bad == nil {
-			err = j.track.deliver(r.Context(), f.res, func() error { return out.write(b) })
-		} else {
-			err = out.write(b)
-		}
-		if err != nil { // a write that failed may still read the buffer
-			c.code = "client_gone"
-		} else if taken != nil {
-			taken.b = b
-			taken.release()
-		}
-		if over || err != nil {
-			return false
+		<-s.pipe.wake
+		if over, lost := s.step(); over {
+			return lost
 		}
 	}
+}
+
+// An openStream is the stream of one answer to a client. The goroutine of the request uses it. It is on the heap: a few hundred bytes more would
+// make the stack of each open stream grow from 8 to 16 KiB when net/http writes the head of the answer.
+type openStream struct {
+	ex     *runStarter
+	w      http.ResponseWriter
+	r      *http.Request
+	caller *caller
+	job    *job
+	enc    encoder
+	out    *streamWriter
+	pipe   *pipe
+	run    *inflightRun
+	leave  func() // leaves the run
+
+	unwatch func()      // nil: the run ends when the client leaves, or the server
+	quiet   *time.Timer // until a sign of life is due
+	shown   bool        // something of the run was written
+	paused  int64       // the event after which the stream was held open last
+}
+
+// notStarted answers a request whose run did not begin. It reports true where another run answers it.
+func (s *openStream) notStarted(bad *problem) (lost bool) {
+	switch {
+	case s.job.lost():
+		return true
+	case s.out.started:
+		_ = s.out.write(s.enc.appendEnd(nil, nil, bad)) // the client left
+	default:
+		s.caller.fail(s.w, bad)
+	}
+	return false
+}
+
+func (s *openStream) open() {
+	if m := s.ex.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+	}
+	if s.run.detach || s.job.holds != nil { // else its run ends when the client leaves, or the server
+		gone, stopping := context.AfterFunc(s.r.Context(), s.pipe.nudge), context.AfterFunc(s.ex.stopped, s.pipe.nudge)
+		s.unwatch = func() { gone(); stopping() }
+	}
+	s.out.last = time.Now()
+	s.quiet = time.AfterFunc(s.ex.opts.Limits.KeepAlive, func() {
+		s.pipe.late.Store(true)
+		s.pipe.nudge()
+	})
+}
+
+func (s *openStream) close() {
+	s.quiet.Stop()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	_ = s.out.rc.SetWriteDeadline(time.Time{}) // the connection may be used again
+	if m := s.ex.opts.Metrics; m != nil {
+		m.AddStreamClients(-1)
+	}
+	s.pipe.close()
+	s.leave()
+}
+
+// step writes what there is to write. over is set if the stream has ended, and lost if another run answers the request.
+func (s *openStream) step() (over, lost bool) {
+	over = s.run.isDone() && !s.hold() // nothing is said after that
+	broken := s.pipe.broken()          // before take, which then returns all that was encoded before the panic
+	taken, full, bad := s.pipe.take()
+	var b []byte
+	if taken != nil {
+		b = taken.b
+	}
+	switch {
+	case s.r.Context().Err() != nil:
+		s.caller.code = "client_gone"
+		return true, false
+	case full:
+		s.caller.code = "slow_reader"
+		return true, false
+	case broken: // the run ends when this returns, unless it is detached
+		if bad = problems.FailureFor(lathe.ReasonInternal); s.failWhole(b, bad) {
+			return true, false
+		}
+		s.caller.code, over = bad.Code, true
+		b = s.enc.appendEnd(b, nil, bad)
+	case bad != nil: // the run ends when this returns, unless it is detached
+		s.caller.code, over = bad.Code, true
+	case over && s.job.lost() && !s.shown:
+		return true, true
+	case over:
+		var failed bool
+		if b, bad, failed = s.end(b); failed {
+			return true, false
+		}
+	case s.run.detach && s.ex.stopped.Err() != nil: // it is left for a later process
+		bad, over = problems.FailureFor(lathe.ReasonInterrupted), true
+		b = s.enc.appendEnd(b, nil, bad)
+	default:
+		b = s.keepAlive(b)
+	}
+	return s.write(taken, b, bad, over), false
+}
+
+// hold follows the run further if it waits and the stream is held open until it goes on.
+func (s *openStream) hold() bool {
+	if s.r.Context().Err() != nil {
+		return false
+	}
+	hold := s.ex.holdFor(s.caller, s.job, s.run.res)
+	if hold <= 0 || s.paused == pausedAt(s.enc) {
+		return false
+	}
+	s.paused = pausedAt(s.enc)
+	s.leave()
+	s.run, s.leave = s.ex.follow(s.r.Context(), s.caller, s.caller.runID, s.paused, hold, s.pipe.nudge, []event.Sink{s.pipe})
+	return true
+}
+
+// failWhole answers with a problem in place of a stream of which nothing was written, b included. It reports false if something was.
+func (s *openStream) failWhole(b []byte, bad *problem) bool {
+	if s.out.started || len(b) > 0 {
+		return false
+	}
+	s.enc.header(s.w.Header())
+	s.caller.fail(s.w, bad)
+	return true
+}
+
+// end appends the end of the stream of a run that is over, to what was encoded before. failed is set if the client got the problem as a
+// response.
+func (s *openStream) end(b []byte) (_ []byte, bad *problem, failed bool) {
+	if s.job.lost() {
+		bad = otherRun()
+		s.caller.code = bad.Code
+		return s.enc.appendEnd(nil, nil, bad), bad, false
+	}
+	res := s.run.res
+	bad = problems.Ended(res)
+	if w, ok := s.enc.(withdrawer); ok && bad == nil {
+		bad = w.withdrawn(res)
+	}
+	s.job.track.permit(res, bad)
+	if bad != nil {
+		if s.failWhole(b, bad) {
+			return nil, bad, true
+		}
+		s.caller.code = bad.Code
+	}
+	return s.enc.appendEnd(b, res, bad), bad, false
+}
+
+// keepAlive appends a sign of life if it is time for one and nothing else is written.
+func (s *openStream) keepAlive(b []byte) []byte {
+	s.shown = s.shown || len(b) > 0
+	if !s.pipe.late.Swap(false) {
+		return b
+	}
+	left := s.ex.opts.Limits.KeepAlive - time.Since(s.out.last)
+	if left <= 0 && len(b) == 0 {
+		b = appendKeepAlive(b, s.enc)
+	}
+	if len(b) > 0 {
+		left = s.ex.opts.Limits.KeepAlive
+	}
+	s.quiet.Reset(left)
+	return b
+}
+
+// write writes b, the buffer taken or what was appended to it, and reports whether the stream has ended: over says that it is the end, with the
+// problem bad.
+func (s *openStream) write(taken *buffer, b []byte, bad *problem, over bool) (ended bool) {
+	var err error
+	if over && bad == nil {
+		err = s.job.track.deliver(s.r.Context(), s.run.res, func() error { return s.out.write(b) })
+	} else {
+		err = s.out.write(b)
+	}
+	if err != nil { // a write that failed may still read the buffer
+		s.caller.code = "client_gone"
+	} else if taken != nil {
+		taken.b = b
+		taken.release()
+	}
+	return over || err != nil
 }
 
 // appendKeepAlive appends what says nothing in the stream of an encoder: a comment, unless it has its own.
