@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -52,6 +54,16 @@ type progress struct {
 
 // between stands between the texts of two turns, which the client sees as one message.
 const between = "\n\n"
+
+// begin makes the head of an answer, and what writes the calls of its run.
+func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
+	a.head.ID = id.String()
+	if a.req.Stream {
+		a.writer = a.protocol.NewWriter(&a.head)
+	}
+	a.handOver(settings, limits)
+	a.calls.ids = newCallIDs(ctx, &a.exchange, id.Run)
+}
 
 func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()

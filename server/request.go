@@ -1,10 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A request is one request for a model's answer, on any wire, and what its client takes.
@@ -41,4 +44,53 @@ type exchange struct {
 	continues string     // the run that the run continues
 	stored    bool       // the answer is that of a stored run and is not recorded again
 	unlock    func()     // unlocks the run that the request resumes; it may be called twice
+}
+
+// readChat reads the request and makes the run of it.
+func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
+	body, warm, socket := c.body, false, socketOf(r.Context())
+	if socket != nil {
+		if body, warm, p = createBody(c.body); p != nil {
+			return nil, p
+		}
+	}
+	req, withheld, p := h.read(c, pr, r, body)
+	if p != nil {
+		return nil, p
+	}
+	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
+		return nil, p
+	}
+	a := &chat{}
+	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r, requested: r.Header}
+	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
+	if a.fresh, p = asksAnew(r); p != nil {
+		return nil, p
+	}
+	asked := a.asked()
+	a.plain = asked == nil && !req.Obfuscate && !(pr.array && req.Stream)
+	a.alone = wantsJSON(req.Sampling.ResponseFormat)
+	options, p := parseOptions(asked)
+	if p != nil {
+		return nil, p
+	}
+	if p := h.planChat(r.Context(), a, options); p != nil || a.in.Relay != nil {
+		return a, p
+	}
+	if p := h.earlier.spliceResumed(r.Context(), a); p != nil {
+		return a, p
+	}
+	h.trackChat(a)
+	return a, nil
+}
+
+// wantsJSON reports whether a response_format asks for anything but plain text.
+func wantsJSON(format []byte) bool {
+	kind, ok := rawjson.Get(format, "type")
+	return ok && !rawjson.EqualKey(kind, "text")
+}
+
+// misread is the answer to a request with a mistake.
+func misread(bad *wire.APIError) *problem {
+	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
 }
