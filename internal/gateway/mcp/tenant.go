@@ -191,6 +191,18 @@ var ofCatalog = map[string]bool{
 	"prompts/list": true, "prompts/get": true, "completion/complete": true,
 }
 
+// initialized takes the version that the session has agreed on from the answer to its initialization, whose capabilities it corrects.
+func (v *clientSession) initialized(res mcp.Result, err error) {
+	r, ok := res.(*mcp.InitializeResult)
+	if !ok || err != nil {
+		return
+	}
+	v.speak(r.ProtocolVersion)
+	caps := *r.Capabilities
+	caps.Extensions = nil // these belong to the other era
+	r.Capabilities = &caps
+}
+
 // receive is the middleware of each request. It handles some methods itself and passes the others to the SDK.
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -205,12 +217,7 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 			res, err := next(ctx, method, req)
-			if r, ok := res.(*mcp.InitializeResult); ok && err == nil {
-				v.speak(r.ProtocolVersion)
-				caps := *r.Capabilities
-				caps.Extensions = nil // these belong to the other era
-				r.Capabilities = &caps
-			}
+			v.initialized(res, err)
 			return res, err
 		case "tools/list", "resources/templates/list", "prompts/list":
 			if len(cursorOf(req)) > maxCursor {
@@ -222,11 +229,7 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if !ok || call.Params == nil || call.Params.Name == "" {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call names no tool"}
 			}
-			res, err := t.callTool(ctx, call)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.callTool(ctx, call)
 		case "resources/list":
 			t.sync()
 			p, _ := req.GetParams().(*mcp.ListResourcesParams)
@@ -249,11 +252,7 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if t.s.opts.Tasks.After <= 0 {
 				break
 			}
-			res, err := t.serveTask(ctx, method, req)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.serveTask(ctx, method, req)
 		case "prompts/get", "resources/subscribe", "subscriptions/listen":
 			t.sync()
 		}
