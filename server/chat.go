@@ -8,6 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // serve returns the handler of a protocol's requests for an answer: one run, stream or not.
@@ -55,11 +56,11 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 	}
 	p = problems.Ended(res)
 	if p == nil {
-		p = a.withdrawn(res)
+		p = a.Withdrawn(res)
 	}
 	if p != nil {
 		a.job.track.permit(res, p)
-		a.header(w.Header())
+		a.Header(w.Header())
 		c.fail(w, p)
 		return false
 	}
@@ -69,7 +70,7 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 
 // writeWhole writes an answer in one piece.
 func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
-	a.header(w.Header())
+	a.Header(w.Header())
 	if res.Reason == lathe.ReasonInvalidAnswer || res.Reason == lathe.ReasonEmptyAnswer {
 		w.Header().Set("X-Lathe-Reason", string(res.Reason))
 	}
@@ -77,7 +78,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	if a.asItCame(res) {
 		a.noteReasoning(res)
 	} else {
-		body = a.appendWhole(takeBuffer(), res)
+		body = a.appendWhole(stream.TakeBuffer(), res)
 	}
 	header := w.Header()
 	header["Content-Type"], header["Cache-Control"] = typeJSON, uncached
@@ -87,7 +88,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 		a.caller.code = "client_gone"
 	} else { // a write that failed may still read the body
 		a.whole = nil
-		giveBack(body)
+		stream.GiveBack(body)
 	}
 	_ = rc.SetWriteDeadline(time.Time{})
 }

@@ -65,7 +65,7 @@ func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe
 	a.calls.ids = newCallIDs(ctx, &a.exchange, id.Run)
 }
 
-func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
+func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
 	writes := !a.bytesSent && !a.broken // else appendRaw has written it, or the stream has ended
@@ -223,10 +223,10 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// appendKeepAlive appends bytes that the client ignores.
-func (a *chat) appendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
+// AppendKeepAlive appends bytes that the client ignores.
+func (a *chat) AppendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
 
-func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if p != nil {
 		return a.writer.AppendError(dst, a.caller.apiError(p))
 	}
@@ -342,8 +342,8 @@ func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	}
 }
 
-// withdrawn implements [withdrawer].
-func (a *chat) withdrawn(res *event.Result) *problem {
+// Withdrawn implements [stream.Withdrawer].
+func (a *chat) Withdrawn(res *event.Result) *problem {
 	if a.broken || res != nil && !a.bytesSent && !a.calls.completes(a.handedOver(res)) {
 		return callWithdrawn()
 	}

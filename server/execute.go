@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -24,7 +25,7 @@ type job struct {
 	// claim learns whether the run has begun, if another process may begin it, too; nil: no other process may.
 	claim *first
 	// out is the stream, if part of it was written before the run began; nil: nothing was written.
-	out *streamWriter
+	out *stream.Writer
 	// resume is the ID of a suspended run that is resumed instead of starting a new run of in.
 	resume  string
 	answers map[string]lathe.Output

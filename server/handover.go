@@ -18,7 +18,7 @@ import (
 // tool it names, under which id, and that it is within the limits. The piece that closes the arguments is written after
 // the run has ended with the call: until then the model server may report the call as unreadable, and the run may refuse
 // it, while some clients execute a call as soon as its arguments are whole. If the run continues or ends without a call
-// that was begun, the stream ends with an error: see [chat.withdrawn]. The other calls are written at the end, because
+// that was begun, the stream ends with an error: see [chat.Withdrawn]. The other calls are written at the end, because
 // clients read one call after the other. On wires that show the calls of this server, a call of the client is not begun
 // early if a call of this server is before it in its turn, so that the answer has them in this order.
 type handover struct {

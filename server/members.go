@@ -125,7 +125,7 @@ func (ms *members) passedNames() []string {
 	return names
 }
 
-func (a *chat) header(h http.Header) {
+func (a *chat) Header(h http.Header) {
 	h.Set("X-Lathe-Run-Id", a.caller.runID)
 	list := func(name string, members []string) {
 		for _, m := range members[:min(len(members), maxListed)] {

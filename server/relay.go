@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // A request that no tool of this server can have a part in, and that does not ask for an object `lathe`, is
@@ -29,8 +30,8 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return !t.Hidden && t.For(c.key.Name, c.key.Profile) })
 }
 
-// appendRaw appends what the model server sent, or what it means.
-func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
+// AppendRaw appends what the model server sent, or what it means.
+func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.bytesSent, a.wroteText = true, true
 	a.job.objects.relayed(raw.Bytes)
 	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
@@ -54,7 +55,7 @@ func (a *chat) keepWhole(raw *lathe.Raw) {
 	a.job.objects.relayed(raw.Bytes)
 	if raw.Sound {
 		if a.whole == nil {
-			a.whole = takeBuffer()
+			a.whole = stream.TakeBuffer()
 		}
 		a.whole = append(a.whole[:0], raw.Bytes...)
 	}

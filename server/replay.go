@@ -30,20 +30,20 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
-	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.appendRaw] does with events that are not sound
+	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.AppendRaw] does with events that are not sound
 		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {
 				dst = a.writer.AppendDelta(dst, d)
 			}
 		}
-		return a.appendEnd(dst, res, nil)
+		return a.AppendEnd(dst, res, nil)
 	}
 	dst = a.replay(dst, &replayed{own, res.History, a.handedOver(res)}, a.carriers)
 	if a.carriers != nil {
 		a.carriers.Replay(own, a.job.loop)
 	}
-	return a.appendEnd(dst, res, nil)
+	return a.AppendEnd(dst, res, nil)
 }
 
 // replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // repeated answers a request that repeats an earlier one. It reports false where the request needs a run of its own.
@@ -70,12 +71,12 @@ func (t *tracked) forget() {
 
 // failChat answers with a problem, in the stream where it has begun.
 func (h *chatHandler) failChat(w http.ResponseWriter, a *chat, p *problem) {
-	if out := a.job.out; out != nil && out.started {
+	if out := a.job.out; out != nil && out.Started {
 		a.caller.code = p.Code
-		_ = out.write(a.appendEnd(nil, nil, p)) // the client left
+		_ = out.Write(a.AppendEnd(nil, nil, p)) // the client left
 		return
 	}
-	a.header(w.Header())
+	a.Header(w.Header())
 	a.caller.fail(w, p)
 }
 
@@ -105,7 +106,7 @@ func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *c
 		case <-done:
 			return e, p
 		case <-tick.C:
-			if err := a.job.out.write(appendKeepAlive(nil, a)); err != nil {
+			if err := a.job.out.Write(stream.AppendKeepAlive(nil, a)); err != nil {
 				return nil, clientGone()
 			}
 		}
@@ -171,8 +172,8 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 	if out == nil {
 		out = h.newStreamWriter(w, a)
 	}
-	defer func() { _ = out.rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	if err := t.deliver(r.Context(), e.res, func() error { return out.write(a.appendEnd(nil, e.res, nil)) }); err != nil {
+	defer out.End()
+	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.AppendEnd(nil, e.res, nil)) }); err != nil {
 		a.caller.code = "client_gone"
 	}
 }

@@ -99,5 +99,5 @@ func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) {
 	a.keepOnSocket(&event.Result{Reason: lathe.ReasonAnswered, History: a.in.Messages})
 	out := h.newStreamWriter(w, a)
 	writer := a.protocol.NewWriter(&a.head)
-	_ = out.write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
+	_ = out.Write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
 }

@@ -59,7 +59,7 @@ type uiChat struct {
 	unlock   func() // unlocks the run that the request resumes; it may be called twice
 }
 
-func (u *uiChat) header(h http.Header) {
+func (u *uiChat) Header(h http.Header) {
 	for _, kv := range u.protocol.Headers() {
 		h.Set(kv[0], kv[1])
 	}
@@ -68,9 +68,9 @@ func (u *uiChat) header(h http.Header) {
 	}
 }
 
-func (u *uiChat) appendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
+func (u *uiChat) AppendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
 
-func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
+func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	u.unlock()
 	if !u.headSent {
 		switch d := e.Data.(type) {
@@ -90,7 +90,7 @@ func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
 	return u.enc.Append(dst, e)
 }
 
-func (u *uiChat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+func (u *uiChat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	dst, u.buffered = append(dst, u.buffered...), nil
 	if res == nil { // the run goes on in another process
 		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
