@@ -70,8 +70,8 @@ func (h *planner) planInput(ctx context.Context, a *chat, options *requestOption
 	}
 	setAliases(req)
 	a.restrictTools()
-	a.acceptBetas(a.plan.model, a.requested)
-	if p := a.acceptVersion(a.plan.model, a.requested); p != nil {
+	a.acceptBetas(a.plan.model, a.from.Header)
+	if p := a.acceptVersion(a.plan.model, a.from.Header); p != nil {
 		return p
 	}
 	return h.restoreIDs(ctx, a)
@@ -158,7 +158,8 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !a.plan.relayed {
-		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), in.Run.RunID)
+		r := a.hidden()
+		a.carriers = h.turns.NewCarriers(ctx, &r, in.Run.RunID)
 	}
 	a.storeRequest()
 	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
@@ -182,7 +183,8 @@ func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.S
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.conversationOf(ctx, a, relayed)
 	if j.Failed == nil {
-		h.turns.Open(ctx, a.hidden(), j)
+		r := a.hidden()
+		h.turns.Open(ctx, &r, j)
 	}
 	if j.Failed != nil {
 		return nil, j.Failed

@@ -41,7 +41,7 @@ func New(opts *Options) (*Server, error) {
 	}
 	views := &runViews{co}
 	exec := &runStarter{views}
-	turns := co.newTurns()
+	turns := newTurns(co)
 	plans := &planner{runStarter: exec, turns: turns, responses: &responseReader{views, turns}, earlier: newEarlierRuns(views)}
 	g := &Server{core: co,
 		chat: &chatHandler{plans}, stored: &responsesHandler{plans}, counter: &tokenCounter{plans},

@@ -12,23 +12,22 @@ import (
 
 // A request is one request for a model's answer, on any wire, and what its client takes.
 type request struct {
-	handler   *planner
-	caller    *caller
-	members                 // with the request
-	requested http.Header   // of the request
-	from      *http.Request // or the one that opened the socket; nil: the answer is read from the store
-	session   string
-	alone     bool                     // the answer is one JSON text, so that the response has the text of the last turn only
-	shows     bool                     // the response contains calls of this server
-	asks      bool                     // the response contains requests for approvals, which some clients accept only if they declared the tool
-	fresh     bool                     // the client requests a new run, even if an equal request has one
-	plain     bool                     // the request has no object `lathe`, so that none is expected in the answer
-	referred  bool                     // item references in the messages were replaced by messages of stored responses
-	parsed    []lathe.Message          // the messages that were read from the request, before the server added, removed or changed any
-	placed    func(path string) string // set once place is called
-	equal     requestSum               // digest of the request; zero until digest is called
-	socket    *socket                  // the request came as a message; nil: over HTTP
-	warm      bool                     // the message asks for no answer of the model
+	handler  *planner
+	caller   *caller
+	members                // with the request
+	from     *http.Request // or the one that opened the socket; nil: the answer is read from the store
+	session  string
+	alone    bool                     // the answer is one JSON text, so that the response has the text of the last turn only
+	shows    bool                     // the response contains calls of this server
+	asks     bool                     // the response contains requests for approvals, which some clients accept only if they declared the tool
+	fresh    bool                     // the client requests a new run, even if an equal request has one
+	plain    bool                     // the request has no object `lathe`, so that none is expected in the answer
+	referred bool                     // item references in the messages were replaced by messages of stored responses
+	parsed   []lathe.Message          // the messages that were read from the request, before the server added, removed or changed any
+	placed   func(path string) string // set once place is called
+	equal    requestSum               // digest of the request; zero until digest is called
+	socket   *socket                  // the request came as a message; nil: over HTTP
+	warm     bool                     // the message asks for no answer of the model
 }
 
 // An exchange is a request and its plan: the run that answers it, or that it resumes or attaches to.
@@ -62,7 +61,7 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 		return nil, p
 	}
 	a := &chat{}
-	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r, requested: r.Header}
+	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r}
 	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p

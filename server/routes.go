@@ -105,13 +105,13 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
 
 		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},
-		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
+		{pattern: "GET /api/openapi.json", handle: plain(openAPI), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath, handle: g.describeResource(""), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath + mcpPath, handle: g.describeResource(mcpPath), credential: noCredential},
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "HEAD /{$}", handle: plain(g.head), credential: noCredential, probe: true}, // Claude Code's first request
+		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code's first request
 		{pattern: "/", handle: g.unmatched, credential: noCredential},
 	}
 	table = append(table, g.state.routes()...)

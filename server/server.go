@@ -92,7 +92,7 @@ func (co *core) takes() *problem {
 }
 
 // head handles HEAD / with status 200, for clients that probe the server.
-func (g *Server) head(http.ResponseWriter, *http.Request) {}
+func head(http.ResponseWriter, *http.Request) {}
 
 func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -13,36 +13,21 @@ import (
 )
 
 // newTurns returns what restores the hidden turns of conversations.
-func (co *core) newTurns() *splice.Turns {
+func newTurns(co *core) *splice.Turns {
 	l := &co.opts.Limits
 	return splice.New(&splice.Options{Index: co.opts.Index, Shared: co.shared != nil, Approvals: co.opts.Approvals != nil, Seals: co.seals,
 		MaxKept: l.MaxKept, MaxKeptBytes: l.MaxKeptBytes, KeepFor: l.KeepFor, Now: co.opts.Now, Log: co.opts.Log,
-		Lock: co.locks.lock, Flush: co.opts.Engine.Flush, Background: co.background})
-}
-
-// background runs a function on a goroutine of its own, for whose end Drain waits.
-func (co *core) background(do func()) {
-	setup := co.work.begin()
-	go func() {
-		defer co.work.end(setup)
-		do()
-	}()
-}
-
-// callerRuns reads the runs of a caller, for a request that is not one of them.
-type callerRuns struct {
-	*runViews
-	caller *caller
+		Lock: co.locks.lock, Flush: co.opts.Engine.Flush, Background: co.work.background})
 }
 
 // View implements [splice.Runs].
-func (r callerRuns) View(ctx context.Context, id string) (*runlog.View, *problem) {
-	return r.viewOther(ctx, r.caller, id)
+func (a *request) View(ctx context.Context, id string) (*runlog.View, *problem) {
+	return a.handler.viewOther(ctx, a.caller, id)
 }
 
 // Suspended implements [splice.Runs].
-func (r callerRuns) Suspended(ctx context.Context, id string) (*runlog.View, *problem) {
-	return r.waitSuspended(ctx, r.caller, id)
+func (a *request) Suspended(ctx context.Context, id string) (*runlog.View, *problem) {
+	return a.handler.waitSuspended(ctx, a.caller, id)
 }
 
 // waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
@@ -66,10 +51,10 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 }
 
 // hidden returns the request as package splice reads it.
-func (a *exchange) hidden() *splice.Request {
+func (a *exchange) hidden() splice.Request {
 	c := a.caller
-	return &splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
-		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: callerRuns{a.handler.runViews, c}, Load: c.reserved.Load}
+	return splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
+		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: &a.request, Memory: c.reserved}
 }
 
 // owner returns the client to which the hidden turns of the conversation belong.
@@ -80,7 +65,7 @@ func (a *request) owner() splice.Owner {
 // restoreIDs replaces the ids of this server in the messages of the request by those of the model server.
 func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 	r := a.hidden()
-	p := h.turns.RestoreIDs(ctx, r)
+	p := h.turns.RestoreIDs(ctx, &r)
 	a.req.Messages, a.callTurns = r.Messages, r.CallTurns
 	return p
 }
@@ -88,10 +73,11 @@ func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 // conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
 // has no hidden turns.
 func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
+	r := a.hidden()
 	if a.continuesResponse() {
-		return splice.Unspliced(a.hidden())
+		return splice.Unspliced(&r)
 	}
-	return h.turns.Splice(ctx, a.hidden(), relayed)
+	return h.turns.Splice(ctx, &r, relayed)
 }
 
 // countLost reports turns that the conversation of a request does not have.

@@ -430,7 +430,7 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 		if p == nil {
 			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
 				t.turns = ht.store.put(t.ref.key(), waits, messages, v.State.Retention)
-				if p := c.Load(t.turns.messages); p != nil {
+				if p := c.Memory.Load(t.turns.messages); p != nil {
 					return p
 				}
 				continue

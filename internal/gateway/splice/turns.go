@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/seal"
@@ -96,8 +97,7 @@ type Request struct {
 	CallTurns map[int]*CallTurn // set by [Turns.RestoreIDs]
 	Waiting   *approval.Sentence
 	Runs      Runs
-	// Load reserves the memory of messages that are read from the store.
-	Load func([]lathe.Message) *problem.Problem
+	Memory    *memory.Reservation // for messages that are read from the store
 }
 
 // Runs reads the runs of a caller.

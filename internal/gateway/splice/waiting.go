@@ -68,7 +68,7 @@ func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *p
 		return nil
 	}
 	t.sum, t.found, t.messages = sum, true, v.Added()
-	return c.Load(t.messages)
+	return c.Memory.Load(t.messages)
 }
 
 // sumOf returns the sum of the conversation that the run began with; ok is false if its label has none.
