@@ -88,7 +88,7 @@ func tooLarge(param, format string, args ...any) *problem {
 	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + ". Send fewer, or raise the limit."}
 }
 
-// atMost reports whether an array has at most most elements. An element with arrays in the members inner counts as many as
+// atMost reports whether an array has no more than most elements. An element with arrays in the members inner counts as many as
 // they have, and at least one. The content of a tool's result counts as one.
 func atMost(array []byte, most int, inner ...string) bool {
 	n := 0

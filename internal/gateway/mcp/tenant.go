@@ -191,12 +191,12 @@ var ofCatalog = map[string]bool{
 }
 
 // initialized takes the version that the session has agreed on from the answer to its initialization, whose capabilities it corrects.
-func (v *clientSession) initialized(res mcp.Result, err error) {
+func (cs *clientSession) initialized(res mcp.Result, err error) {
 	r, ok := res.(*mcp.InitializeResult)
 	if !ok || err != nil {
 		return
 	}
-	v.speak(r.ProtocolVersion)
+	cs.speak(r.ProtocolVersion)
 	caps := *r.Capabilities
 	caps.Extensions = nil // these belong to the other era
 	r.Capabilities = &caps

@@ -51,7 +51,7 @@ type Pipe struct {
 	encoding bool // enc is called; it stays set if enc panics
 }
 
-// NewPipe returns a pipe that holds at most most bytes; beyond them it calls cut, and drops what comes.
+// NewPipe returns a pipe that holds no more than most bytes. Beyond them it calls cut, once, and drops what comes.
 func NewPipe(enc Encoder, most int, cut func()) *Pipe {
 	return &Pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
 }
