@@ -11,6 +11,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -22,7 +24,7 @@ import (
 // approvalID returns the id of the approval of a call. The wire adds the prefix of its item.
 func approvalID(runID, callID string) string {
 	sum := sha256.Sum256([]byte(callID))
-	return strings.TrimPrefix(runID, runPrefix) + "_" + hex.EncodeToString(sum[:8])
+	return strings.TrimPrefix(runID, runlog.RunPrefix) + "_" + hex.EncodeToString(sum[:8])
 }
 
 // runOfApproval returns the run in the id of an approval; "" if the id does not have the form of [approvalID].
@@ -31,7 +33,7 @@ func runOfApproval(id string) string {
 	if !found {
 		return ""
 	}
-	return runPrefix + run
+	return runlog.RunPrefix + run
 }
 
 // approvalsOf returns the calls of this server that wait for an approval, if the client receives them as items.
@@ -59,54 +61,22 @@ func asksByItem(hosted []wire.HostedTool) bool {
 
 // takeApprovals stores the approval answers in the request. If the conversation ends with them, it resumes the run of the calls,
 // which answers the request; an answer that contradicts an earlier decision is then refused with that decision. done is false if the conversation has a message after them, which a new run answers.
-func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
+func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
 	given := a.req.Approvals
 	if len(given) == 0 {
 		return false, nil
 	}
-	unknown := &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: a.protocol.conversation,
-		Message: "An answer to an approval names no call that waits, or calls of several runs."}
-	id := runOfApproval(given[0].ID)
-	if id == "" || h.opts.Index == nil || h.opts.Approvals == nil {
-		return false, unknown
+	t := &approvalTaker{planner: h, chat: a, run: runOfApproval(given[0].ID)}
+	if t.run == "" || h.opts.Index == nil || h.opts.Approvals == nil {
+		return false, t.unknown()
 	}
-	unlock, err := h.locks.lock(ctx, id)
+	unlock, err := h.locks.lock(ctx, t.run)
 	if err != nil {
 		return false, clientGone()
 	}
 	defer unlock()
-	results, decided := map[string]lathe.Output{}, false
 	for i, answer := range given {
-		v, p := h.view(ctx, a.caller, id)
-		if p != nil && !a.req.Answered { // the run was deleted, and the answer is history
-			return false, nil
-		}
-		if p != nil {
-			return false, unknown
-		}
-		call := v.callOfApproval(answer.ID)
-		switch {
-		case call == "", v.state.Target != a.req.Model:
-			return false, unknown
-		case !a.caller.key.mayDecide(v.state.Run.Principal):
-			return false, mayNotDecide()
-		}
-		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
-			if results, p = h.turns.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
-				p = h.inputs().keepResults(ctx, a.caller, id, results)
-			}
-			if p != nil && p.Code != "already_answered" {
-				return false, p
-			}
-		}
-		if v.decidedOn(call) { // the request is repeated
-			if p := h.decided(ctx, v, call); a.req.Answered && p.contradicts(answer.Approve) {
-				return false, p
-			}
-			continue
-		}
-		decided = true
-		if p := h.decideAs(ctx, a, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && p.contradicts(answer.Approve)) {
+		if deleted, p := t.take(ctx, answer, i == 0); deleted || p != nil {
 			return false, p
 		}
 	}
@@ -114,39 +84,106 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 		a.caller.runID = ""
 		return false, nil
 	}
-	v, p := h.view(ctx, a.caller, id)
-	if p != nil {
-		return false, p
+	return t.attach(ctx, m)
+}
+
+// An approvalTaker stores the approval answers of one request. The run is locked.
+type approvalTaker struct {
+	planner *planner
+	chat    *chat
+	run     string
+	results map[string]lathe.Output // of the client's tools, which the request has
+	decided bool                    // an answer was not in the log before
+}
+
+func (t *approvalTaker) unknown() *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: t.chat.protocol.conversation,
+		Message: "An answer to an approval names no call that waits, or calls of several runs."}
+}
+
+// take stores one answer. deleted is set if the run was deleted and the answer is history.
+func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, first bool) (deleted bool, p *problem) {
+	h, a := t.planner, t.chat
+	v, p := h.view(ctx, a.caller, t.run)
+	if p != nil && !a.req.Answered {
+		return true, nil
 	}
-	if !decided && len(results) > 0 { // the approvals were decided before
-		if _, p := h.inputs().giveResults(ctx, a.caller, v, results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+	if p != nil {
+		return false, t.unknown()
+	}
+	call := callOfApproval(v, answer.ID)
+	switch {
+	case call == "", v.State.Target != a.req.Model:
+		return false, t.unknown()
+	case !a.caller.key.mayDecide(v.State.Run.Principal):
+		return false, mayNotDecide()
+	}
+	if a.req.Answered && first { // stored before the decision, after which the run reads both
+		if p := t.keepResults(ctx, v); p != nil {
 			return false, p
 		}
 	}
-	after, base := v.beforeDecisions(given)
-	a.attach(ctx, m, v, after, base)
-	a.feed.asked = callsOf(v.state.Messages)
-	return true, nil
+	if v.DecidedOn(call) { // the request is repeated
+		if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
+			return false, p
+		}
+		return false, nil
+	}
+	t.decided = true
+	if p := t.decide(ctx, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && contradicts(p, answer.Approve)) {
+		return false, p
+	}
+	return false, nil
 }
 
-// decideAs stores the answer to the approval of one call, which the request has.
-func (h *chatHandler) decideAs(ctx context.Context, a *chat, v *runView, call string, answer wire.ApprovalAnswer) *problem {
-	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
-	if i < 0 {
-		return conflict("not_asked", "Nobody is asked about the call.")
+// keepResults stores the results of the client's tools that the request has beside its answers.
+func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *problem) {
+	h, a := t.planner, t.chat
+	if t.results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
+		p = h.inputs().keepResults(ctx, a.caller, t.run, t.results)
 	}
-	d := decision{Decision: approval.Deny, Digest: v.state.Open[i].Digest, Reason: answer.Reason, inRequest: a.req.Answered}
-	if answer.Approve {
-		d.Decision = approval.Approve
+	if p != nil && p.Code == "already_answered" {
+		return nil
 	}
-	_, p := h.inputs().decide(ctx, a.caller, v, call, &d, a.caller.decider())
 	return p
 }
 
+// decide stores the answer to the approval of one call, which the request has.
+func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
+	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
+	if i < 0 {
+		return conflict("not_asked", "Nobody is asked about the call.")
+	}
+	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
+	if answer.Approve {
+		d.Decision = approval.Approve
+	}
+	_, p := t.planner.inputs().decide(ctx, t.chat.caller, v, call, &d, t.chat.caller.decider())
+	return p
+}
+
+// attach has the run of the calls answer the request.
+func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *problem) {
+	a := t.chat
+	v, p := t.planner.view(ctx, a.caller, t.run)
+	if p != nil {
+		return false, p
+	}
+	if !t.decided && len(t.results) > 0 { // the approvals were decided before
+		if _, p := t.planner.inputs().giveResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+			return false, p
+		}
+	}
+	after, base := beforeDecisions(v, a.req.Approvals)
+	a.attach(ctx, m, v, after, base)
+	a.feed.asked = pairs.CallsOf(v.State.Messages)
+	return true, nil
+}
+
 // callOfApproval returns the call of the run in the id of an approval; "" if the run has no such call.
-func (v *runView) callOfApproval(id string) string {
-	for call := range v.requests {
-		if approvalID(v.state.Run.RunID, call) == id {
+func callOfApproval(v *runlog.View, id string) string {
+	for call := range v.Requests {
+		if approvalID(v.State.Run.RunID, call) == id {
 			return call
 		}
 	}
@@ -155,15 +192,15 @@ func (v *runView) callOfApproval(id string) string {
 
 // beforeDecisions returns the number of the last event before the decisions of answers, and the number of messages of the run
 // at that event.
-func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, base int) {
-	after, base = v.state.LastID, len(v.state.Messages)
+func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64, base int) {
+	after, base = v.State.LastID, len(v.State.Messages)
 	for _, answer := range answers {
-		call := v.callOfApproval(answer.ID)
-		if at, ok := v.resolved[call]; ok {
+		call := callOfApproval(v, answer.ID)
+		if at, ok := v.Resolved[call]; ok {
 			after = min(after, at-1)
 		}
-		for i := range v.state.Messages {
-			if slices.ContainsFunc(v.state.Messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+		for i := range v.State.Messages {
+			if slices.ContainsFunc(v.State.Messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
 				base = min(base, i+1)
 			}
 		}
@@ -172,4 +209,4 @@ func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, b
 }
 
 // inputs returns the handler of what is stored for runs from outside.
-func (h *chatHandler) inputs() *inputHandler { return &inputHandler{h.runStarter} }
+func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }

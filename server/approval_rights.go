@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
 // Words of [Key.Approve] besides names of keys.
@@ -65,7 +66,7 @@ func mayNotDecide() *problem {
 
 // viewToDecide reads a run that is the caller's, or that the caller may decide about: others are as if they did not
 // exist. owned says which it is.
-func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runView, owned bool, p *problem) {
+func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runlog.View, owned bool, p *problem) {
 	v, p = rv.viewAs(ctx, c, id, func(d *event.RunStarted) bool {
 		owned = c.owns(d)
 		return owned || c.key.isAdmin() || c.key.mayDecide(d.Principal)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -39,21 +40,21 @@ type openCall struct {
 func isAsked(o loop.OpenCall) bool { return o.Asked }
 
 // openCalls returns the open calls of the run.
-func (rv *runViews) openCalls(c *caller, v *runView) []openCall {
+func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
 	asked := map[string]*approval.Request{}
 	if rv.opts.Approvals != nil {
-		for _, r := range rv.opts.Approvals.Pending(v.state.Run.RunID) {
+		for _, r := range rv.opts.Approvals.Pending(v.State.Run.RunID) {
 			asked[r.Digest] = &r
 		}
 	}
 	out := []openCall{}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
+	for i := range v.State.Open {
+		o := &v.State.Open[i]
 		call := openCall{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "planned"}
 		switch {
 		case o.Asked:
 			rv.describe(c, v, o, asked[o.Digest], &call)
-		case v.client[o.ID] && v.state.Paused != "":
+		case v.Client[o.ID] && v.State.Paused != "":
 			call.State = "awaiting_result"
 		case o.Begun:
 			call.State = "begun"
@@ -65,9 +66,9 @@ func (rv *runViews) openCalls(c *caller, v *runView) []openCall {
 
 // describe fills in what a person has to know to decide about the call. What the process that asked knew is in
 // known; after a restart it is nil, and the configuration says what the log does not.
-func (rv *runViews) describe(c *caller, v *runView, o *loop.OpenCall, known *approval.Request, call *openCall) {
-	r := v.request(o)
-	may := c.key.mayDecide(v.state.Run.Principal)
+func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known *approval.Request, call *openCall) {
+	r := v.Request(o)
+	may := c.key.mayDecide(v.State.Run.Principal)
 	call.MayDecide = &may
 	call.State, call.Digest, call.ExpiresAt, call.Rule = "awaiting_approval", o.Digest, &o.ExpiresAt, o.Rule
 	if exact := string(r.Arguments); exact != o.Arguments {
@@ -76,7 +77,7 @@ func (rv *runViews) describe(c *caller, v *runView, o *loop.OpenCall, known *app
 	if visible := approval.Visible(string(r.Arguments)); visible != string(r.Arguments) {
 		call.Visible = visible
 	}
-	if at := v.requests[o.ID].at; !at.IsZero() {
+	if at := v.Requests[o.ID].At; !at.IsZero() {
 		call.RequestedAt = &at
 	}
 	spec := c.specOf(r.Tool)
@@ -88,12 +89,12 @@ func (rv *runViews) describe(c *caller, v *runView, o *loop.OpenCall, known *app
 		call.Origin, call.Effect, call.Reason, call.Facts = known.Origin, known.Effect, known.Reason, known.Details
 		return
 	}
-	call.Facts = approval.Details(&lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Run: &v.state.Run, Tool: spec, Args: r.Arguments},
+	call.Facts = approval.Details(&lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Run: &v.State.Run, Tool: spec, Args: r.Arguments},
 		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule}, Digest: o.Digest, ExpiresAt: o.ExpiresAt}, rv.opts.Now())
 }
 
 // specOf returns the definition of a tool of this server as it is now; nil: there is none of this name.
-func (c *caller) specOf(name string) *lathe.ToolSpec {
+func (c *access) specOf(name string) *lathe.ToolSpec {
 	if c.setup == nil || c.setup.Tools == nil {
 		return nil
 	}
@@ -153,15 +154,15 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 // waitingCalls returns the calls of a run that no approver has decided yet. It returns nil for a run that does not exist.
 func (h *runsHandler) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
 	v, _, p := h.viewToDecide(ctx, c, id)
-	if p != nil || v.state.Finished != nil {
+	if p != nil || v.State.Finished != nil {
 		return nil
 	}
 	decided := h.decisionsOf(ctx, v)
-	run := &v.summary.Run
+	run := &v.Summary.Run
 	for _, o := range h.openCalls(c, v) {
-		taken := slices.ContainsFunc(decided, func(d callDecision) bool { return d.Stored && d.CallID == o.ID })
+		taken := slices.ContainsFunc(decided, func(d runlog.Decision) bool { return d.Stored && d.CallID == o.ID })
 		if o.State == "awaiting_approval" && !taken {
-			out = append(out, waitingCall{RunID: id, SessionID: run.SessionID, Principal: run.Principal, Model: v.state.Target, Started: run.Started, openCall: o})
+			out = append(out, waitingCall{RunID: id, SessionID: run.SessionID, Principal: run.Principal, Model: v.State.Target, Started: run.Started, openCall: o})
 		}
 	}
 	return out

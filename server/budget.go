@@ -3,51 +3,15 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/price"
 	"github.com/lathe-run/lathe/store"
 )
-
-// inProgressRetry is the Retry-After of a call that the budget would admit if the calls in progress used nothing.
-const inProgressRetry = 5 * time.Second
-
-// overBudget is the problem of a run that a budget did not admit. If the rest of the budget is only reserved, by calls in
-// progress, the client may try again soon, and else not by itself.
-func overBudget(res *event.Result) *problem {
-	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
-		return &problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,
-			Message: "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price."}
-	}
-	p := &problem{Status: http.StatusTooManyRequests, Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
-		Message: "The budget of this key or of its group does not admit another model call."}
-	var over *store.BudgetError
-	if !errors.As(res.Err, &over) {
-		return p
-	}
-	b, x := &over.Bound, &over.Balance
-	used := fmt.Sprintf("of %d tokens, %d are used and %d are reserved by calls in progress, and this call could use up to %d", b.Limit.Tokens, x.SpentTokens, x.ReservedTokens, over.WantTokens)
-	inProgress := b.Limit.Tokens < 0 || x.SpentTokens+over.WantTokens <= b.Limit.Tokens
-	if b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+over.WantNanos > b.Limit.Nanos {
-		used = fmt.Sprintf("of %s US dollars, %s are spent and %s are reserved by calls in progress, and this call could cost up to %s",
-			price.Money(b.Limit.Nanos), price.Money(x.SpentNanos), price.Money(x.ReservedNanos), price.Money(over.WantNanos))
-		inProgress = inProgress && x.SpentNanos+over.WantNanos <= b.Limit.Nanos
-	}
-	p.Message = fmt.Sprintf("The budget of the %s %s for %s (UTC) does not admit this call: %s. It begins again at %s.", b.Kind, b.Name, b.Period, used, b.Resets().Format(time.RFC3339))
-	p.RetryAfter = max(over.Resets, time.Second)
-	if inProgress {
-		p.RetryAfter, p.NoRetry = min(p.RetryAfter, inProgressRetry), false
-	}
-	return p
-}
 
 // A budgetRow is an account with its limits, which are absent where there are none.
 type budgetRow struct {

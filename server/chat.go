@@ -1,18 +1,14 @@
 package server
 
 import (
-	"cmp"
-	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // serve returns the handler of a protocol's requests for an answer: one run, stream or not.
@@ -58,13 +54,13 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 		c.fail(w, p)
 		return false
 	}
-	p = ended(res)
+	p = problems.Ended(res)
 	if p == nil {
-		p = a.withdrawn(res)
+		p = a.Withdrawn(res)
 	}
 	if p != nil {
 		a.job.track.permit(res, p)
-		a.header(w.Header())
+		a.Header(w.Header())
 		c.fail(w, p)
 		return false
 	}
@@ -74,7 +70,7 @@ func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat
 
 // writeWhole writes an answer in one piece.
 func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
-	a.header(w.Header())
+	a.Header(w.Header())
 	if res.Reason == lathe.ReasonInvalidAnswer || res.Reason == lathe.ReasonEmptyAnswer {
 		w.Header().Set("X-Lathe-Reason", string(res.Reason))
 	}
@@ -82,7 +78,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 	if a.asItCame(res) {
 		a.noteReasoning(res)
 	} else {
-		body = a.appendWhole(takeBuffer(), res)
+		body = a.appendWhole(stream.TakeBuffer(), res)
 	}
 	header := w.Header()
 	header["Content-Type"], header["Cache-Control"] = typeJSON, uncached
@@ -92,7 +88,7 @@ func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat
 		a.caller.code = "client_gone"
 	} else { // a write that failed may still read the body
 		a.whole = nil
-		giveBack(body)
+		stream.GiveBack(body)
 	}
 	_ = rc.SetWriteDeadline(time.Time{})
 }
@@ -133,17 +129,17 @@ func (h *chatHandler) whole(r *http.Request, c *caller, a *chat) (*event.Result,
 		if p != nil {
 			return nil, p
 		}
-		if v.state.Finished != nil { // meanwhile
-			return v.result(), nil
+		if v.State.Finished != nil { // meanwhile
+			return v.Result(), nil
 		}
-		f, leave := h.follow(r.Context(), c, c.runID, v.state.LastID, hold, nil, nil)
-		before := v.state.LastID
+		f, leave := h.follow(r.Context(), c, c.runID, v.State.LastID, hold, nil, nil)
+		before := v.State.LastID
 		next, p := h.waitFor(r, f)
 		leave()
 		if next == nil {
 			return nil, p
 		}
-		if v, p = h.view(r.Context(), c, c.runID); p != nil || v.state.LastID == before { // no approval was decided in the meantime
+		if v, p = h.view(r.Context(), c, c.runID); p != nil || v.State.LastID == before { // no approval was decided in the meantime
 			return next, p
 		}
 		res = next
@@ -158,266 +154,6 @@ func (ex *runStarter) waitFor(r *http.Request, f *inflightRun) (*event.Result, *
 	case <-r.Context().Done():
 		return nil, nil
 	case <-ex.stopped.Done(): // it is left for a later process
-		return nil, failureFor(lathe.ReasonInterrupted)
+		return nil, problems.FailureFor(lathe.ReasonInterrupted)
 	}
-}
-
-// readChat reads the request and makes the run of it.
-func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
-	body, warm, socket := c.body, false, socketOf(r.Context())
-	if socket != nil {
-		if body, warm, p = createBody(c.body); p != nil {
-			return nil, p
-		}
-	}
-	req, withheld, p := h.read(c, pr, r, body)
-	if p != nil {
-		return nil, p
-	}
-	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
-		return nil, p
-	}
-	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld},
-		unlock: func() {}, socket: socket, warm: warm, places: places{parsed: req.Messages},
-		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
-	if a.fresh, p = asksAnew(r); p != nil {
-		return nil, p
-	}
-	asked := a.asked()
-	a.plain = asked == nil && !req.Obfuscate && !(pr.array && req.Stream)
-	a.alone = wantsJSON(req.Sampling.ResponseFormat)
-	options, p := parseOptions(asked)
-	if p != nil {
-		return nil, p
-	}
-	a.requested = r.Header
-	if p := h.planChat(r.Context(), a, options); p != nil || a.in.Relay != nil {
-		return a, p
-	}
-	if p := h.earlier.spliceResumed(r.Context(), a); p != nil {
-		return a, p
-	}
-	h.trackChat(a)
-	return a, nil
-}
-
-// planChat makes the plan of a chat completion: the input of its run with the hidden turns of the conversation, or the run
-// that the request resumes or attaches to.
-func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOptions) (p *problem) {
-	c, req := a.caller, a.req
-	a.session = options.session
-	a.shows = a.protocol.showsCalls && options.show != showHidden
-	a.asks = a.shows && (options.show == showItems || asksByItem(req.Hosted))
-	relay := lathe.Wire("")
-	if a.plain && a.passesBytes() {
-		relay = a.protocol.Wire()
-	}
-	if p := h.makePlan(ctx, c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
-		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
-		return a.protocol.reword(p)
-	}
-	setAliases(req)
-	m, in, relayed := a.plan.model, &a.in, a.plan.relayed
-	a.restrictTools()
-	a.acceptBetas(m, a.requested)
-	if p := a.acceptVersion(m, a.requested); p != nil {
-		return p
-	}
-	if p := h.turns.restoreIDs(ctx, a); p != nil {
-		return p
-	}
-	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
-		return p
-	}
-	if in.Overrides = a.passed; relayed {
-		in.Relay = &lathe.Relay{Wire: relay, Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
-		in.Allow = []string{} // whatever tools come to be here meanwhile
-	}
-	moved := returnReasoning(a)
-	waits, p := h.continueResponse(ctx, a)
-	if p != nil {
-		return p
-	}
-	if waits != nil {
-		done, p := h.resumeRun(ctx, a, m, waits)
-		if p == nil && !done {
-			p = noResponse(http.StatusBadRequest, "previous_response_id")
-		}
-		return p
-	}
-	if bad := checkAnswers(req.Messages); bad != nil {
-		return bad.problem(a.protocol.Wire(), placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages))
-	}
-	j, p := h.restore(ctx, a, relayed)
-	if p != nil {
-		return p
-	}
-	if relayed && !j.changed && !moved && sendable(&a.members) {
-		in.Relay.Request = req.Body
-		if len(a.ignored) > 0 {
-			in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
-		}
-	}
-	a.sum, a.after, a.lost = j.sum, j.last, j.lost
-	h.turns.countLost(c, j.lost)
-	if j.waits != nil {
-		done, p := h.resumeRun(ctx, a, m, j.waits)
-		if p != nil || done {
-			return p
-		}
-	}
-	in.Messages, a.base = j.messages, len(j.messages)
-	if !relayed {
-		left, p := m.checkContent(in.Messages, a.place)
-		if p != nil {
-			return p
-		}
-		a.dropped = append(a.dropped, left...)
-	}
-	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
-	in.Park, in.HandOver = h.opts.Index != nil, true
-	asks := in.Park && !relayed && h.asks(&a.settings)
-	if asks {
-		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
-			after, base := v.since(req.Messages)
-			a.attach(ctx, m, v, after, base)
-			return nil
-		}
-		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
-	}
-	if in.Park && (asks || len(req.Tools) > 0) {
-		in.Run.Labels = withLabel(in.Run.Labels, labelConversation, j.sum)
-	}
-	a.keep()
-	in.Run.RunID = h.opts.Engine.NewRunID()
-	a.begin(ctx, answerID{run: in.Run.RunID}, &a.settings, &a.limits)
-	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
-		a.carriers = h.turns.newCarriers(ctx, a)
-	}
-	a.storeRequest()
-	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
-	if asks {
-		a.job.note = &waitingNote{h.turns, a.digest()}
-	}
-	if !options.detach && options.session == "" && !a.durable() {
-		a.job.due = c.due(req.Tools)
-	}
-	return nil
-}
-
-// asks reports whether a run under the settings may ask a person.
-func (h *chatHandler) asks(s *lathe.Settings) bool {
-	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
-}
-
-// restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
-// carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
-// checked, and its memory reserved.
-func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
-	a.keepsText = !relayed && a.caller.hasTools()
-	j := h.turns.conversationOf(ctx, a, relayed)
-	if j.failed == nil {
-		h.turns.open(ctx, a, j)
-	}
-	if j.failed != nil {
-		return nil, j.failed
-	}
-	if a.protocol.showsCalls {
-		own, resolved := a.caller.resolveItems(j.messages)
-		j.messages, j.changed = own, j.changed || resolved
-	}
-	if p := h.turns.openCompactions(ctx, a, j); p != nil {
-		return nil, p
-	}
-	if a.compacts() {
-		j.messages, j.waits = append(slices.Clip(j.messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
-	}
-	return j, h.checkSize(ctx, a.caller, j.messages)
-}
-
-// setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.
-func setAliases(req *wire.ClientRequest) {
-	for _, t := range req.Tools {
-		own, renamed := req.Names[t.Name]
-		if !renamed || own.Name == t.Name {
-			continue
-		}
-		if t.Aliases = []string{own.Name}; own.Namespace != "" {
-			t.Aliases = append(t.Aliases, own.Namespace+own.Name)
-		}
-	}
-}
-
-// sendable reports whether model servers take the calls of the conversation as they are, under their own ids. Calls of forms that
-// the server does not read are not judged.
-func sendable(ms *members) bool {
-	req := ms.req
-	if req.Foreign != nil || ms.callTurns != nil {
-		return ms.callTurns == nil
-	}
-	for i := range req.Messages {
-		for _, p := range req.Messages[i].Parts {
-			if call, ok := p.(lathe.ToolCall); ok && !openai.Sendable(call.Arguments) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// wantsJSON reports whether a response_format asks for anything but plain text.
-func wantsJSON(format []byte) bool {
-	kind, ok := rawjson.Get(format, "type")
-	return ok && !rawjson.EqualKey(kind, "text")
-}
-
-// misread is the answer to a request with a mistake.
-func misread(bad *wire.APIError) *problem {
-	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
-}
-
-// accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
-// is not relayed.
-func (a *chat) accept(ctx context.Context, m *Model, relayed bool) *problem {
-	if p := a.acceptCompaction(ctx, m); p != nil {
-		return p
-	}
-	if p := a.sort(m, relayed); p != nil {
-		return p
-	}
-	if limitsObjects(a.caller) {
-		if p := a.handler.objects.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
-			return p
-		}
-	}
-	if p := a.acceptHosted(m, relayed); p != nil || relayed {
-		return p
-	}
-	if m.Loop.Wire() != a.protocol.Wire() {
-		if a.req.Updated != nil {
-			a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
-		}
-		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
-		a.in.ClientTools = a.req.Tools
-	}
-	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
-	if a.req.Foreign != nil {
-		p := misread(a.req.Foreign)
-		p.Message += unless
-		return p
-	}
-	if a.req.N != 1 {
-		return badRequest("n", "This server gives one choice: n must be 1."+unless)
-	}
-	return nil
-}
-
-// begin makes the head of an answer, and what writes the calls of its run.
-func (a *chat) begin(ctx context.Context, id answerID, settings *lathe.Settings, limits *lathe.Limits) {
-	a.head.ID = id.String()
-	if a.req.Stream {
-		a.writer = a.protocol.NewWriter(&a.head)
-	}
-	a.handOver(settings, limits)
-	a.calls.ids = newCallIDs(ctx, a, id.run)
 }

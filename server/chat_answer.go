@@ -1,66 +1,42 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A chat handles one request for a model's answer, on any wire, and encodes its response.
+// A content writes what a run says to its client: texts, reasoning, and calls of both sides.
+type content struct {
+	exchange
+	head     wire.AnswerHead // of the answer
+	writer   wire.Writer     // nil: the response is not streamed, and not written yet
+	calls    *handover
+	carriers *splice.Carriers // nil: the wire has none, or its clients do not send them back
+	feed     callFeed         // of a streamed response
+	progress                  // of the answer
+	before   replayed         // messages of the run that this one continues, to write first
+	unshown  []string         // parts of the answer that the client's wire cannot express
+}
+
+// A chat writes the answer to one request, on any wire. It is the encoder of the stream.
 type chat struct {
-	handler   *chatHandler
-	caller    *caller
-	members   // with the request
-	job       job
-	plan                      // its input is that of job
-	base      int             // number of messages of the run's history before the run
-	sum       conversationSum // of the conversation that the client sent
-	after     turnKey         // of the last hidden turn that was spliced into the conversation
-	lost      int             // number of hidden turns that could not be spliced into the conversation
-	head      wire.AnswerHead // of the answer
-	requested http.Header     // of the request
-	session   string
-	writer    wire.Writer // nil: the response is not streamed, and not written yet
-	calls     *handover
-	carriers  *carriers // nil: the wire has none, or its clients do not send them back
-	keepsText bool      // an answer that consists of text is kept with the turns behind it
-	alone     bool      // the answer is one JSON text, so that the response has the text of the last turn only
-	shows     bool      // the response contains calls of this server
-	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
-	feed      callFeed  // of a streamed response
-	places    places    // found once place is called
-	progress            // of the answer
-	before    replayed  // messages of the run that this one continues, to write first
-	last      int64     // ID of the last event that was written
-	follows   bool      // another request or process executes the run: events that were missed are read from its log
-	unshown   []string  // parts of the answer that the client's wire cannot express
-
-	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
-	equal requestSum    // digest of the request; zero until digest is called
-	fresh bool          // the client requests a new run, even if an equal request has one
-
-	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
-	relayed   bool   // bytes of the model server were written
+	content
+	last      int64  // ID of the last event that was written
+	follows   bool   // another request or process executes the run: events that were missed are read from its log
+	bytesSent bool   // bytes of the model server were written
 	reencodes bool   // after relayed bytes: the rest is encoded by this server
 	whole     []byte // answer of the model server, for a response that is not streamed
-
-	finished bool // the relayed bytes contained the finish reason
-	broken   bool // the stream has ended, since the run continues without a call whose beginning was written
-
-	continues string // the run that the run continues
-	referred  bool   // item references in the messages were replaced by messages of stored responses
-	stored    bool   // the answer is that of a stored run and is not recorded again
-
-	socket *socket // the request came as a message; nil: over HTTP
-	warm   bool    // the message asks for no answer of the model
-
-	unlock func() // unlocks the run that the request resumes; it may be called twice
+	finished  bool   // the relayed bytes contained the finish reason
+	broken    bool   // the stream has ended, since the run continues without a call whose beginning was written
 }
 
 // progress is what an answer has so far.
@@ -79,15 +55,25 @@ type progress struct {
 // between stands between the texts of two turns, which the client sees as one message.
 const between = "\n\n"
 
-func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
+// begin makes the head of an answer, and what writes the calls of its run.
+func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
+	a.head.ID = id.String()
+	if a.req.Stream {
+		a.writer = a.protocol.NewWriter(&a.head)
+	}
+	a.handOver(settings, limits)
+	a.calls.ids = newCallIDs(ctx, &a.exchange, id.Run)
+}
+
+func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
-	writes := !a.relayed && !a.broken // else appendRaw has written it, or the stream has ended
-	if writes && a.follows {          // before the carriers have the turn: that of the turns before it may be written here
+	writes := !a.bytesSent && !a.broken // else appendRaw has written it, or the stream has ended
+	if writes && a.follows {            // before the carriers have the turn: that of the turns before it may be written here
 		dst = a.appendRest(dst, e)
-		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(a))
+		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
 	}
-	a.carriers.note(e)
+	a.carriers.Note(e)
 	if !writes {
 		return dst
 	}
@@ -131,7 +117,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 
 // live appends text of a kind as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
 // known at the end. No word continues in a text of another kind.
-func (a *chat) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []byte {
+func (a *content) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []byte {
 	if a.alone || text == "" {
 		return dst
 	}
@@ -143,7 +129,7 @@ func (a *chat) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []b
 }
 
 // delta appends a delta of a turn, except for pieces of calls.
-func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
+func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
 		return a.live(dst, turn, d.Kind, d.Text)
@@ -181,10 +167,10 @@ func (a *chat) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 }
 
 // getsData reports whether the client gets the opaque data of the model's reasoning: they have the same wire.
-func getsData(a *chat) bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
+func getsData(a *content) bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
 
 // appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
-func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
+func (a *content) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
 	a.signature = nil
 	if len(a.calls.names) > 0 {
 		dst = a.lead(dst)
@@ -195,7 +181,7 @@ func (a *chat) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte 
 }
 
 // start says what the run took over, before anything else.
-func (a *chat) start(dst []byte) []byte {
+func (a *content) start(dst []byte) []byte {
 	before := a.before
 	a.before = replayed{}
 	return a.replay(dst, &before, nil)
@@ -203,10 +189,10 @@ func (a *chat) start(dst []byte) []byte {
 
 // lead appends the elements before a delta: those of the continued run, the carrier of the turns before, and the data of the reasoning
 // before the delta.
-func (a *chat) lead(dst []byte) []byte {
+func (a *content) lead(dst []byte) []byte {
 	dst = a.start(dst)
 	if a.carriers != nil {
-		if text := a.carriers.before(); text != "" {
+		if text := a.carriers.Before(); text != "" {
 			a.splitText = true
 			dst = a.writer.AppendCarrier(dst, text)
 		}
@@ -218,7 +204,7 @@ func (a *chat) lead(dst []byte) []byte {
 	return dst
 }
 
-func (a *chat) text(dst []byte, turn int, text string) []byte {
+func (a *content) text(dst []byte, turn int, text string) []byte {
 	if text == "" {
 		return dst
 	}
@@ -237,10 +223,10 @@ func (a *chat) text(dst []byte, turn int, text string) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// appendKeepAlive appends bytes that the client ignores.
-func (a *chat) appendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
+// AppendKeepAlive appends bytes that the client ignores.
+func (a *chat) AppendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
 
-func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if p != nil {
 		return a.writer.AppendError(dst, a.caller.apiError(p))
 	}
@@ -251,7 +237,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.asItCame(res) {
 		return dst
 	}
-	if a.alone && !a.relayed {
+	if a.alone && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), res.History[min(a.base, len(res.History)):])
 	}
 	dst = a.appendShown(a.start(dst), true)
@@ -270,7 +256,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.head.Completed == 0 {
 		a.head.Completed = a.handler.opts.Now().Unix()
 	}
-	if !a.relayed {
+	if !a.bytesSent {
 		dst = a.appendHanded(dst, res, f.Message.Calls())
 		f.Message.Parts = nil
 	}
@@ -282,7 +268,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.End(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)
@@ -298,7 +284,7 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 func (a *chat) finish(res *event.Result) *lathe.Finish {
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
 	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
-		a.handler.turns.store.remove(a.equal.key()) // an equal request from now on begins a run of its own
+		a.handler.turns.Forget(a.equal.key()) // an equal request from now on begins a run of its own
 	}
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
@@ -323,12 +309,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		for len(own) > 0 && own[0].Role == lathe.RoleTool { // results of the calls that the answer before handed over
 			own = own[1:]
 		}
-		key, l := a.sum.key(calls), linkOf(a.after, calls)
-		if ids, turn := a.calls.ids, lastTurn(res); ids.makes(turn) {
-			key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
-		}
-		a.handler.turns.absent.remove(key)
-		a.handler.turns.store.putLinked(key, l, waits, own, a.job.loop.Retention())
+		a.handler.turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
 		return f
 	}
 	if !a.stored {
@@ -361,9 +342,9 @@ func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	}
 }
 
-// withdrawn implements [withdrawer].
-func (a *chat) withdrawn(res *event.Result) *problem {
-	if a.broken || res != nil && !a.relayed && !a.calls.completes(a.handedOver(res)) {
+// Withdrawn implements [stream.Withdrawer].
+func (a *chat) Withdrawn(res *event.Result) *problem {
+	if a.broken || res != nil && !a.bytesSent && !a.calls.completes(a.handedOver(res)) {
 		return callWithdrawn()
 	}
 	if res != nil && a.compacts() {
@@ -384,8 +365,6 @@ func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
 }
-
-func (a *chat) owner() turnOwner { return turnOwner{a.caller.key.Name, a.req.User, a.req.Model} }
 
 // A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
 type report struct {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -52,9 +54,9 @@ func (c *caller) compactionBinding() []string { return []string{"compaction", c.
 // compacting is the codec of Responses for requests to compact a conversation, and for the answers to them.
 type compacting struct {
 	responses.Codec
-	chat *chat
-	ring *seal.Ring
-	item bool // an item of the input asks for the compaction
+	asked *exchange // whose conversation is compacted
+	ring  *seal.Ring
+	item  bool // an item of the input asks for the compaction
 }
 
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
@@ -62,7 +64,7 @@ func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 }
 
 func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
-	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c}
+	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c, head}
 }
 
 var compactedResponses = func() *protocol {
@@ -75,6 +77,7 @@ var compactedResponses = func() *protocol {
 type compactionWriter struct {
 	textWriter
 	answer *compacting
+	head   *wire.AnswerHead
 }
 
 // AppendCarrier implements [wire.Writer].
@@ -82,9 +85,9 @@ func (*compactionWriter) AppendCarrier(dst []byte, _ string) []byte { return dst
 
 // AppendFinish implements [wire.Writer].
 func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	a := w.answer.chat
+	a := w.answer.asked
 	content, _ := json.Marshal(&compacted{Summary: w.text.String()}) // a string
-	c := &responses.Compaction{ID: a.head.ID, Created: a.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
+	c := &responses.Compaction{ID: w.head.ID, Created: w.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
 	if !w.answer.item {
 		c.Kept = keptInput(a.req.Messages)
 		return responses.AppendCompaction(dst, c)
@@ -94,7 +97,7 @@ func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lat
 }
 
 // acceptCompaction makes the plan that of a compaction, if the request asks for one that the model's server does not make itself.
-func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
+func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
 	if !item && a.protocol != compactedResponses {
 		return nil
@@ -102,12 +105,12 @@ func (a *chat) acceptCompaction(ctx context.Context, m *Model) *problem {
 	if options, p := parseOptions(a.asked()); p != nil || options.detach {
 		return badRequest(options.param("detach"), "A compaction ends with its request.")
 	}
-	ring, err := a.handler.turns.seals.get(ctx)
+	ring, err := a.handler.seals.Get(ctx)
 	if err != nil {
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	pr := *responsesAPI
-	pr.Served = compacting{chat: a, ring: ring, item: item}
+	pr.Served = compacting{asked: a, ring: ring, item: item}
 	a.protocol = &pr
 	if item {
 		responses.PrepareCompaction(a.req)
@@ -175,8 +178,8 @@ func sealedCompaction(p lathe.Part) string {
 }
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries.
-func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced) *problem {
-	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.messages, func(m lathe.Message) bool {
+func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
+	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.Messages, func(m lathe.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return sealedCompaction(p) != "" })
 	}) {
 		return nil
@@ -186,14 +189,14 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 		p.Code = "invalid_encrypted_content"
 		return p
 	}
-	ring, err := ht.seals.get(ctx)
+	ring, err := h.seals.Get(ctx)
 	if err != nil {
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	var out []lathe.Message
 	opened := 0
-	for i := range j.messages {
-		m := &j.messages[i]
+	for i := range j.Messages {
+		m := &j.Messages[i]
 		rest := *m
 		rest.Parts = nil
 		for _, part := range m.Parts {
@@ -222,6 +225,6 @@ func (ht *hiddenTurns) openCompactions(ctx context.Context, a *chat, j *spliced)
 			out = append(out, rest)
 		}
 	}
-	j.messages, j.changed = out, true
+	j.Messages, j.Changed = out, true
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/places"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -24,9 +25,9 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 }
 
 // place returns the place in the client's request for a path in the messages of the run.
-func (a *chat) place(path string) string {
-	if a.places.foundPlaces == nil {
-		a.places.find(a.protocol.Wire(), a.req.Body, a.in.Messages)
+func (a *exchange) place(path string) string {
+	if a.placed == nil {
+		a.placed = places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.in.Messages)
 	}
-	return a.places.of(path)
+	return a.placed(path)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -42,7 +43,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting)}
 		}
 	}
-	return c.reserved.converse(sizeOf(messages))
+	return c.reserved.Converse(memory.SizeOf(messages))
 }
 
 // statusClientGone is what the log says of a request whose client closed the connection before it was
@@ -87,7 +88,7 @@ func tooLarge(param, format string, args ...any) *problem {
 	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + ". Send fewer, or raise the limit."}
 }
 
-// atMost reports whether an array has at most most elements. An element with arrays in the members inner counts as many as
+// atMost reports whether an array has no more than most elements. An element with arrays in the members inner counts as many as
 // they have, and at least one. The content of a tool's result counts as one.
 func atMost(array []byte, most int, inner ...string) bool {
 	n := 0

@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/memory"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -25,8 +28,8 @@ type core struct {
 	waiters  waiters // watchers of runs
 	sockets  sockets // WebSockets of clients
 	objects  *knownObjects
-	memory   *inflightBytes
-	seals    *sealKeys
+	memory   *memory.Pool
+	seals    *seal.Keys
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients
@@ -58,9 +61,10 @@ func newCore(opts *Options) (*core, error) {
 			co.opts.Approvals.Keep(co.facts)
 		}
 	}
-	co.memory = &inflightBytes{most: co.opts.Limits.MaxInflightBytes, metrics: opts.Metrics, of: map[string]int64{}}
+	co.memory = memory.New(co.opts.Limits.MaxInflightBytes, opts.Metrics)
 	var err error
-	if co.seals, err = newSealKeys(opts); err != nil {
+	keeper, _ := opts.Index.(store.SecretKeeper)
+	if co.seals, err = seal.NewKeys(opts.SealKey, opts.PreviousSealKey, keeper); err != nil {
 		return nil, err
 	}
 	co.objects = newKnownObjects(co.opts.Index, co.opts.Now)
@@ -81,17 +85,33 @@ type runViews struct{ *core }
 // A runStarter starts the runs that requests ask for, and streams what they say to the clients.
 type runStarter struct{ *runViews }
 
-// A chatHandler serves requests for an answer of a model, whatever the protocol.
-type chatHandler struct {
+// A planner makes the plan of a request for an answer of a model, whatever the protocol: its run, or the run that answers it.
+type planner struct {
 	*runStarter
-	turns     *hiddenTurns
+	turns     *splice.Turns
+	responses *responseReader
 	earlier   *earlierRuns
 	reasoning reasoningOrigins
 	newer     newerHeaders
 }
 
-// A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.
+// A chatHandler answers requests for an answer of a model.
+type chatHandler struct{ *planner }
+
+// A responsesHandler serves stored responses.
+type responsesHandler struct{ *planner }
+
+// A tokenCounter counts the tokens of requests for an answer.
+type tokenCounter struct{ *planner }
+
+// A runsHandler serves /api/runs: it starts, lists, shows and streams runs.
 type runsHandler struct{ *runStarter }
+
+// A sessionsHandler serves the sessions of clients: the runs that belong together, under their titles.
+type sessionsHandler struct{ *runStarter }
+
+// A removalHandler removes runs: one, those of a session or those of a principal.
+type removalHandler struct{ *sessionsHandler }
 
 // An inputHandler serves the input of runs that are under way: approvals, results of client tools, cancellation.
 type inputHandler struct{ *runStarter }

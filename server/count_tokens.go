@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -33,12 +34,12 @@ var countedMessages = func() *protocol {
 }()
 
 // countMessages answers with the number of tokens of a request of Anthropic's API.
-func (h *chatHandler) countMessages(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) {
 	h.countTokens(w, r, c, countedMessages)
 }
 
 // countResponse answers with the number of tokens of a request of Responses, with the response that it continues.
-func (h *chatHandler) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	h.countTokens(w, r, c, responsesAPI)
 }
 
@@ -48,7 +49,7 @@ const estimatedHeader = "X-Lathe-Estimated"
 
 // countTokens answers with the number of tokens of a request, in the form of its wire: as the model's server counts them if it
 // has the same wire and such a method, else an estimate.
-func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
+func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
 	var m *Model
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
@@ -87,18 +88,19 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 }
 
 // completeInput sets the messages of a request of Responses to those that a model would receive.
-func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
-	if p := h.turns.restoreIDs(ctx, a); p != nil {
+func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
+	a := &chat{}
+	a.request = request{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
+	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
-	waits, p := h.continueResponse(ctx, a)
+	waits, p := h.responses.continueResponse(ctx, a)
 	if p == nil && waits != nil {
-		v, bad := h.viewOther(ctx, c, waits.runID)
+		v, bad := h.viewOther(ctx, c, waits.RunID)
 		if bad != nil {
 			return bad
 		}
-		req.Messages = slices.Concat(v.state.Messages, req.Messages)
+		req.Messages = slices.Concat(v.State.Messages, req.Messages)
 		return h.checkSize(ctx, c, req.Messages)
 	}
 	if p != nil {
@@ -106,13 +108,13 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 	}
 	j, p := h.restore(ctx, a, false)
 	if p == nil {
-		req.Messages = j.messages
+		req.Messages = j.Messages
 	}
 	return p
 }
 
 // askCount returns the number of tokens that the model's server counts; ok is false if it does not.
-func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
+func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
 	if m.Loop.Wire() != pr.Wire() || req.Foreign != nil {
 		return 0, false
 	}
@@ -120,7 +122,7 @@ func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protoco
 	given, _, _ := h.reasoning.apply(c.key.Name, req.Model, req.Messages)
 	for i := range given {
 		message := given[i]
-		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), isCarrier) // no server but this one can open it
+		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), splice.IsCarrier) // no server but this one can open it
 		counted.Messages = append(counted.Messages, message)
 	}
 	for _, t := range req.Hosted {
@@ -174,7 +176,7 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 
 // read parses the body of a request, unless it has more elements than the limits allow, without the vendor's tools that the caller may
 // not use. withheld are their types.
-func (h *chatHandler) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
+func (h *planner) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
 	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
 		return nil, nil, p
 	}

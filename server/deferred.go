@@ -14,7 +14,7 @@ import (
 // to a server tool that may do more than read, an approval request, a pause, and the end of a run that hands calls to
 // the client after the server has results of its own, which are spliced in when the client sends its results. own are
 // the tools of the client.
-func (c *caller) due(own []*lathe.ToolSpec) func(event.Data) bool {
+func (c *access) due(own []*lathe.ToolSpec) func(event.Data) bool {
 	answered := false
 	return func(data event.Data) bool {
 		switch d := data.(type) {

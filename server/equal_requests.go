@@ -9,6 +9,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -19,7 +21,7 @@ const labelRequest = "lathe_equal_request_sha256"
 
 // hiddenLabel reports whether a label is one of the gateway's own.
 func hiddenLabel(name string) bool {
-	return name == labelFingerprint || name == labelConversation || name == labelRequest || name == labelResponse
+	return name == labelFingerprint || name == splice.LabelConversation || name == labelRequest || name == labelResponse
 }
 
 // withLabel returns the labels with a further one, if their number is below the limit.
@@ -39,7 +41,7 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 type requestSum [sha256.Size]byte
 
 // digest returns the digest of the request. It is computed when it is first needed: a request that is relayed needs none.
-func (a *chat) digest() requestSum {
+func (a *request) digest() requestSum {
 	if a.equal == (requestSum{}) {
 		a.equal = a.sumRequest()
 	}
@@ -48,11 +50,11 @@ func (a *chat) digest() requestSum {
 
 // sumRequest returns the digest of the request, whose body was checked. The order of members does not count, at any depth: Codex
 // writes the members of client_metadata in another order each time it sends a request again.
-func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
+func (a *request) sumRequest() requestSum { return a.sumFirst(-1) }
 
 // sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
 // below 0. What Gemini's paths say is part of the request, except for whether its answer is streamed.
-func (a *chat) sumFirst(n int) requestSum {
+func (a *request) sumFirst(n int) requestSum {
 	body := a.req.Body
 	members := map[string][]byte{}
 	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
@@ -63,92 +65,69 @@ func (a *chat) sumFirst(n int) requestSum {
 			members[string(name)] = v
 		}
 	}
-	c := conversation{h: sha256.New()}
-	c.text(a.caller.key.Name)
+	c := splice.NewHash()
+	c.Text(a.caller.key.Name)
 	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
-		c.text(string(w))
-		c.text(a.req.Model)
+		c.Text(string(w))
+		c.Text(a.req.Model)
 	}
 	var canonical []byte
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		c.text(name)
+		c.Text(name)
 		v := members[name]
 		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // else it is deeper than that allows, and counts as it is
 			canonical, v = text, text
 		}
-		c.bytes(v)
+		c.Bytes(v)
 	}
-	return requestSum(c.sum())
+	return requestSum(c.Sum())
 }
 
 // key is where the run that waits, begun by an equal request, is kept.
-func (s requestSum) key() (k turnKey) {
+func (s requestSum) key() (k splice.Key) {
 	return sha256.Sum256(append([]byte("waiting "), s[:]...))
 }
 
 // A waitingNote is a sink that keeps the run of a request when it begins to wait for a person, so that an equal
 // request is answered by that run and does not ask again.
 type waitingNote struct {
-	turns *hiddenTurns
+	turns *splice.Turns
 	sum   requestSum
 }
 
 // Emit implements [event.Sink].
 func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	if d, ok := e.Data.(*event.RunPaused); ok && d.Reason == lathe.ReasonAwaitingApproval {
-		n.turns.store.put(n.sum.key(), e.RunID, nil, nil)
+		n.turns.Remember(n.sum.key(), e.RunID)
 	}
 }
 
 // equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
 // got since it waited; nil: there is none.
-func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
-	t := h.turns.store.find(a.digest().key())
+func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
+	t := h.turns.Find(a.digest().key())
 	if t == nil {
 		return nil
 	}
-	v, p := h.viewOther(ctx, a.caller, t.runID)
-	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
+	v, p := h.viewOther(ctx, a.caller, t.RunID)
+	if p == nil && v.State.Finished == nil && (v.State.Paused == "" || v.State.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
-	if p != nil && !p.absent() {
+	if p != nil && !p.Absent() {
 		return nil // the store did not answer
 	}
-	h.turns.store.remove(a.digest().key())
-	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
+	h.turns.Forget(a.digest().key())
+	if p != nil || v.State.Finished == nil || v.State.Finished.Reason.Status() != "completed" {
 		return nil
 	}
 	return v
 }
 
 // attach has the request answered by a run that is there: with what it has done since an event, at which it had base messages.
-func (a *chat) attach(ctx context.Context, m *Model, v *runView, after int64, base int) {
-	a.session, a.base = v.state.Run.SessionID, base
-	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	a.begin(ctx, answerID{run: v.state.Run.RunID, after: v.waitBefore(base), once: newOnce()}, &m.Settings, &m.Limits)
+func (a *chat) attach(ctx context.Context, m *Model, v *runlog.View, after int64, base int) {
+	a.session, a.base = v.State.Run.SessionID, base
+	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
+	a.begin(ctx, runlog.AnswerID{Run: v.State.Run.RunID, After: v.WaitBefore(base), Once: runlog.NewOnce()}, &m.Settings, &m.Limits)
 	a.follows = true
-	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
-}
-
-// since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
-func (v *runView) since(messages []lathe.Message) (after int64, base int) {
-	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
-		return v.lastResult, v.answered(answered(&messages[last]))
-	}
-	return 0, v.state.Start
-}
-
-// answered returns how many messages the history of the run has up to the answers of the message with that call.
-func (v *runView) answered(call string) int {
-	messages := v.state.Messages
-	for i := v.state.Start; i < len(messages); i++ {
-		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
-			continue
-		}
-		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
-			i++
-		}
-		return i
-	}
-	return v.state.Start
+	a.job = job{loop: m.Loop, follow: v.State.Run.RunID, after: after, holds: a.holds}
 }

@@ -38,7 +38,8 @@ var httpStatuses = map[string]int{
 func writtenCodes(t *testing.T) map[string]*writtenCode {
 	t.Helper()
 	found := map[string]*writtenCode{}
-	for _, root := range []string{".", filepath.Join("..", "internal", "wire")} {
+	gateway := filepath.Join("..", "internal", "gateway")
+	for _, root := range []string{".", gateway, filepath.Join("..", "internal", "wire")} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -52,7 +53,7 @@ func writtenCodes(t *testing.T) map[string]*writtenCode {
 			if err != nil {
 				return err
 			}
-			readCodes(file, found, root == ".")
+			readCodes(file, found, root == "." || root == gateway)
 			return nil
 		})
 		if err != nil {
@@ -94,7 +95,7 @@ func readCodes(file *ast.File, found map[string]*writtenCode, constants bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.CompositeLit:
-			if name, ok := x.Type.(*ast.Ident); !ok || name.Name != "problem" {
+			if !isProblem(x.Type) {
 				return true
 			}
 			var code string
@@ -137,6 +138,18 @@ func readCodes(file *ast.File, found map[string]*writtenCode, constants bool) {
 		}
 		return true
 	})
+}
+
+// isProblem reports whether e names the type of problems: here, in its package, or in others of the gateway.
+func isProblem(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name == "problem" || e.Name == "Problem"
+	case *ast.SelectorExpr:
+		return e.Sel.Name == "Problem"
+	default:
+		return false
+	}
 }
 
 // The codes of ended runs are their reasons, and those of failures of the model server are kinds: the sources have no literals

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
 // Evals are the results of evaluations that the server shows to admin keys. The methods may be called from several goroutines
@@ -133,6 +134,6 @@ func (h *catalogHandler) evalProblem(c *caller, err error) *problem {
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
 		return &problem{Status: http.StatusNotFound, Code: "eval_not_found", Message: "There is no such result of an evaluation."}
 	}
-	h.opts.Log.Error("results of evaluations could not be read", "request_id", c.requestID, "cause", cause(err))
+	h.opts.Log.Error("results of evaluations could not be read", "request_id", c.requestID, "cause", problems.Cause(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The results could not be read; the server's log says why."}
 }

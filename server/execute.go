@@ -7,6 +7,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -22,12 +25,12 @@ type job struct {
 	// claim learns whether the run has begun, if another process may begin it, too; nil: no other process may.
 	claim *first
 	// out is the stream, if part of it was written before the run began; nil: nothing was written.
-	out *streamWriter
+	out *stream.Writer
 	// resume is the ID of a suspended run that is resumed instead of starting a new run of in.
 	resume  string
 	answers map[string]lathe.Output
 	// stepped is that run, if an [Executor] executes it; nil: none does.
-	stepped *runView
+	stepped *runlog.View
 	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
 	follow string
 	after  int64      // the event after which it is followed
@@ -149,7 +152,7 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 		setup := ex.hold(c)
 		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()
-			return nil, nil, notNow(err)
+			return nil, nil, problems.NotNow(err)
 		}
 		return f, func() {}, nil
 	}

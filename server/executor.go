@@ -7,6 +7,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -44,20 +46,12 @@ func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Loop, g.hold(&caller{setup: s}).free, nil
-}
-
-// stepped returns v if an executor executes the run, else nil.
-func (v *runView) stepped() *runView {
-	if v.state.Executor == "" {
-		return nil
-	}
-	return v
+	return m.Loop, g.hold(&caller{access: access{setup: s}}).free, nil
 }
 
 // reaches returns a problem if another executor than that of this process executes the run, else nil.
-func (co *core) reaches(v *runView) *problem {
-	name := v.state.Executor
+func (co *core) reaches(v *runlog.View) *problem {
+	name := v.State.Executor
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
 		return nil
 	}
@@ -65,31 +59,31 @@ func (co *core) reaches(v *runView) *problem {
 }
 
 // wake wakes a run of an executor.
-func (co *core) wake(ctx context.Context, c *caller, v *runView, why Wake) *problem {
+func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *problem {
 	if p := co.reaches(v); p != nil {
 		return p
 	}
-	if err := co.opts.Executor.Wake(ctx, v.state.Run.RunID, v.state.Target, why); err != nil {
+	if err := co.opts.Executor.Wake(ctx, v.State.Run.RunID, v.State.Target, why); err != nil {
 		return co.runFailed(c, err)
 	}
 	return nil
 }
 
 // resumeStepped resumes a suspended run of an executor, with the results of client tool calls.
-func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
 	if p := ex.reaches(v); p != nil {
 		return p
 	}
 	for id := range answers {
 		if len(answers[id].Blobs) > 0 {
-			return badRequest("messages", "The result of the call %s has files: a run that %s executes takes results of text alone.", id, v.state.Executor)
+			return badRequest("messages", "The result of the call %s has files: a run that %s executes takes results of text alone.", id, v.State.Executor)
 		}
-		if p := ex.keepResult(ctx, c, v.state.Run.RunID, id, answers[id]); p != nil {
+		if p := ex.keepResult(ctx, c, v.State.Run.RunID, id, answers[id]); p != nil {
 			return p
 		}
 	}
 	why := WakeInput
-	if v.state.Paused == lathe.ReasonInterrupted {
+	if v.State.Paused == lathe.ReasonInterrupted {
 		why = WakeResume
 	}
 	return ex.wake(ctx, c, v, why)
@@ -99,9 +93,9 @@ func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runView, 
 func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (f *inflightRun, leave func(), p *problem) {
 	after := int64(0)
 	if v := j.stepped; v != nil {
-		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.state.LastID
+		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.State.LastID
 	} else if _, err := ex.opts.Executor.Start(ctx, j.loop, j.in); err != nil {
-		p = notNow(err)
+		p = problems.NotNow(err)
 	}
 	if p != nil {
 		return nil, nil, p
@@ -129,8 +123,8 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 
 // cancelStepped requests the cancellation of a run of an executor, and waits for a limited time until the run has ended. The cancel
 // request is in the store.
-func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
-	sub := h.opts.Bus.Subscribe(v.state.Run.RunID)
+func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
 	defer sub.Close()
 	if p := h.wake(ctx, c, v, WakeCancel); p != nil {
 		return false, 0, p
@@ -146,8 +140,8 @@ func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runView)
 }
 
 // applyStepped makes a run of an executor read its stored signals, as apply does.
-func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runView, settles func(event.Data) bool) (int, *problem) {
-	sub := h.opts.Bus.Subscribe(v.state.Run.RunID)
+func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, settles func(event.Data) bool) (int, *problem) {
+	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
 	defer sub.Close()
 	if p := h.wake(ctx, c, v, WakeInput); p != nil {
 		return 0, p

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/gateway/admission"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
 // A RouteRow is a row of the table of routes, for tests that make a request of each.
@@ -29,14 +32,14 @@ func (g *Server) Routes() []RouteRow {
 		out = append(out, RouteRow{Name: rt.name(), Method: method, Path: values.Replace(path),
 			Key: rt.credential == apiKey, Worker: rt.credential == workerToken, Cluster: rt.credential == clusterKey, Anyone: rt.credential == noCredential,
 			Body: rt.body == wholeBody, Message: rt.body == messageBody, StartsRun: rt.startsRun, Machines: rt.machinesOnly, Probe: rt.probe,
-			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool || rt.pool == socketPool, Socket: rt.pool == socketPool})
+			Pooled: rt.credential != noCredential && rt.pool != admission.Unbounded, Watcher: rt.pool == admission.Watchers || rt.pool == admission.Sockets, Socket: rt.pool == admission.Sockets})
 	}
 	return out
 }
 
 // FillSessions has the server hold as many sessions and unused links as it may; those that it adds are of other keys.
 func (g *Server) FillSessions() {
-	s := g.sessions
+	s := g.browsers.sessions
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,9 +59,9 @@ func NewOptionsOfNone() any { return requestOptions{at: "lathe"} }
 
 // CallID returns the id under which a client without a key gets the call of a turn; "" if the keys of ids cannot be read.
 func (g *Server) CallID(ctx context.Context, run string, turn int, id string) string {
-	ring, err := g.seals.get(ctx)
+	ring, err := g.seals.Get(ctx)
 	if err != nil {
 		return ""
 	}
-	return (&callIDs{ring: ring, principal: anyone.Name, run: run}).of(turn, id)
+	return splice.NewCallIDs(ring, anyone.Name, run).Of(turn, id)
 }

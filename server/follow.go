@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -76,41 +74,12 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 		switch {
 		case p != nil:
 			return takenOverResult(p)
-		case ctx.Err() != nil, (v.state.Finished != nil || v.state.Paused != "") && v.state.LastID <= x.last:
-			return v.result()
+		case ctx.Err() != nil, (v.State.Finished != nil || v.State.Paused != "") && v.State.LastID <= x.last:
+			return v.Result()
 		}
 		cancel() // it went on: the time of the hold does not count any more
 		waiting, cancel = ctx, func() {}
 	}
-}
-
-// result returns what the run has come to, as its log says it.
-func (v *runView) result() *event.Result {
-	s := &v.state
-	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
-	for i := range s.Open {
-		if slices.Contains(v.summary.Run.Pending, s.Open[i].ID) {
-			res.Pending = append(res.Pending, s.Open[i].ToolCall)
-		}
-	}
-	switch f := s.Finished; {
-	case f != nil:
-		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
-		if f.Reason == lathe.ReasonClientToolCalls {
-			for i := range s.Open {
-				res.Pending = append(res.Pending, s.Open[i].ToolCall)
-			}
-		}
-		if f.ErrorCode != "" {
-			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "gateway: follow", Err: errors.New("the run failed")}
-		}
-		if f.Reason == lathe.ReasonUpstreamError {
-			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
-		}
-	case s.Paused == "": // it goes on, and is followed no longer
-		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
-	}
-	return res
 }
 
 // A followed is what an answer that follows a run has received of the current turn. If another process executes the run, deltas come
@@ -236,7 +205,7 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 
 // appendRest appends, at the end of a turn of a run that is executed elsewhere, or was before, what a stream has of the turn and this one
 // does not.
-func (a *chat) appendRest(dst []byte, e *event.Event) []byte {
+func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 	d, ends := e.Data.(*event.ModelCallFinished)
 	if !ends {
 		return dst

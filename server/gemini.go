@@ -57,7 +57,7 @@ func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) 
 	case verbGenerate:
 		h.answer(w, r, c, geminiAPI)
 	case verbCount:
-		h.countTokens(w, r, c, geminiAPI)
+		(&tokenCounter{h.planner}).countTokens(w, r, c, geminiAPI)
 	default:
 		c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url",
 			Message: "There is no such method of a model. " + verbGenerate + ", " + verbStream + " and " + verbCount + " are served."})

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
 // A Server is the handler: the middleware and the table of routes in front of one handler for each protocol. It may be
@@ -13,15 +14,17 @@ type Server struct {
 	*core
 	table []route
 	mux   *http.ServeMux
-	usage *usage
-	// sessions are those of browsers; consoleMux has the routes of the console's own listener.
-	sessions   *sessions
-	signIns    chan struct{} // has an element for each sign-in that waits for the issuer
+	// consoleMux has the routes of the console's own listener.
 	consoleMux *http.ServeMux
+	gate       *gate
+	browsers   *signIns
 	unready    atomic.Bool // /readyz has logged why
 
 	chat     *chatHandler
+	stored   *responsesHandler
+	counter  *tokenCounter
 	runs     *runsHandler
+	removal  *removalHandler
 	inputs   *inputHandler
 	ui       *uiHandler
 	catalog  *catalogHandler
@@ -38,17 +41,18 @@ func New(opts *Options) (*Server, error) {
 	}
 	views := &runViews{co}
 	exec := &runStarter{views}
-	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now)}
-	g := &Server{core: co, usage: newUsage(co.opts.Now, &co.opts.Limits),
-		chat: &chatHandler{runStarter: exec, turns: turns, earlier: newEarlierRuns(views)},
-		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
+	turns := newTurns(co)
+	plans := &planner{runStarter: exec, turns: turns, responses: &responseReader{views, turns}, earlier: newEarlierRuns(views)}
+	g := &Server{core: co,
+		chat: &chatHandler{plans}, stored: &responsesHandler{plans}, counter: &tokenCounter{plans},
+		runs: &runsHandler{exec}, removal: &removalHandler{&sessionsHandler{exec}}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
 		maintain: &maintenance{runStarter: exec, turns: turns}}
-	g.state = &stateHandler{co, g.usage}
+	g.browsers = &signIns{co, newSessions(co.opts.Now, co.opts.Limits.SessionLife), make(chan struct{}, maxSignIns)}
+	g.gate = &gate{co, admission.New(co.opts.Now, co.opts.Limits.MaxConcurrent, co.opts.Limits.MaxWatchers), g.browsers}
+	g.state = &stateHandler{co, g.gate.usage}
 	if _, err := g.Reload(&opts.Setup); err != nil {
 		return nil, err
 	}
-	g.signIns = make(chan struct{}, maxSignIns)
-	g.sessions = newSessions(co.opts.Now, co.opts.Limits.SessionLife)
 	g.table = g.routes()
 	g.mux = g.mount(g.table)
 	g.consoleMux = g.mount(g.consoleRoutes())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -18,12 +18,12 @@ import (
 // tool it names, under which id, and that it is within the limits. The piece that closes the arguments is written after
 // the run has ended with the call: until then the model server may report the call as unreadable, and the run may refuse
 // it, while some clients execute a call as soon as its arguments are whole. If the run continues or ends without a call
-// that was begun, the stream ends with an error: see [chat.withdrawn]. The other calls are written at the end, because
+// that was begun, the stream ends with an error: see [chat.Withdrawn]. The other calls are written at the end, because
 // clients read one call after the other. On wires that show the calls of this server, a call of the client is not begun
 // early if a call of this server is before it in its turn, so that the answer has them in this order.
 type handover struct {
 	writer  wire.Writer
-	ids     *callIDs        // of the calls; nil: they have those of the model server
+	ids     *splice.CallIDs // of the calls; nil: they have those of the model server
 	turn    int             // of the calls, if the messages of the run are replayed; 0: it is that of the events
 	names   map[string]bool // of the client's tools
 	early   bool            // the first call is begun before the end of its turn
@@ -47,7 +47,7 @@ type begunCall struct {
 }
 
 // handOver has the answer of the run hand over calls to the client's tools.
-func (a *chat) handOver(s *lathe.Settings, l *lathe.Limits) {
+func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 	a.calls = newHandover(a.writer, a.req.Tools, s, l)
 	a.calls.ordered, a.calls.early = a.shows, a.calls.early && a.protocol.pieces
 }
@@ -79,7 +79,7 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 		if h.single && d.Index > 0 || h.planned+d.Index >= h.most || h.ordered && h.mixed {
 			return dst
 		}
-		h.begun = &begunCall{id: h.ids.of(cmp.Or(h.turn, turn), d.ToolCallID), theirs: d.ToolCallID}
+		h.begun = &begunCall{id: h.ids.Of(cmp.Or(h.turn, turn), d.ToolCallID), theirs: d.ToolCallID}
 		dst = h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, ID: h.begun.id, Name: d.Tool})
 	}
 	c, text := h.begun, d.Text
@@ -105,23 +105,11 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 // forClient returns the call of a turn as the client gets it: under its own id, with its arguments unwrapped, as those of a tool of
 // this server are.
 func (h *handover) forClient(turn int, call lathe.ToolCall) lathe.ToolCall {
-	call.ID = h.ids.of(turn, call.ID)
+	call.ID = h.ids.Of(turn, call.ID)
 	if h.mends {
-		call.Arguments = unwrapped(call.Arguments)
+		call.Arguments = splice.Unwrapped(call.Arguments)
 	}
 	return call
-}
-
-// unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
-func unwrapped(arguments string) string {
-	text := strings.TrimSpace(arguments)
-	if text == "" || text[0] == '{' {
-		return arguments
-	}
-	if inner, ok := rawjson.UnwrapObject([]byte(text)); ok {
-		return string(inner)
-	}
-	return arguments
 }
 
 func (h *handover) appendArgs(dst []byte, index int, text string) []byte {

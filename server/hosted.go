@@ -21,7 +21,7 @@ import (
 
 // acceptHosted accepts, ignores or refuses each hosted tool of the request. relayed is whether the body is sent to the model
 // server unchanged.
-func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
+func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 	same := m.Loop.Wire() == a.protocol.Wire()
 	for _, t := range a.req.Hosted {
 		switch {
@@ -53,7 +53,7 @@ func disallowedTool(tool []byte) json.RawMessage {
 // acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
 // others, since a client must not choose the servers that this server connects to. It refuses all tools of that type in a request that
 // is relayed: there they would be servers that the vendor connects to.
-func (a *chat) acceptServer(raw []byte, relayed bool) *problem {
+func (a *request) acceptServer(raw []byte, relayed bool) *problem {
 	value, _ := rawjson.Get(raw, "server_label")
 	label, err := rawjson.AppendUnquote(nil, value)
 	c := a.caller
@@ -78,7 +78,7 @@ const maxBetas = 64
 
 // acceptBetas reads the values of the header anthropic-beta. For models on other wires than Messages it lists the header as
 // ignored.
-func (a *chat) acceptBetas(m *Model, header http.Header) {
+func (a *exchange) acceptBetas(m *Model, header http.Header) {
 	if a.protocol != messagesAPI {
 		return
 	}
@@ -112,7 +112,7 @@ func betasOf(header http.Header) (betas []string) {
 // acceptVersion reads the header anthropic-version. A model on Messages gets it as it is, also a version that is newer than the codec;
 // what is no version of the API is refused. For models on other wires the header has no effect, and another version than the codec's
 // is listed as ignored.
-func (a *chat) acceptVersion(m *Model, header http.Header) *problem {
+func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
 	const name = "anthropic-version"
 	values := header["Anthropic-Version"]
 	if a.protocol != messagesAPI || len(values) == 0 {
@@ -176,7 +176,7 @@ func (n *newerHeaders) note(log *slog.Logger, name, value string) {
 
 // restrictTools bars the tools of this server that the request does not allow from the run. Their definitions are sent, since prompt caches
 // depend on them.
-func (a *chat) restrictTools() {
+func (a *exchange) restrictTools() {
 	if a.req.Allowed == nil || a.plan.relayed {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -19,7 +20,7 @@ type suspendedRun struct {
 // that no process owns.
 type maintenance struct {
 	*runStarter
-	turns *hiddenTurns
+	turns *splice.Turns
 	seen  map[string]suspendedRun // by run; of the goroutine that surveys
 }
 
@@ -90,21 +91,21 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	if p != nil {
 		return suspendedRun{} // it is gone by now
 	}
-	s := suspendedRun{lastID: v.state.LastID}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
+	s := suspendedRun{lastID: v.State.LastID}
+	for i := range v.State.Open {
+		o := &v.State.Open[i]
 		if !o.Asked {
 			continue
 		}
 		s.asked++
 		if mt.shared == nil {
-			mt.opts.Approvals.Await(v.request(o))
+			mt.opts.Approvals.Await(v.Request(o))
 		}
 	}
 	var sum requestSum
-	if label, err := hex.DecodeString(v.state.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
+	if label, err := hex.DecodeString(v.State.Run.Labels[labelRequest]); err == nil && len(label) == len(sum) && s.asked > 0 {
 		copy(sum[:], label)
-		mt.turns.store.put(sum.key(), id, nil, nil)
+		mt.turns.Remember(sum.key(), id)
 	}
 	return s
 }

@@ -2,12 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
-
-	"github.com/lathe-run/lathe/approval"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // Maintain resumes runs whose requests for approval have expired, those of earlier processes too; on a shared store it resumes
@@ -56,17 +52,7 @@ func (mt *maintenance) run(ctx context.Context) {
 }
 
 // serverCaller is the caller of what the gateway does by itself. It may see every run.
-func (co *core) serverCaller() *caller { return &caller{key: anyone} }
-
-// request returns the approval request of an open call, as the log of the run has it.
-func (v *runView) request(o *loop.OpenCall) approval.Request {
-	r := approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
-	if r.Arguments == nil {
-		r.Arguments = json.RawMessage(o.Arguments)
-	}
-	return r
-}
+func (co *core) serverCaller() *caller { return &caller{access: access{key: anyone}} }
 
 // expire resumes a run if it waits for an approval whose request has expired.
 func (mt *maintenance) expire(ctx context.Context, id string) *problem {
@@ -84,11 +70,11 @@ func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 		return nil
 	case p != nil:
 		return p
-	case v.state.Paused == "", v.state.Finished != nil, mt.executes(id), v.stepped() != nil: // an executor has a timer of its own
+	case v.State.Paused == "", v.State.Finished != nil, mt.executes(id), v.Stepped() != nil: // an executor has a timer of its own
 		return nil
 	}
-	for i := range v.state.Open {
-		if o := &v.state.Open[i]; o.Asked && !mt.opts.Now().Before(o.ExpiresAt) {
+	for i := range v.State.Open {
+		if o := &v.State.Open[i]; o.Asked && !mt.opts.Now().Before(o.ExpiresAt) {
 			return mt.resume(ctx, c, v, nil)
 		}
 	}

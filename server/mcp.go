@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 )
 
@@ -22,18 +21,4 @@ func (c *caller) leave(co *core) {
 		c.left = true
 		co.work.end(c.setup)
 	}
-}
-
-// codeRefused is the code of JSON-RPC errors that answer requests which the gateway does not admit.
-const codeRefused = -32000
-
-// rpcError returns the problem as MCP clients read it.
-func (p *problem) rpcError(requestID string) []byte {
-	type data struct {
-		Code      string `json:"code"`
-		RequestID string `json:"request_id"`
-	}
-	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{
-		"code": codeRefused, "message": p.Message, "data": data{p.Code, requestID}}}) // strings and numbers
-	return append(body, '\n')
 }

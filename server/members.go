@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -25,7 +26,7 @@ type members struct {
 	passed   []lathe.Member // the model server gets them
 	dropped  []string       // places of what the wire of the model's server has no form for
 	// callTurns are the turns of the messages of req whose calls have ids of this server, by index; nil: no part has such an id.
-	callTurns map[int]*callTurn
+	callTurns map[int]*splice.CallTurn
 }
 
 // sort takes the members of the request that are not read: those that are passed on to m, and those that have no
@@ -124,7 +125,7 @@ func (ms *members) passedNames() []string {
 	return names
 }
 
-func (a *chat) header(h http.Header) {
+func (a *chat) Header(h http.Header) {
 	h.Set("X-Lathe-Run-Id", a.caller.runID)
 	list := func(name string, members []string) {
 		for _, m := range members[:min(len(members), maxListed)] {

@@ -8,51 +8,67 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/gateway/admission"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/workers"
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
 // Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its
-// body, a line in the log, a count in the metrics and an answer if its handler panics. [Server.admit] then checks it by the
+// body, a line in the log, a count in the metrics and an answer if its handler panics. [gate.admit] then checks it by the
 // row that its route has in the table of routes. A handler gets an admitted caller and, where the row says so, a body that
 // was read within its limits.
 
+// An access is what a caller may use: the tools and models of a setup that its key has.
+type access struct {
+	key   *Key
+	setup *setup
+}
+
 // A caller is the sender of one request, and the setup under which the request is served.
 type caller struct {
-	key       *Key
-	pool      *WorkerPool // of a worker's connection; else nil
-	setup     *setup
-	body      []byte // decompressed; of routes with wholeBody
+	access
+	pool      *workers.Pool // of a worker's connection; else nil
+	body      []byte        // decompressed; of routes with wholeBody
 	requestID string
 	arrived   time.Time
-	form      errorForm
-	memory    reservation  // of the request
-	reserved  *reservation // memory, also in copies of the caller; nil: the route has no body
-	left      bool         // the request does not count as work any more
-	console   bool         // the listener serves the console, whose sessions it takes
-	session   bool         // the caller has a session in place of a key
-	challenge string       // WWW-Authenticate of an answer 401; empty: Bearer
+	form      problems.Form
+	memory    memory.Reservation  // of the request
+	reserved  *memory.Reservation // memory, also in copies of the caller; nil: the route has no body
+	left      bool                // the request does not count as work any more
+	console   bool                // the listener serves the console, whose sessions it takes
+	session   bool                // the caller has a session in place of a key
+	challenge string              // WWW-Authenticate of an answer 401; empty: Bearer
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
+}
+
+// A gate is the middleware in front of every route.
+type gate struct {
+	*core
+	usage    *admission.Limiter
+	browsers *signIns
 }
 
 type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 
 // ServeHTTP implements http.Handler.
 func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.serve(w, r, g.mux, !g.opts.SeparateConsole)
+	g.gate.serve(w, r, g.mux, !g.opts.SeparateConsole)
 }
 
 // serve answers a request by the routes of a listener. console reports whether it serves the console.
-func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
-	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r), console: console}
+func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
+	c := &caller{access: access{anyone, g.work.begin()}, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
 	h := rec.Header()
 	h.Set("X-Request-Id", c.requestID)
 	h["X-Content-Type-Options"] = noSniffing
-	if c.form == formAnthropic {
+	if c.form == problems.Anthropic {
 		h.Set("Request-Id", c.requestID)
 	}
 	middleware.LimitBodyTime(rec, r, g.opts.Limits.BodyTimeout)
@@ -81,7 +97,7 @@ func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMu
 }
 
 // guarded returns the handler of a route with the checks of the middleware in front of it.
-func (g *Server) guarded(rt *route) http.Handler {
+func (g *gate) guarded(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(w)
 		c.pattern, c.probe = rt.name(), rt.probe
@@ -94,7 +110,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 			return
 		}
 		defer release()
-		defer c.reserved.release()
+		defer c.reserved.Release()
 		if rt.outlivesDrain {
 			c.leave(g.core)
 		}
@@ -104,7 +120,7 @@ func (g *Server) guarded(rt *route) http.Handler {
 
 // admit checks a request by the row of its route, the cheap checks and those that need no secret first. release, which is
 // called once, returns its place in the pool.
-func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
+func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
 	if p := c.setup.admits(w.Header(), r, rt); p != nil {
 		return nil, p
 	}
@@ -113,8 +129,8 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		if p := g.authenticate(r, c, rt); p != nil {
 			return nil, p
 		}
-		release, p = g.usage.enter(c.key, rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
-		g.usage.showRate(w.Header(), c.key)
+		release, p = g.usage.Enter(c.key.admitted(), rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
+		g.usage.ShowRate(w.Header(), c.key.admitted())
 		if p != nil {
 			return nil, p
 		}
@@ -123,7 +139,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = g.takes()
 	}
 	if rt.body != noBody {
-		c.memory = g.memory.begin(c)
+		c.memory = g.memory.Begin(c.key.Name, c.setup.needsKey())
 		c.reserved = &c.memory
 	}
 	switch {
@@ -131,10 +147,10 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 	case rt.body == wholeBody:
 		c.body, p = g.readBody(w, r, c, rt)
 	case rt.body == messageBody:
-		p = c.reserved.grow(2 * messageBytes(r))
+		p = c.reserved.Grow(2 * messageBytes(r))
 	}
 	if p != nil {
-		c.reserved.release()
+		c.reserved.Release()
 		release()
 		return nil, p
 	}
@@ -153,10 +169,10 @@ func messageBytes(r *http.Request) int64 {
 }
 
 // authenticate finds the holder of the request's credential.
-func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
+func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
 	switch rt.credential {
 	case workerToken:
-		if c.pool, p = g.opts.Workers.authenticate(r); p == nil {
+		if c.pool, p = g.opts.Workers.handler.Authenticate(r); p == nil {
 			c.key = &Key{Name: "workers " + c.pool.Name}
 		}
 	case clusterKey:
@@ -172,7 +188,7 @@ func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem
 		if p.Code != codeNoKey {
 			return p
 		}
-		if _, key, refused := g.signedIn(r, c, rt); key != nil {
+		if _, key, refused := g.browsers.signedIn(r, c, rt); key != nil {
 			c.key, c.session, p = key, true, nil
 		} else if refused != nil {
 			p = refused
@@ -232,21 +248,21 @@ func (s *setup) knowsHost(r *http.Request) bool {
 }
 
 // readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
-func (g *Server) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
+func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
-		c.memory.beside = s.message.reserved.size() + s.reserved.size()
-		return s.message.text, c.reserved.converse(int64(len(s.message.text)))
+		c.memory.Beside = s.message.reserved.Size() + s.reserved.Size()
+		return s.message.text, c.reserved.Converse(int64(len(s.message.text)))
 	}
 	most := int64(g.opts.Limits.MaxBody)
 	if rt.maxBody > 0 {
 		most = min(most, rt.maxBody)
 	}
-	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.reserved.reserve})
+	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most, Reserve: c.reserved.Reserve})
 	var full *problem
 	switch {
 	case err == nil:
-		c.reserved.settle(body)
-		return body, c.reserved.converse(int64(len(body)))
+		c.reserved.Settle(body)
+		return body, c.reserved.Converse(int64(len(body)))
 	case errors.As(err, &full):
 		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):

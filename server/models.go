@@ -14,7 +14,7 @@ type modelRow struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-func (c *caller) modelNames() []string {
+func (c *access) modelNames() []string {
 	var names []string
 	for _, name := range c.setup.Models.Names() {
 		if c.key.mayModel(name) {

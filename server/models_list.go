@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
@@ -18,13 +19,13 @@ func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *c
 		rows = append(rows, newModelRow(name, m))
 	}
 	switch c.form {
-	case formAnthropic:
+	case problems.Anthropic:
 		list := make([]messages.Model, len(rows))
 		for i := range rows {
 			list[i] = messages.Model{ID: rows[i].ID, Created: rows[i].Created}
 		}
 		c.answerRaw(w, messages.AppendModels(nil, list))
-	case formGoogle:
+	case problems.Google:
 		list := make([]gemini.Model, len(rows))
 		for i := range rows {
 			list[i] = gemini.Model{ID: rows[i].ID}
@@ -47,9 +48,9 @@ func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	row := newModelRow(name, m)
 	switch c.form {
-	case formAnthropic:
+	case problems.Anthropic:
 		c.answerRaw(w, messages.AppendModel(nil, &messages.Model{ID: row.ID, Created: row.Created}))
-	case formGoogle:
+	case problems.Google:
 		c.answerRaw(w, gemini.AppendModel(nil, &gemini.Model{ID: row.ID}))
 	default:
 		c.answer(w, &row)

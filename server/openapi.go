@@ -10,7 +10,7 @@ import (
 //go:embed openapi.json
 var document []byte
 
-func (g *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+func openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache")
 	_, _ = w.Write(document) // the client may have disconnected

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -209,7 +210,7 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxWatchers, 1024)
 	if l.MaxInflightBytes == 0 {
-		l.MaxInflightBytes = defaultInflight()
+		l.MaxInflightBytes = memory.Default()
 	}
 	count(&l.MaxIdle, 4096)
 	count(&l.MaxBuffer, 4<<20)

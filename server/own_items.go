@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
@@ -13,19 +14,9 @@ import (
 // Responses, mcp_tool_use and mcp_tool_result blocks on Messages. Unless a hidden turn has replaced them, they are converted to
 // the calls and results that the model received. Other items of this server, such as approval requests, are removed.
 
-// isOwn reports whether this server wrote the item. Blocks of Messages are recognised by the prefix of their id: the others are
-// calls that the model's vendor made to MCP servers.
-func isOwn(item []byte) bool {
-	switch typeOf(item) {
-	case "mcp_call", "mcp_list_tools", "mcp_approval_request":
-		return true
-	}
-	return messages.IsServerBlock(item)
-}
-
 func isOwnPart(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
-	return ok && isOwn(o.JSON)
+	return ok && splice.IsOwn(o.JSON)
 }
 
 // typeOf returns the type of an item.
@@ -81,7 +72,7 @@ func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.M
 	given := resultBlocks(m)
 	for _, p := range m.Parts {
 		o, ok := p.(lathe.Opaque)
-		if !ok || !isOwn(o.JSON) {
+		if !ok || !splice.IsOwn(o.JSON) {
 			if p, ok = c.withoutWaiting(p); !ok {
 				continue
 			}

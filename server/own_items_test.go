@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
@@ -20,7 +21,7 @@ func TestBlocksOfOtherServersStay(t *testing.T) {
 	}
 	id := messages.ServerCallID("call_1")
 	block := []byte(`{"type":"mcp_tool_use","id":"` + id + `","name":"f","input":{"a":1}}`)
-	if !isOwn(block) {
+	if !splice.IsOwn(block) {
 		t.Fatalf("%s is not taken for a call of this server", block)
 	}
 	call, result, ok := readCall(block, map[string][]byte{id: []byte(`{"type":"mcp_tool_result","tool_use_id":"` + id + `","is_error":true,"content":[{"type":"text","text":"x"}]}`)})

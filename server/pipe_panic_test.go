@@ -17,9 +17,11 @@ import (
 )
 
 // panickingEncoder writes each text, and panics at the text "bad" and at raw bytes.
-type panickingEncoder struct{ plainEncoder }
+type panickingEncoder struct{}
 
-func (panickingEncoder) appendEvent(dst []byte, e *event.Event) []byte {
+func (panickingEncoder) Header(http.Header) {}
+
+func (panickingEncoder) AppendEvent(dst []byte, e *event.Event) []byte {
 	d, ok := e.Data.(*event.TextDelta)
 	if !ok {
 		return dst
@@ -31,14 +33,14 @@ func (panickingEncoder) appendEvent(dst []byte, e *event.Event) []byte {
 	return dst
 }
 
-func (panickingEncoder) appendEnd(dst []byte, _ *event.Result, p *problem) []byte {
+func (panickingEncoder) AppendEnd(dst []byte, _ *event.Result, p *problem) []byte {
 	if p == nil {
 		return append(dst, "|done"...)
 	}
 	return append(append(dst, '|'), p.Code...)
 }
 
-func (panickingEncoder) appendRaw([]byte, *lathe.Raw) []byte { panic("the encoder failed") }
+func (panickingEncoder) AppendRaw([]byte, *lathe.Raw) []byte { panic("the encoder failed") }
 
 // textModel streams texts. If the request is relayed, it passes raw bytes on instead.
 type textModel struct {
@@ -103,7 +105,7 @@ func TestPanicOfAnEncoderEndsTheStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			ex := &runStarter{&runViews{co}}
-			c := &caller{key: anyone, setup: &setup{}}
+			c := &caller{access: access{anyone, &setup{}}}
 			rec := httptest.NewRecorder()
 			w := &recorder{ResponseWriter: rec, caller: c, now: co.opts.Now}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)

@@ -100,7 +100,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 }
 
 // clash refuses tools of the client under names of tools of this server. param is the member that has them.
-func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
+func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 	for i, t := range client {
 		if c.ownTool(t.Name) != nil {
 			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
@@ -110,7 +110,7 @@ func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
 }
 
 // ownTool returns the tool of this server with that name, hidden ones too, if there is one and the caller has it; nil otherwise.
-func (c *caller) ownTool(name string) *lathe.ToolSpec {
+func (c *access) ownTool(name string) *lathe.ToolSpec {
 	if c.setup.Tools == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (c *caller) ownTool(name string) *lathe.ToolSpec {
 
 // checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil
 // allow stands for all.
-func (c *caller) checkChoice(req *runRequest, allow []string) *problem {
+func (c *access) checkChoice(req *runRequest, allow []string) *problem {
 	if req.choice.Mode != lathe.ChoiceRequired && req.choice.Mode != lathe.ChoiceFunction {
 		return nil
 	}

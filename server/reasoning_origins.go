@@ -9,6 +9,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -131,7 +133,7 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
 	for j, p := range m.Parts {
 		keep, changed := true, false
-		if r, is := p.(lathe.Reasoning); is && !isCarrier(p) {
+		if r, is := p.(lathe.Reasoning); is && !splice.IsCarrier(p) {
 			field, ok := o.find(principal, entry, &r)
 			if keep = ok; ok && field != "" && field != r.Field {
 				r.Field, changed = field, true
@@ -159,7 +161,7 @@ func returnReasoning(a *chat) bool {
 	req := a.req
 	given, left, changed := a.handler.reasoning.apply(a.caller.key.Name, req.Model, req.Messages)
 	if len(left) > 0 {
-		at := placesOf(a.protocol.Wire(), req.Body, a.places.parsed, req.Messages)
+		at := places.Of(a.protocol.Wire(), req.Body, a.parsed, req.Messages)
 		for _, path := range left {
 			a.dropped = append(a.dropped, at(path))
 		}

@@ -52,7 +52,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.resumed[row.RunID] = append(r.resumed[row.RunID], resumed{s, newObjectNote(r.core, &caller{setup: s, key: anyone}, row.Principal)})
+	r.resumed[row.RunID] = append(r.resumed[row.RunID], resumed{s, newObjectNote(r.core, &caller{access: access{anyone, s}}, row.Principal)})
 	work.hold(s)
 	return m.Loop, nil
 }

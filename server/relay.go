@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // A request that no tool of this server can have a part in, and that does not ask for an object `lathe`, is
@@ -13,7 +14,7 @@ import (
 
 // relays reports whether the run of a request is relayed: the model's server speaks the client's wire, the
 // run is one turn of it, and no tool of this server is offered.
-func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
+func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
 	if m.Loop.Relays() != to || s.ToolUseMode != "" && s.ToolUseMode != lathe.ModeRelaxed {
 		return false
 	}
@@ -29,9 +30,9 @@ func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return !t.Hidden && t.For(c.key.Name, c.key.Profile) })
 }
 
-// appendRaw appends what the model server sent, or what it means.
-func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
-	a.relayed, a.wroteText = true, true
+// AppendRaw appends what the model server sent, or what it means.
+func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
+	a.bytesSent, a.wroteText = true, true
 	a.job.objects.relayed(raw.Bytes)
 	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
 		for _, d := range raw.Deltas {
@@ -54,7 +55,7 @@ func (a *chat) keepWhole(raw *lathe.Raw) {
 	a.job.objects.relayed(raw.Bytes)
 	if raw.Sound {
 		if a.whole == nil {
-			a.whole = takeBuffer()
+			a.whole = stream.TakeBuffer()
 		}
 		a.whole = append(a.whole[:0], raw.Bytes...)
 	}
@@ -62,7 +63,7 @@ func (a *chat) keepWhole(raw *lathe.Raw) {
 
 // asItCame reports whether the client was given all of the model server's answer.
 func (a *chat) asItCame(res *event.Result) bool {
-	if a.reencodes || !a.relayed && a.whole == nil {
+	if a.reencodes || !a.bytesSent && a.whole == nil {
 		return false
 	}
 	switch res.Reason {

@@ -6,9 +6,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // An answer that is not streamed is the sum of the events of its stream: the messages of the run are replayed as the deltas from
@@ -29,38 +30,38 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
-	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.appendRaw] does with events that are not sound
-		a.relayed, a.reencodes, a.wroteText = true, true, true
+	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.AppendRaw] does with events that are not sound
+		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {
 				dst = a.writer.AppendDelta(dst, d)
 			}
 		}
-		return a.appendEnd(dst, res, nil)
+		return a.AppendEnd(dst, res, nil)
 	}
 	dst = a.replay(dst, &replayed{own, res.History, a.handedOver(res)}, a.carriers)
 	if a.carriers != nil {
-		a.carriers.replay(own, a.job.loop)
+		a.carriers.Replay(own, a.job.loop)
 	}
-	return a.appendEnd(dst, res, nil)
+	return a.AppendEnd(dst, res, nil)
 }
 
 // replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.
 // carriers, unless nil, are those of the turns.
-func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
+func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
 	var asked map[string]lathe.ToolCall
 	turn := 0
 	for i := range r.messages {
 		m := &r.messages[i]
 		if m.Role == lathe.RoleAssistant {
 			if carriers != nil {
-				carriers.replay(r.messages[:i], a.job.loop)
+				carriers.Replay(r.messages[:i], a.job.loop)
 			}
 			turn--
 			a.signature = nil
 			dst = a.replayTurn(dst, turn, m, r.calls)
 		}
-		result, ok := resultOf(m)
+		result, ok := pairs.ResultOf(m)
 		if !ok {
 			continue
 		}
@@ -69,7 +70,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 		}
 		if a.shows && isServerCall(a, result.Name, result.Code) {
 			if asked == nil {
-				asked = callsOf(r.history)
+				asked = pairs.CallsOf(r.history)
 			}
 			call := a.serverCall(asked[result.CallID], result.Name, result.CallID, result.Content, result.IsError)
 			dst = a.appendCall(a.start(dst), call)
@@ -79,7 +80,7 @@ func (a *chat) replay(dst []byte, r *replayed, carriers *carriers) []byte {
 }
 
 // replayTurn appends what a stream has of a message of the model. theirs are the calls that the client is to execute.
-func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
+func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
 	shown := *m
 	shown.Parts = visible.Parts(m)
 	calls := shown.Calls()
@@ -88,7 +89,7 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			call := &calls[d.Index]
-			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.of(a.calls.turn, call.ID) })
+			isClients := slices.ContainsFunc(theirs, func(c lathe.ToolCall) bool { return c.ID == a.calls.ids.Of(a.calls.turn, call.ID) })
 			tool := strings.ReplaceAll(call.Name, ".", "_")
 			if !a.calls.names[tool] {
 				tool = call.Name
@@ -102,11 +103,6 @@ func (a *chat) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe
 	}
 	a.calls.planned += len(calls)
 	return dst
-}
-
-// replay sets the state of the run to that after own, the messages that it added to its conversation.
-func (c *carriers) replay(own []lathe.Message, l *loop.Loop) {
-	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
 }
 
 // A textWriter keeps the text of an answer, and nothing else of it.
@@ -132,11 +128,11 @@ func (w *textWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 func (*textWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
 
 // seen returns the text of messages as it is in the conversation of a client that has received them, and whether the model refused.
-func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
+func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	w := &textWriter{}
 	own := *a
 	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
-	own.progress, own.follows = progress{}, false
+	own.progress = progress{}
 	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
 	if a.alone {
 		own.appendAlone(nil, 0, messages)
@@ -145,7 +141,7 @@ func (a *chat) seen(messages []lathe.Message) (text string, refused bool) {
 }
 
 // appendAlone appends the text of the last turn, for a client that gets the text of no other.
-func (a *chat) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
+func (a *content) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role != lathe.RoleAssistant {
 			continue

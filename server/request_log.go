@@ -26,7 +26,7 @@ func requestID(given string) string {
 }
 
 // logRequest writes one line for a request, without any of its content.
-func (g *Server) logRequest(r *http.Request, rec *recorder, c *caller, took time.Duration) {
+func (g *gate) logRequest(r *http.Request, rec *recorder, c *caller, took time.Duration) {
 	level := slog.LevelInfo
 	switch {
 	case c.probe:

@@ -185,7 +185,7 @@ func word[T ~string](v []byte, dst *T, at string, words ...T) *problem {
 }
 
 // toolsFor returns the names of the tools that the run may use; nil: all.
-func (c *caller) toolsFor(o *requestOptions) ([]string, *problem) {
+func (c *access) toolsFor(o *requestOptions) ([]string, *problem) {
 	for _, name := range slices.Concat(o.tools, o.denied) {
 		if p := c.tool(name, o.param("tools")); p != nil {
 			if p.Status == http.StatusNotFound {
@@ -226,7 +226,7 @@ func (o *requestOptions) settingsFor(m *Model) (lathe.Settings, *problem) {
 }
 
 // limitsFor narrows the limits of the model by those of the key, and those by what the request asks for.
-func (c *caller) limitsFor(o *requestOptions, m *Model) (lathe.Limits, *problem) {
+func (c *access) limitsFor(o *requestOptions, m *Model) (lathe.Limits, *problem) {
 	limits, _ := m.Limits.Narrow(c.key.Limits)
 	limits, above := limits.Narrow(o.limits)
 	if above != "" {

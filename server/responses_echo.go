@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -23,13 +24,13 @@ type storedRequest struct {
 }
 
 // storeRequest puts the request into the input of the run of a response that is stored.
-func (a *chat) storeRequest() {
+func (a *content) storeRequest() {
 	if !a.head.Kept {
 		return
 	}
 	s := &storedRequest{Created: a.head.Created}
 	if a.carriers != nil {
-		s.Binding = a.carriers.binding()
+		s.Binding = a.carriers.Binding()
 	}
 	s.Request = withoutConversation(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):])
 	if len(s.Request) > maxEcho {
@@ -55,20 +56,20 @@ func withMember(obj []byte, name string, value []byte) []byte {
 
 // restoreRequest sets the request of a, and what else its answer depends on, to that of a stored response. A response of an
 // earlier version, or one whose content was removed, has the model and the instructions only.
-func (a *chat) restoreRequest(ctx context.Context, v *runView) {
+func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	body := []byte("{}")
 	var s storedRequest
-	if raw := v.state.Client(); len(raw) > 0 && json.Unmarshal(raw, &s) == nil && len(s.Request) > 0 {
+	if raw := v.State.Client(); len(raw) > 0 && json.Unmarshal(raw, &s) == nil && len(s.Request) > 0 {
 		body, a.head.Created = s.Request, s.Created
 	}
-	if first := v.state.Messages; v.state.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
+	if first := v.State.Messages; v.State.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
 		body = withMember(body, "instructions", rawjson.AppendQuote(nil, first[0].Text()))
 	}
-	req, err := responsesAPI.ParseRequest(withMember(withMember(body, "input", []byte("[]")), "model", rawjson.AppendQuote(nil, v.state.Target)))
+	req, err := responsesAPI.ParseRequest(withMember(withMember(body, "input", []byte("[]")), "model", rawjson.AppendQuote(nil, v.State.Target)))
 	if err != nil {
 		req = &wire.ClientRequest{N: 1}
 	}
-	req.Body, req.Model, req.Messages = body, v.state.Target, nil
+	req.Body, req.Model, req.Messages = body, v.State.Target, nil
 	a.members = members{protocol: responsesAPI, req: req}
 	a.head.Request = req
 	a.alone = wantsJSON(req.Sampling.ResponseFormat)
@@ -80,7 +81,5 @@ func (a *chat) restoreRequest(ctx context.Context, v *runView) {
 		return
 	}
 	a.job.loop = l
-	if ring, err := a.handler.turns.seals.get(ctx); err == nil {
-		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: func() []string { return s.Binding }, runID: v.state.Run.RunID}
-	}
+	a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 }

@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -16,7 +20,7 @@ import (
 )
 
 // A response of OpenAI's Responses is stored under its id, unless the request forbids it: a later request can continue it, and
-// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [answerID].
+// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [runlog.AnswerID].
 // Runs of responses that were not stored cannot be reached by these paths.
 
 // labelResponse is the label of a run whose response is stored. It is not listed among the labels of the client.
@@ -29,7 +33,7 @@ const (
 )
 
 // keep marks the response to the request as stored, unless the request forbids it or there is no store.
-func (a *chat) keep() {
+func (a *content) keep() {
 	forbids := a.req.Keep != nil && !*a.req.Keep
 	labels := a.in.Run.Labels
 	if a.protocol != responsesAPI || forbids || !a.in.Park || len(labels) >= loop.MaxLabels {
@@ -47,24 +51,27 @@ func (a *chat) keep() {
 }
 
 // instructed reports whether the request has instructions, which are the first of its messages.
-func (a *chat) instructed() bool {
+func (a *request) instructed() bool {
 	return textMember(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions") != ""
 }
 
 // durable reports whether each event of the run is stored immediately: because the response is stored, or because the next
 // request may reach another process.
-func (a *chat) durable() bool {
+func (a *content) durable() bool {
 	return a.head.Kept && (a.req.Keep != nil || a.handler.shared != nil)
 }
 
 // passesBytes reports whether the model server's answer may be relayed. It may not if a later request can continue the response
 // by its id: since it is stored or is that of a WebSocket.
-func (a *chat) passesBytes() bool {
+func (a *request) passesBytes() bool {
 	if a.protocol.Wire() != lathe.WireResponses {
 		return true
 	}
 	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
 }
+
+// responsePrefix begins the id of a response.
+const responsePrefix = "resp_"
 
 // codeNoResponse is the code of the error for an id that no response has.
 const codeNoResponse = "previous_response_not_found"
@@ -73,46 +80,52 @@ func noResponse(status int, param string) *problem {
 	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
 }
 
+// A responseReader reads stored responses: for requests that continue them, and for clients.
+type responseReader struct {
+	*runViews
+	turns *splice.Turns
+}
+
 // keptResponse returns a stored response of the caller.
-func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*answerSpan, *problem) {
+func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
 		return nil, none
 	}
-	answer := parseAnswerID(rest)
-	v, p := h.viewOther(ctx, c, answer.run)
+	answer := runlog.ParseAnswerID(rest)
+	v, p := h.viewOther(ctx, c, answer.Run)
 	switch {
-	case p.absent():
+	case p.Absent():
 		return nil, none
 	case p != nil:
 		return nil, p
-	case v.state.Run.Labels[labelResponse] == "" || !v.has(answer):
+	case v.State.Run.Labels[labelResponse] == "" || !v.Has(answer):
 		return nil, none
 	}
-	return v.span(answer), nil
+	return v.Span(answer), nil
 }
 
 // settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
 // response.
-func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*answerSpan, *problem) {
+func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
-	if p != nil || sp.end != nil || sp.state.Finished != nil || sp.state.Paused != "" {
+	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
 		return sp, p
 	}
-	v, p := h.turns.waitSuspended(ctx, a.caller, sp.id.run)
+	v, p := h.waitSuspended(ctx, a.caller, sp.ID.Run)
 	if p != nil {
 		return nil, p
 	}
-	if v.state.Finished == nil && v.state.Paused == "" {
+	if v.State.Finished == nil && v.State.Paused == "" {
 		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
 	}
-	return v.span(sp.id), nil
+	return v.Span(sp.ID), nil
 }
 
 // continueResponse resolves references to items, and puts the input and output of the response that the request continues before
 // its messages. waits is set if the run of that response waits for the results in the request.
-func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
 	}
@@ -124,7 +137,7 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		}
 		return nil, p
 	}
-	if p := a.caller.reserved.load(earlier.messages); p != nil {
+	if p := a.caller.reserved.Load(earlier.messages); p != nil {
 		return nil, p
 	}
 	given := a.req.Messages
@@ -137,15 +150,15 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		answers++
 	}
 	if earlier.runID != "" && answers > 0 {
-		return &storedTurns{runID: earlier.runID}, nil
+		return &splice.Stored{RunID: earlier.runID}, nil
 	}
 	history := earlier.messages
 	if earlier.open {
-		ids, p := h.turns.callIDsIn(ctx, a.caller, given[:answers])
+		ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, given[:answers])
 		if p != nil {
 			return nil, p
 		}
-		joined, ok := appendSpliced(nil, history, ids.originals(given[:answers], history))
+		joined, ok := pairs.Join(nil, history, ids.Originals(given[:answers], history))
 		if !ok {
 			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
 				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}
@@ -166,17 +179,17 @@ type earlierResponse struct {
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
-func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
+func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
 	kept := a.socket.find(a.req.PreviousID)
 	if kept != nil && kept.runID == "" {
 		return kept, nil
 	}
-	var sp *answerSpan
+	var sp *runlog.Span
 	var p *problem
 	if kept != nil { // its run is stored, without a response
-		var v *runView
+		var v *runlog.View
 		if v, p = h.viewOther(ctx, a.caller, kept.runID); p == nil {
-			sp = v.span(parseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
+			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
 		}
 	} else {
 		sp, p = h.settledResponse(ctx, a, a.req.PreviousID)
@@ -184,35 +197,22 @@ func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierRes
 	if p != nil {
 		return nil, p
 	}
-	e := &earlierResponse{messages: sp.history(), open: sp.open()}
-	if sp.waits() { // the answer names the calls that wait for an approval
-		e.runID = sp.id.run
+	e := &earlierResponse{messages: sp.History(), open: sp.Open()}
+	if sp.Waits() { // the answer names the calls that wait for an approval
+		e.runID = sp.ID.Run
 	} else {
-		e.messages = loop.KeptHistory(e.messages, sp.state.Retention)
+		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
 	}
-	instructed := sp.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
+	instructed := sp.State.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
 	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
 		e.messages = e.messages[1:]
 	}
 	return e, nil
 }
 
-// conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
-// has no hidden turns.
-func (ht *hiddenTurns) conversationOf(ctx context.Context, a *chat, relayed bool) *spliced {
-	if !a.continuesResponse() {
-		return ht.splice(ctx, a, relayed)
-	}
-	c := newConversation(a.owner())
-	for i := range a.req.Messages {
-		c.add(&a.req.Messages[i])
-	}
-	return &spliced{messages: a.req.Messages, sum: c.sum()}
-}
-
 // showResponse handles GET of a stored response.
-func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
-	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
@@ -224,26 +224,28 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 }
 
 // responseOf returns the current state of a stored response as JSON.
-func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan) (body []byte) {
-	v := sp.runView
-	c.runID = v.state.Run.RunID
-	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
-	a.head = wire.AnswerHead{ID: sp.id.String(), Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
+func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
+	v := sp.View
+	c.runID = v.State.Run.RunID
+	a := &chat{}
+	a.request = request{handler: h.planner, caller: c, shows: true, asks: true}
+	a.stored, a.unlock = true, func() {}
+	a.head = wire.AnswerHead{ID: sp.ID.String(), Model: v.State.Target, Created: v.Summary.Run.Started.Unix(), Kept: true}
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
-	a.calls.ids = newCallIDs(ctx, a, c.runID)
-	for _, call := range callsOf(v.state.Messages) {
-		if v.client[call.ID] {
+	a.calls.ids = newCallIDs(ctx, &a.exchange, c.runID)
+	for _, call := range pairs.CallsOf(v.State.Messages) {
+		if v.Client[call.ID] {
 			if a.calls.names == nil {
 				a.calls.names = map[string]bool{}
 			}
 			a.calls.names[call.Name] = true
 		}
 	}
-	a.base = sp.start
-	res := sp.result()
-	switch p := failure(res); {
-	case sp.end == nil && v.state.Finished == nil && v.state.Paused == "":
+	a.base = sp.Start
+	res := sp.Result()
+	switch p := problems.Failure(res); {
+	case sp.Last() && v.State.Finished == nil && v.State.Paused == "":
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
 	case p != nil:
 		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
@@ -252,7 +254,7 @@ func (h *chatHandler) responseOf(ctx context.Context, c *caller, sp *answerSpan)
 		}
 		return body
 	}
-	a.head.Completed = v.summary.Run.Updated.Unix()
+	a.head.Completed = v.Summary.Run.Updated.Unix()
 	return a.appendWhole(nil, res)
 }
 
@@ -272,19 +274,19 @@ func lastResponse(frames []byte) (response []byte) {
 
 // cancelResponse cancels the run of a stored response and returns the response. A response after which the run gave another one has ended:
 // it is returned as it is.
-func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	sp, p := h.keptResponse(r.Context(), c, id)
-	for retried := false; p == nil && sp.end == nil && sp.state.Finished == nil; retried = true {
+	sp, p := h.responses.keptResponse(r.Context(), c, id)
+	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
 		var again bool
-		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
+		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
 		if r.Context().Err() != nil {
 			return // the client left
 		}
 		if p == nil {
-			sp, p = h.keptResponse(r.Context(), c, id)
+			sp, p = h.responses.keptResponse(r.Context(), c, id)
 		}
 		if !again {
 			break
@@ -298,11 +300,11 @@ func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *
 }
 
 // deleteResponse deletes a stored response and its run.
-func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	sp, p := h.keptResponse(r.Context(), c, id)
+	sp, p := h.responses.keptResponse(r.Context(), c, id)
 	if p == nil {
-		p = (&runsHandler{h.runStarter}).remove(r.Context(), c, sp.state.Run.RunID)
+		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
 	if p != nil {
 		c.fail(w, p)
@@ -316,22 +318,22 @@ func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *
 }
 
 // listInput lists the input items of a stored response, including those of the responses that it continues.
-func (h *chatHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
-	sp, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
+	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		c.fail(w, p)
 		return
 	}
-	given := sp.state.Messages[:sp.start]
-	if sp.start == sp.state.Start {
-		given = given[:sp.start-sp.state.TakenOver]
+	given := sp.State.Messages[:sp.Start]
+	if sp.Start == sp.State.Start {
+		given = given[:sp.Start-sp.State.TakenOver]
 	}
-	if sp.state.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
+	if sp.State.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
 		given = given[1:]
 	}
-	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.state.Target, Messages: given}, &wire.EncodeOptions{})
+	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.State.Target, Messages: given}, &wire.EncodeOptions{})
 	items, _ := rawjson.Get(body, "input")
-	list := inputList(items, sp.id.String())
+	list := inputList(items, sp.ID.String())
 	if r.URL.Query().Get("order") != "asc" { // the latest first
 		slices.Reverse(list)
 	}

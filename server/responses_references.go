@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
 // Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
@@ -42,102 +44,131 @@ func isReference(p lathe.Part) bool {
 // reference to a response is replaced by all of its messages, including calls of this server; further ones are removed. A
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
-func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
 		return nil, nil
 	}
-	ids, p := h.turns.callIDsIn(ctx, a.caller, a.req.Messages)
+	ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, a.req.Messages)
 	if p != nil {
 		return nil, p
 	}
-	var out []lathe.Message
-	done, taken := map[string]bool{}, map[string]int{} // by answer; by run: the number of messages of its conversation
-	given := a.req.Messages
-	for len(given) > 0 {
-		m := &given[0]
-		given = given[1:]
+	r := &references{responseReader: h, chat: a, ids: ids, done: map[string]bool{}, taken: map[string]int{}, given: a.req.Messages}
+	for len(r.given) > 0 {
+		m := &r.given[0]
+		r.given = r.given[1:]
 		if !slices.ContainsFunc(m.Parts, isReference) {
-			out = append(out, *m)
+			r.out = append(r.out, *m)
 			continue
 		}
-		rest := *m
-		rest.Parts = nil
-		before, answers := len(out), 0
-		for answers < len(given) && given[answers].Role == lathe.RoleTool {
-			answers++
-		}
-		for _, part := range m.Parts {
-			answer, item, ok := referencedAnswer(part)
-			if !ok {
-				rest.Parts = append(rest.Parts, part)
-				continue
-			}
-			if done[answer] {
-				continue
-			}
-			if done[answer] = true; len(done) > maxReferences {
-				return nil, badRequest(a.protocol.conversation, "The input refers to items of more than %d responses.", maxReferences)
-			}
-			sp, p := h.settledResponse(ctx, a, responsePrefix+answer)
-			if p != nil {
-				return nil, p.ofItem(a.protocol.conversation, item)
-			}
-			if sp.waits() && answers > 0 && answers == len(given) {
-				return &storedTurns{runID: sp.id.run}, nil
-			}
-			own, p := sp.take(a.caller, taken, slices.ContainsFunc(given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
-			if p != nil {
-				return nil, p
-			}
-			if len(own) == 0 {
-				continue
-			}
-			rest = ids.originals([]lathe.Message{rest}, own)[0]
-			rest.Parts = withoutCalls(rest.Parts, callsOf(own))
-			if len(rest.Parts) > 0 { // the parts before the reference
-				out, rest.Parts = append(out, rest), nil
-			}
-			if !sp.open() {
-				out = append(out, own...)
-				continue
-			}
-			joined, ok := appendSpliced(out, own, ids.originals(given[:answers], own))
-			if !ok {
-				return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
-					Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
-			}
-			out, given, answers = joined, given[answers:], 0
-		}
-		rest = ids.originals([]lathe.Message{rest}, out[before:])[0]
-		rest.Parts = withoutCalls(rest.Parts, callsOf(out[before:])) // the request may have a call beside references to the rest
-		if len(rest.Parts) > 0 {
-			out = append(out, rest)
+		if waits, p := r.resolve(ctx, m); waits != nil || p != nil {
+			return waits, p
 		}
 	}
-	a.req.Messages, a.referred = out, true
+	a.req.Messages, a.referred = r.out, true
 	return nil, nil
 }
 
+// references are the state of one [responseReader.resolveReferences].
+type references struct {
+	*responseReader
+	chat    *chat
+	ids     *splice.CallIDs
+	done    map[string]bool // by answer
+	taken   map[string]int  // by run: the number of messages of its conversation
+	out     []lathe.Message
+	given   []lathe.Message // those that follow
+	answers int             // how many of them are results, at their beginning
+}
+
+// resolve appends a message with the answers in the place of its references. waits is set if one of them waits for the results that follow.
+func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *splice.Stored, p *problem) {
+	rest := *m
+	rest.Parts = nil
+	before := len(r.out)
+	for r.answers = 0; r.answers < len(r.given) && r.given[r.answers].Role == lathe.RoleTool; {
+		r.answers++
+	}
+	for _, part := range m.Parts {
+		answer, item, ok := referencedAnswer(part)
+		if !ok {
+			rest.Parts = append(rest.Parts, part)
+			continue
+		}
+		if r.done[answer] {
+			continue
+		}
+		sp, own, p := r.take(ctx, answer, item)
+		if p != nil {
+			return nil, p
+		}
+		if own == nil {
+			return &splice.Stored{RunID: sp.ID.Run}, nil
+		}
+		if len(own) == 0 {
+			continue
+		}
+		rest = r.ids.Originals([]lathe.Message{rest}, own)[0]
+		rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(own))
+		if len(rest.Parts) > 0 { // the parts before the reference
+			r.out, rest.Parts = append(r.out, rest), nil
+		}
+		if p := r.add(sp, own); p != nil {
+			return nil, p
+		}
+	}
+	rest = r.ids.Originals([]lathe.Message{rest}, r.out[before:])[0]
+	rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(r.out[before:])) // the request may have a call beside references to the rest
+	if len(rest.Parts) > 0 {
+		r.out = append(r.out, rest)
+	}
+	return nil, nil
+}
+
+// take returns an answer and its messages that are not taken yet; nil if its run waits for the results that follow.
+func (r *references) take(ctx context.Context, answer, item string) (*runlog.Span, []lathe.Message, *problem) {
+	param := r.chat.protocol.conversation
+	if r.done[answer] = true; len(r.done) > maxReferences {
+		return nil, nil, badRequest(param, "The input refers to items of more than %d responses.", maxReferences)
+	}
+	sp, p := r.settledResponse(ctx, r.chat, responsePrefix+answer)
+	if p != nil {
+		return nil, nil, ofItem(p, param, item)
+	}
+	if sp.Waits() && r.answers > 0 && r.answers == len(r.given) {
+		return sp, nil, nil
+	}
+	own := sp.Take(r.taken, slices.ContainsFunc(r.given, func(m lathe.Message) bool { return m.Role == lathe.RoleUser }))
+	if p := r.chat.caller.reserved.Load(own); p != nil {
+		return nil, nil, p
+	}
+	if own == nil {
+		own = []lathe.Message{}
+	}
+	return sp, own, nil
+}
+
+// add appends the messages of an answer, and the results that follow if it ends with calls of the client.
+func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
+	if !sp.Open() {
+		r.out = append(r.out, own...)
+		return nil
+	}
+	joined, ok := pairs.Join(r.out, own, r.ids.Originals(r.given[:r.answers], own))
+	if !ok {
+		return &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: r.chat.protocol.conversation,
+			Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
+	}
+	r.out, r.given, r.answers = joined, r.given[r.answers:], 0
+	return nil
+}
+
 // ofItem returns the problem of an item that the request refers to, for one of its response.
-func (p *problem) ofItem(param, item string) *problem {
+func ofItem(p *problem, param, item string) *problem {
 	if p.Code != codeNoResponse {
 		return p
 	}
 	return &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: param,
 		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference."}
-}
-
-// take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
-// each run: two ids may name the same ones, if no request brought what the run waited for. over says that the turn of
-// the answer is over.
-func (sp *answerSpan) take(c *caller, taken map[string]int, over bool) ([]lathe.Message, *problem) {
-	sp.start = max(sp.start, taken[sp.id.run])
-	taken[sp.id.run] = sp.afterResults(sp.lastTurn())
-	own := sp.own()
-	if !sp.waits() {
-		own = keptOf(loop.KeptHistory(own, sp.state.Retention), sp.state.Retention, over)
-	}
-	return own, c.reserved.load(own)
 }
 
 // withoutCalls returns the parts without the calls that are among others, under the same name.
@@ -149,4 +180,4 @@ func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.
 }
 
 // continuesResponse reports whether the messages of the request include those of stored responses.
-func (a *chat) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }
+func (a *request) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -17,25 +20,25 @@ import (
 
 // resumeRun sets the job of a request to resume the run that waits for the results that the conversation ends with. It
 // returns false if the run does not wait for them any more; the request then starts a new run.
-func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *storedTurns) (bool, *problem) {
+func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.Stored) (bool, *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
 	}
 	c := a.caller
-	v, p := h.loadSuspended(ctx, a, t.runID)
+	v, p := h.loadSuspended(ctx, a, t.RunID)
 	switch {
-	case p != nil && p.Code == noRun().Code, v != nil && (v.state.Finished != nil || v.state.Target != a.req.Model):
+	case p != nil && p.Code == noRun().Code, v != nil && (v.State.Finished != nil || v.State.Target != a.req.Model):
 		return h.releaseRun(a)
-	case p == nil && v.state.Paused == "":
+	case p == nil && v.State.Paused == "":
 		p = ownedElsewhere()
 	case p == nil:
-		p = c.reserved.load(v.state.Messages)
+		p = c.reserved.Load(v.State.Messages)
 	}
 	if p != nil {
 		a.unlock()
 		return false, p
 	}
-	answers, p := h.turns.resultsFor(ctx, c, a.req.Messages, v)
+	answers, p := h.resultsFor(ctx, c, a.req.Messages, v)
 	if p != nil {
 		a.unlock()
 		return false, p
@@ -48,26 +51,26 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		a.unlock()
 		return false, p
 	}
-	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
-	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
-	id := answerID{run: t.runID, after: v.waitBefore(a.base)}
-	if id.after == 0 { // its process stopped
-		id.once = newOnce()
+	a.session, a.base = v.State.Run.SessionID, len(v.State.Messages)
+	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
+	id := runlog.AnswerID{Run: t.RunID, After: v.WaitBefore(a.base)}
+	if id.After == 0 { // its process stopped
+		id.Once = runlog.NewOnce()
 	}
 	a.begin(ctx, id, &m.Settings, &m.Limits)
-	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	a.job = job{loop: l, resume: t.RunID, answers: answers, stepped: v.Stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 
 // releaseRun leaves the run alone.
-func (h *chatHandler) releaseRun(a *chat) (bool, *problem) {
+func (h *planner) releaseRun(a *chat) (bool, *problem) {
 	a.unlock()
 	a.unlock, a.caller.runID = func() {}, ""
 	return false, nil
 }
 
 // loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
-func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*runView, *problem) {
+func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
 		unlock, err := h.locks.lock(ctx, id)
 		if err != nil {
@@ -76,10 +79,10 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && v.state.Paused == "" && v.state.Finished == nil && !carried { // it may have been resumed just now
+		if p == nil && v.State.Paused == "" && v.State.Finished == nil && !carried { // it may have been resumed just now
 			carried = h.executes(id)
-			before := v.state.LastID
-			if v, p = h.view(ctx, a.caller, id); p == nil && v.state.LastID > before {
+			before := v.State.LastID
+			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {
 				carried = true
 			}
 		}
@@ -92,18 +95,18 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 }
 
 // resultsFor returns the results of open calls of the client that the messages of its request end with.
-func (ht *hiddenTurns) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runView) (map[string]lathe.Output, *problem) {
+func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runlog.View) (map[string]lathe.Output, *problem) {
 	first := len(given)
 	for first > 0 && given[first-1].Role == lathe.RoleTool {
 		first--
 	}
-	ids, p := ht.callIDsIn(ctx, c, given[first:])
+	ids, p := h.turns.CallIDsIn(ctx, c.key.Name, given[first:])
 	if p != nil {
 		return nil, p
 	}
 	results := map[string]lathe.Output{}
-	for _, m := range ids.originals(given[first:], v.state.Messages) {
-		if id := answered(&m); v.client[id] && slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+	for _, m := range ids.Originals(given[first:], v.State.Messages) {
+		if id := pairs.Answered(&m); v.Client[id] && slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
 			r := m.Parts[0].(lathe.ToolResult)
 			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}

@@ -80,7 +80,7 @@ func asksAnew(r *http.Request) (bool, *problem) {
 
 // trackChat has a repetition of the request looked for, unless no tool that may write is offered, or the window is
 // closed.
-func (h *chatHandler) trackChat(a *chat) {
+func (h *planner) trackChat(a *chat) {
 	c := a.caller
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {
 		return
@@ -90,12 +90,12 @@ func (h *chatHandler) trackChat(a *chat) {
 }
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
-func (c *caller) offersWrites(s *lathe.Settings, allow []string) bool {
+func (c *access) offersWrites(s *lathe.Settings, allow []string) bool {
 	return offersTool(c, s, allow, func(t *lathe.ToolSpec) bool { return t.Effect != lathe.ReadOnly })
 }
 
 // offersTool reports whether a run of the caller under these settings may call a tool of this server of the kind.
-func offersTool(c *caller, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
+func offersTool(c *access, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
 	if c.setup.Tools == nil || s.ToolUseMode == lathe.ModeDisabled || s.Executor == lathe.ExecutorNoop {
 		return false
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // repeated answers a request that repeats an earlier one. It reports false where the request needs a run of its own.
@@ -36,7 +39,7 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 			h.replay(w, r, a, e)
 			return true
 		case attached && !e.abandoned(): // the failure is that of this request, too
-			p := ended(e.res)
+			p := problems.Ended(e.res)
 			t.permit(e.res, p)
 			h.failChat(w, a, p)
 			return true
@@ -68,12 +71,12 @@ func (t *tracked) forget() {
 
 // failChat answers with a problem, in the stream where it has begun.
 func (h *chatHandler) failChat(w http.ResponseWriter, a *chat, p *problem) {
-	if out := a.job.out; out != nil && out.started {
+	if out := a.job.out; out != nil && out.Started {
 		a.caller.code = p.Code
-		_ = out.write(a.appendEnd(nil, nil, p)) // the client left
+		_ = out.Write(a.AppendEnd(nil, nil, p)) // the client left
 		return
 	}
-	a.header(w.Header())
+	a.Header(w.Header())
 	a.caller.fail(w, p)
 }
 
@@ -103,7 +106,7 @@ func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *c
 		case <-done:
 			return e, p
 		case <-tick.C:
-			if err := a.job.out.write(appendKeepAlive(nil, a)); err != nil {
+			if err := a.job.out.Write(stream.AppendKeepAlive(nil, a)); err != nil {
 				return nil, clientGone()
 			}
 		}
@@ -158,7 +161,7 @@ func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *prob
 func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
-	a.answerAs(r.Context(), answerID{run: e.id, after: e.after}, e)
+	a.answerAs(r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
 	if !a.req.Stream {
 		h.writeWhole(w, r, a, e.res)
 		return
@@ -169,14 +172,14 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 	if out == nil {
 		out = h.newStreamWriter(w, a)
 	}
-	defer func() { _ = out.rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	if err := t.deliver(r.Context(), e.res, func() error { return out.write(a.appendEnd(nil, e.res, nil)) }); err != nil {
+	defer out.End()
+	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.AppendEnd(nil, e.res, nil)) }); err != nil {
 		a.caller.code = "client_gone"
 	}
 }
 
 // answerAs has the answer be one of a run.
-func (a *chat) answerAs(ctx context.Context, id answerID, e *earlierRun) {
+func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
 	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base
 }
@@ -200,11 +203,11 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	a.continues = e.id
 	if t := a.job.track; t != nil {
 		t.continued, t.failed = e.continued+1, ""
-		if p := failure(e.res); p != nil {
+		if p := problems.Failure(e.res); p != nil {
 			t.failed = p.Code
 		}
 	}
-	a.answerAs(ctx, answerID{run: next}, e)
+	a.answerAs(ctx, runlog.AnswerID{Run: next}, e)
 	a.before = replayed{messages: taken, history: in.Messages}
 	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
 	return true, nil
@@ -213,7 +216,7 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 // restart makes the job of the request a run of its own once more, after another run was recorded first.
 func (a *chat) restart(ctx context.Context) {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
-	a.begin(ctx, answerID{run: a.in.Run.RunID}, &a.settings, &a.limits)
+	a.begin(ctx, runlog.AnswerID{Run: a.in.Run.RunID}, &a.settings, &a.limits)
 	a.progress, a.last, a.broken, a.feed = progress{}, 0, false, callFeed{}
 }
 

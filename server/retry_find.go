@@ -9,6 +9,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -45,7 +47,7 @@ type earlierRun struct {
 }
 
 // completed reports whether the run has an answer for its client.
-func (e *earlierRun) completed() bool { return e.over && failure(e.res) == nil }
+func (e *earlierRun) completed() bool { return e.over && problems.Failure(e.res) == nil }
 
 // abandoned reports whether the run ended because its client left or its process stopped.
 func (e *earlierRun) abandoned() bool {
@@ -73,71 +75,116 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 
 // findEarlier returns the run that answers the request; nil if there is none.
 func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
-	t, began := a.job.track, time.Now()
-	slow, fast := 0, 0
+	l := &lookup{earlierRuns: er, chat: a, track: a.job.track, began: time.Now()}
 	for {
-		waited := time.Since(t.arrived)
-		delivery := er.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
-		record, err := er.requests.FindRequest(ctx, t.digest)
-		switch {
-		case lathe.CodeOf(err) == lathe.CodeNotFound:
-			t.found("")
-			return nil, nil
-		case err != nil: // before the first call that writes the store is asked again
-			er.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
-			t.mu.Lock()
-			t.unsure = true
-			t.mu.Unlock()
-			return nil, nil
-		case record.Delivered && !t.before && waited+er.opts.Limits.RepeatWindow <= record.DeliveredAge:
-			// The request came after the delivery, unless the answer was delivered during the lookup, which may have waited for a
-			// connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
-			after := time.Since(t.arrived)
-			isSlow := after-waited > slowLookup
-			if isSlow {
-				slow++
-			} else {
-				fast++
-			}
-			if after+er.opts.Limits.RepeatWindow <= record.DeliveredAge || slow >= maxLookups || fast >= maxFastLookups {
-				t.found(record.RunID)
-				return nil, nil
-			}
-			if isSlow {
-				if p := pause(ctx, findPause); p != nil {
-					return nil, p
-				}
-			}
-			continue
+		e, next, p := l.look(ctx)
+		if p == nil && next == lookLater {
+			p = pause(ctx, findPause)
 		}
-		e, p := er.followEarlier(ctx, a, record.RunID)
-		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
-		switch {
-		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
-		case p.absent():
-			if record.Age > er.opts.Limits.RetryWindow+goneGrace {
-				t.found(record.RunID)
-				return nil, nil
-			}
-			return nil, repeatGone()
-		case p != nil:
+		if p != nil {
 			return nil, p
-		case e.over && er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow:
-			t.found(record.RunID)
-			return nil, nil
-		case e.completed() && !record.Delivered && delivery.wait(ctx):
-			continue
-		case e.completed() && !record.Delivered && er.shared != nil && er.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
-		default:
-			t.mu.Lock()
-			t.runID, t.outrun = record.RunID, false
-			t.mu.Unlock()
+		}
+		if next == lookDone {
 			return e, nil
 		}
-		if p := pause(ctx, findPause); p != nil {
-			return nil, p
-		}
 	}
+}
+
+// A lookup is the state of one [earlierRuns.findEarlier].
+type lookup struct {
+	*earlierRuns
+	chat       *chat
+	track      *tracked
+	began      time.Time
+	slow, fast int // lookups after which it was open whether the request came before a delivery
+}
+
+// A nextLook says what follows a lookup.
+type nextLook int
+
+const (
+	lookDone  nextLook = iota // nothing
+	lookAgain                 // another one at once
+	lookLater                 // another one after a pause
+)
+
+// look looks for the run once.
+func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
+	t := l.track
+	waited := time.Since(t.arrived)
+	delivery := l.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
+	record, err := l.requests.FindRequest(ctx, t.digest)
+	switch {
+	case lathe.CodeOf(err) == lathe.CodeNotFound:
+		t.found("")
+		return nil, lookDone, nil
+	case err != nil: // before the first call that writes the store is asked again
+		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", l.chat.caller.requestID, "code", lathe.CodeOf(err))
+		t.mu.Lock()
+		t.unsure = true
+		t.mu.Unlock()
+		return nil, lookDone, nil
+	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
+		return nil, l.delivered(&record, waited), nil
+	}
+	e, p := l.followEarlier(ctx, l.chat, record.RunID)
+	t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
+	if p != nil {
+		return l.missing(&record, p)
+	}
+	return l.judge(ctx, e, &record, delivery)
+}
+
+// delivered returns what follows a lookup that found an answer delivered before the request came, unless the answer was delivered during the
+// lookup, which may have waited for a connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
+func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
+	after := time.Since(l.track.arrived)
+	isSlow := after-waited > slowLookup
+	if isSlow {
+		l.slow++
+	} else {
+		l.fast++
+	}
+	switch {
+	case after+l.opts.Limits.RepeatWindow <= record.DeliveredAge || l.slow >= maxLookups || l.fast >= maxFastLookups:
+		l.track.found(record.RunID)
+		return lookDone
+	case isSlow:
+		return lookLater
+	}
+	return lookAgain
+}
+
+// missing returns what follows a lookup whose run was not read.
+func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, nextLook, *problem) {
+	switch {
+	case p.Code == noRun().Code && record.Age < beginGrace:
+		return nil, lookLater, nil
+	case !p.Absent():
+		return nil, lookDone, p
+	case record.Age > l.opts.Limits.RetryWindow+goneGrace:
+		l.track.found(record.RunID)
+		return nil, lookDone, nil
+	}
+	return nil, lookDone, repeatGone()
+}
+
+// judge returns the run if it answers the request, and what follows else.
+func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivery *delivery) (*earlierRun, nextLook, *problem) {
+	t, age := l.track, l.opts.Now().Sub(e.updated)
+	switch {
+	case e.over && age > l.opts.Limits.RetryWindow:
+		t.found(record.RunID)
+		return nil, lookDone, nil
+	case e.completed() && !record.Delivered && delivery.wait(ctx):
+		return nil, lookAgain, nil
+	case e.completed() && !record.Delivered && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
+		return nil, lookLater, nil
+	}
+	t.mu.Lock()
+	t.runID, t.outrun = record.RunID, false
+	t.mu.Unlock()
+	return e, lookDone, nil
 }
 
 // pause waits, or returns a problem when ctx is done.
@@ -236,8 +283,8 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	if p != nil {
 		return nil, p
 	}
-	over := v.state.Finished != nil || v.state.Paused != ""
-	if !over && v.stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
+	over := v.State.Finished != nil || v.State.Paused != ""
+	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
 		if p := er.takes(); p != nil { // but the next process will
 			return nil, p
 		}
@@ -246,28 +293,15 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		}
 		over = true
 	}
-	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated, ran: v.mayHaveRun}
+	e := &earlierRun{id: id, over: over, continues: v.State.Continues, updated: v.Summary.Run.Updated, ran: v.MayHaveRun}
 	if e.over {
-		e.res = v.result()
-		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
-		if e.base > v.state.Start {
-			e.after = v.waitBefore(e.base)
+		e.res = v.Result()
+		e.base = requestEnd(e.res.History, v.State.Start-v.State.TakenOver, a.req.Messages)
+		if e.base > v.State.Start {
+			e.after = v.WaitBefore(e.base)
 		}
 	}
 	return e, nil
-}
-
-// mayHaveRun reports whether the tool of a call may have been called.
-func (v *runView) mayHaveRun(callID string) bool {
-	if v.ran[callID] {
-		return true
-	}
-	for i := range v.state.Open {
-		if o := &v.state.Open[i]; o.ID == callID {
-			return o.Begun
-		}
-	}
-	return false
 }
 
 // requestEnd returns how many messages of a history the request had: those before start, or, where the request ends
@@ -277,9 +311,9 @@ func requestEnd(history []lathe.Message, start int, request []lathe.Message) int
 	if len(request) == 0 || request[len(request)-1].Role != lathe.RoleTool {
 		return start
 	}
-	last := answered(&request[len(request)-1])
+	last := pairs.Answered(&request[len(request)-1])
 	for i := len(history) - 1; i >= start; i-- {
-		if answered(&history[i]) == last {
+		if pairs.Answered(&history[i]) == last {
 			for i+1 < len(history) && history[i+1].Role == lathe.RoleTool {
 				i++
 			}

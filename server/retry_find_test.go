@@ -17,7 +17,10 @@ import (
 func unstored() (*earlierRuns, *chat) {
 	er := newEarlierRuns(&runViews{&core{opts: Options{Limits: Limits{}.withDefaults(), Now: time.Now}}})
 	track := &tracked{earlier: er, digest: store.RequestDigest{1}, arrived: time.Now()}
-	return er, &chat{caller: &caller{}, job: job{track: track}, members: members{req: &wire.ClientRequest{}}}
+	a := &chat{}
+	a.request = request{caller: &caller{}, members: members{req: &wire.ClientRequest{}}}
+	a.job.track = track
+	return er, a
 }
 
 // A run that ends while a request looks for it has its result where no store keeps runs.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 )
 
 // results are what runs of tracked requests came to, where no store keeps runs. The zero value keeps none.
@@ -32,7 +33,7 @@ func (r *results) put(runID string, res *event.Result, start int, now time.Time,
 	if r.max == 0 {
 		return
 	}
-	one := &runResult{res: res, start: start, updated: now, executed: maps.Clone(executed), bytes: int(sizeOf(res.History))}
+	one := &runResult{res: res, start: start, updated: now, executed: maps.Clone(executed), bytes: int(memory.SizeOf(res.History))}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/gateway/admission"
 	"github.com/lathe-run/lathe/internal/gateway/console"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
@@ -14,7 +15,7 @@ type route struct {
 	pattern    string // as [http.ServeMux] reads it
 	handle     handler
 	credential credential
-	pool       pool
+	pool       admission.Pool
 	body       bodyRule
 	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
 	maxBody int64
@@ -55,14 +56,14 @@ func (g *Server) routes() []route {
 		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses/input_tokens", handle: g.chat.countResponse, body: wholeBody},
-		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: socketPool, outlivesDrain: true, upgrades: true},
-		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.chat.showResponse)},
-		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.chat.deleteResponse)},
-		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.chat.cancelResponse)},
-		{pattern: "GET /v1/responses/{id}/input_items", handle: g.withStore(g.chat.listInput)},
+		{pattern: "POST /v1/responses/input_tokens", handle: g.counter.countResponse, body: wholeBody},
+		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
+		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.stored.showResponse)},
+		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.stored.deleteResponse)},
+		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.stored.cancelResponse)},
+		{pattern: "GET /v1/responses/{id}/input_items", handle: g.withStore(g.stored.listInput)},
 		{pattern: "POST /v1/messages", handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/messages/count_tokens", handle: g.chat.countMessages, body: wholeBody},
+		{pattern: "POST /v1/messages/count_tokens", handle: g.counter.countMessages, body: wholeBody},
 		{pattern: "POST /v1beta/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		{pattern: "GET /v1/models", handle: g.catalog.listModels},
@@ -82,8 +83,8 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/runs/import", handle: g.withStore(g.runs.importRun), body: wholeBody},
 		{pattern: "GET /api/stats", handle: g.withStore(g.runs.showStats)},
 		{pattern: "GET /api/runs/{id}", handle: g.withStore(g.runs.showRun)},
-		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.runs.deleteRun)},
-		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: watcherPool},
+		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.removal.deleteRun)},
+		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: admission.Watchers},
 		{pattern: "GET /api/runs/{id}/export", handle: g.withStore(g.runs.exportRun)},
 		{pattern: "POST /api/runs/{id}/cancel", handle: g.withStore(g.inputs.cancelRun)},
 		{pattern: "POST /api/runs/{id}/resume", handle: g.withStore(g.inputs.resumeRun)},
@@ -91,26 +92,26 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.withStore(g.inputs.answerApproval), body: wholeBody},
 		{pattern: "POST /api/runs/{id}/tool_results", handle: g.withStore(g.inputs.takeResults), body: wholeBody},
 		{pattern: "GET /api/approvals", handle: g.withStore(g.runs.listApprovals)},
-		{pattern: "GET /api/sessions", handle: g.withStore(g.runs.listSessions)},
-		{pattern: "PATCH /api/sessions/{id}", handle: g.withStore(g.runs.renameSession), body: wholeBody},
-		{pattern: "DELETE /api/sessions/{id}", handle: g.withStore(g.runs.deleteSession)},
-		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.runs.deletePrincipal)},
+		{pattern: "GET /api/sessions", handle: g.withStore(g.removal.listSessions)},
+		{pattern: "PATCH /api/sessions/{id}", handle: g.withStore(g.removal.renameSession), body: wholeBody},
+		{pattern: "DELETE /api/sessions/{id}", handle: g.withStore(g.removal.deleteSession)},
+		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.removal.deletePrincipal)},
 
 		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: watcherPool},
-		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: watcherPool, body: wholeBody},
+		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: admission.Watchers},
+		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: admission.Watchers, body: wholeBody},
 
 		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload)},
-		{pattern: "POST /api/session/links", handle: g.makeLink},
+		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
 
-		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
-		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
+		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},
+		{pattern: "GET /api/openapi.json", handle: plain(openAPI), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath, handle: g.describeResource(""), credential: noCredential},
 		{pattern: "GET " + resourceMetadataPath + mcpPath, handle: g.describeResource(mcpPath), credential: noCredential},
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "HEAD /{$}", handle: plain(g.head), credential: noCredential, probe: true}, // Claude Code's first request
+		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code's first request
 		{pattern: "/", handle: g.unmatched, credential: noCredential},
 	}
 	table = append(table, g.state.routes()...)
@@ -118,14 +119,14 @@ func (g *Server) routes() []route {
 	if g.opts.MCP != nil {
 		table = append(table,
 			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},
-			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: watcherPool, outlivesDrain: true},
+			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: admission.Watchers, outlivesDrain: true},
 			route{pattern: "DELETE " + mcpPath, handle: g.mcp, outlivesDrain: true})
 	}
 	if g.opts.Workers != nil { // which bound the connections of workers themselves
-		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: noPool, outlivesDrain: true, machinesOnly: true})
+		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: admission.Unbounded, outlivesDrain: true, machinesOnly: true})
 	}
 	if g.shared != nil {
-		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: watcherPool, machinesOnly: true})
+		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: admission.Watchers, machinesOnly: true})
 	}
 	if !g.opts.SeparateConsole {
 		table = append(table, g.consolePages()...)
@@ -136,11 +137,11 @@ func (g *Server) routes() []route {
 // consolePages are the routes of the console that are on no other listener: its files, and the sessions of its pages.
 func (g *Server) consolePages() []route {
 	table := []route{
-		{pattern: "GET /api/session", handle: g.showSession, credential: noCredential},
-		{pattern: "POST /api/session", handle: g.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
-		{pattern: "DELETE /api/session", handle: g.signOut},
-		{pattern: "GET /api/session/oidc", handle: g.beginSignIn, credential: noCredential},
-		{pattern: "GET " + signInCallback, handle: g.finishSignIn, credential: noCredential},
+		{pattern: "GET /api/session", handle: g.browsers.showSession, credential: noCredential},
+		{pattern: "POST /api/session", handle: g.browsers.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
+		{pattern: "DELETE /api/session", handle: g.browsers.signOut},
+		{pattern: "GET /api/session/oidc", handle: g.browsers.beginSignIn, credential: noCredential},
+		{pattern: "GET " + signInCallback, handle: g.browsers.finishSignIn, credential: noCredential},
 	}
 	if g.opts.NoPage {
 		return table
@@ -180,7 +181,7 @@ func (rt *route) name() string {
 func (g *Server) mount(table []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range table {
-		mux.Handle(table[i].pattern, g.guarded(&table[i]))
+		mux.Handle(table[i].pattern, g.gate.guarded(&table[i]))
 	}
 	return mux
 }

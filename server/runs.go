@@ -10,7 +10,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -26,52 +28,28 @@ func (g *Server) withStore(h handler) handler {
 	return func(w http.ResponseWriter, _ *http.Request, c *caller) { c.fail(w, noStore()) }
 }
 
-// A runView is what the log says of a run.
-type runView struct {
-	summary store.Summary
-	state   loop.State
-	client  map[string]bool // calls that were proposed, by id: whether they are the client's
-	turns   map[string]int  // of these calls
-	// requests are the requests for approval by call, decisions what was decided, the oldest first.
-	requests  map[string]approvalRequest
-	decisions []callDecision
-	resolved  map[string]int64 // the events of the decisions, by call
-	// lastResult is the id of the last event that has a result of the client.
-	lastResult int64
-	ran        map[string]bool // calls whose tools ran, by id
-	waitPoints []waitPoint     // where it waited, the oldest first
-}
-
 // view reads the log of a run of the caller.
-func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runView, *problem) {
+func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.owns)
 }
 
 // viewOther is view for a request that is not of the run: the log of the request names another one.
-func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runView, *problem) {
+func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	own := *c
 	return rv.view(ctx, &own, id)
 }
 
 // viewAs reads the log of a run that the caller may see.
-func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runView, *problem) {
-	v := &runView{client: map[string]bool{}, turns: map[string]int{}, ran: map[string]bool{}}
+func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runlog.View, *problem) {
 	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
-	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
-		if err == nil {
-			if d, ok := e.Data.(*event.RunStarted); ok && !may(d) {
-				return nil, noRun()
-			}
-			v.note(&e)
-			v.noteWait(&e)
-			v.summary.Apply(&e)
-			err = v.state.Apply(&e)
-		}
-		if err != nil {
-			return nil, rv.runFailed(c, err)
-		}
+	v, err := runlog.Read(ctx, rv.opts.Index, id, may)
+	switch {
+	case err != nil:
+		return nil, rv.runFailed(c, err)
+	case v == nil:
+		return nil, noRun()
 	}
-	c.runID, c.named = id, v.summary.Run.Target
+	c.runID, c.named = id, v.Summary.Run.Target
 	return v, nil
 }
 
@@ -79,7 +57,7 @@ func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*
 func (c *caller) sees(d *event.RunStarted) bool { return c.owns(d) || c.key.isAdmin() }
 
 // viewAny reads the log of a run that the caller may see and change.
-func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runView, *problem) {
+func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.sees)
 }
 
@@ -88,11 +66,6 @@ func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.k
 
 func noRun() *problem {
 	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
-}
-
-// absent reports whether there is no such run for the caller, or not any more. Other problems say nothing about the run.
-func (p *problem) absent() bool {
-	return p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
 }
 
 // runFailed says why something was not done with a run.
@@ -107,43 +80,14 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
 	case lathe.CodeUnavailable:
-		return notNow(err)
+		return problems.NotNow(err)
 	}
 	co.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
 }
 
-// notNow returns a problem that lets the client try again later: the supervisor is at its limit, the database has just
-// failed over, or the engine of an [Executor] cannot be reached.
-func notNow(err error) *problem {
-	if p := storeProblem(err); p != nil {
-		return p
-	}
-	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
-		Message: "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later."}
-}
-
-// storeProblem returns the problem of a store that cannot be written; nil if err has another cause.
-func storeProblem(err error) *problem {
-	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
-		if errors.Is(err, known) {
-			return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
-				Message: "The server cannot store runs: " + known.Error() + "."}
-		}
-	}
-	return nil
-}
-
 func conflict(code, message string) *problem {
 	return &problem{Status: http.StatusConflict, Code: code, Message: message}
-}
-
-// ended refuses what can only be done with a run that has not ended.
-func (v *runView) ended() *problem {
-	if f := v.state.Finished; f != nil {
-		return conflict("run_ended", "The run has ended: "+string(f.Reason)+".")
-	}
-	return nil
 }
 
 // A runBody is a run as clients see it.
@@ -151,7 +95,7 @@ type runBody struct {
 	store.RunSummary
 	Labels    map[string]string `json:"labels,omitempty"`
 	Open      []openCall        `json:"open_calls"`
-	Decisions []callDecision    `json:"decisions,omitempty"`
+	Decisions []runlog.Decision `json:"decisions,omitempty"`
 	Answer    string            `json:"answer,omitempty"`
 	// ErrorMessage is what the model server said, if the run ended with upstream_error.
 	ErrorMessage string `json:"error_message,omitempty"`
@@ -159,9 +103,9 @@ type runBody struct {
 	Replays      string `json:"replays,omitempty"`
 }
 
-func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
-	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.state.Replays}
-	for k, label := range v.state.Run.Labels {
+func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBody {
+	b := &runBody{RunSummary: v.Summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
+	for k, label := range v.State.Run.Labels {
 		if !hiddenLabel(k) {
 			if b.Labels == nil {
 				b.Labels = map[string]string{}
@@ -169,10 +113,10 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
 			b.Labels[k] = label
 		}
 	}
-	if f := v.state.Finished; f != nil {
+	if f := v.State.Finished; f != nil {
 		b.Answer, b.Limit = f.Answer, f.Limit
 		if f.Reason == lathe.ReasonUpstreamError {
-			b.ErrorMessage = v.state.ErrorMessage
+			b.ErrorMessage = v.State.ErrorMessage
 		}
 		return b
 	}
@@ -212,7 +156,7 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
 	owned = owned || c.key.isAdmin()
-	if p == nil && !owned && len(v.requests) == 0 { // there is nothing to decide
+	if p == nil && !owned && len(v.Requests) == 0 { // there is nothing to decide
 		p = noRun()
 	}
 	if p != nil {
@@ -283,7 +227,7 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 type holder struct {
 	work     *work
 	setup    *setup
-	reserved *reservation // of the run's conversation; nil: it is not counted
+	reserved *memory.Reservation // of the run's conversation; nil: it is not counted
 	once     sync.Once
 }
 
@@ -298,7 +242,7 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.splitConversation()}
+	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.SplitConversation()}
 }
 
 // Emit implements [event.Sink].
@@ -310,6 +254,6 @@ func (h *holder) Leave(string) { h.free() }
 func (h *holder) free() {
 	h.once.Do(func() {
 		h.work.release(h.setup)
-		h.reserved.release()
+		h.reserved.Release()
 	})
 }

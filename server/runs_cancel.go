@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -38,9 +39,9 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 	defer unlock()
 	v, p := h.viewAny(r.Context(), c, id)
 	if p == nil {
-		p = v.ended()
+		p = v.Ended()
 	}
-	if p == nil && (h.executes(id) || v.stepped() != nil && v.state.Paused == "") {
+	if p == nil && (h.executes(id) || v.Stepped() != nil && v.State.Paused == "") {
 		p = conflict("run_running", "The run goes on already.")
 	}
 	if p == nil {
@@ -63,48 +64,59 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	}
 	defer unlock()
 	v, p := h.viewAny(ctx, c, id)
-	if p == nil && retried && v.state.Finished != nil && v.state.Finished.Reason == lathe.ReasonCancelled {
+	if p != nil {
+		return false, 0, p
+	}
+	if f := v.State.Finished; retried && f != nil && f.Reason == lathe.ReasonCancelled {
 		h.withdraw(id)
 		return false, http.StatusOK, nil
 	}
-	if p == nil {
-		p = v.ended()
-	}
-	if p == nil {
+	if p = v.Ended(); p == nil {
 		p = h.reaches(v)
 	}
 	if p != nil {
 		return false, 0, p
 	}
-	if v.state.Paused == "" && v.stepped() == nil && h.shared == nil && !h.executes(id) {
+	if v.State.Paused == "" && v.Stepped() == nil && h.shared == nil && !h.executes(id) {
 		return h.rereadRun(ctx, c, v)
 	}
 	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
 	if err := h.facts.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
 		return false, 0, h.runFailed(c, err)
 	}
-	if v.stepped() != nil {
+	if v.Stepped() != nil {
 		return h.cancelStepped(ctx, c, v)
 	}
 	if h.interrupt(id) {
-		wait, cancel := context.WithTimeout(ctx, logTimeout)
-		defer cancel()
-		res, ok := h.waitRun(wait, id)
-		switch {
-		case ok && res == nil:
-			return false, http.StatusAccepted, nil
-		case ok && res.Reason == lathe.ReasonCancelled:
-			h.withdraw(id)
-			return false, http.StatusOK, nil
-		}
-		return true, 0, nil
+		return h.awaitCancelled(ctx, id)
 	}
 	switch {
-	case v.state.Paused == "" && h.shared == nil: // it was suspended in the meantime, or has ended
+	case v.State.Paused == "" && h.shared == nil: // it was suspended in the meantime, or has ended
 		return true, 0, nil
-	case v.state.Paused == "":
+	case v.State.Paused == "":
 		return h.cancelElsewhere(ctx, c, v)
 	}
+	return h.cancelSuspended(ctx, c, v)
+}
+
+// awaitCancelled waits for a limited time for the end of a run that this process executes and whose cancellation was requested.
+func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (retry bool, status int, p *problem) {
+	wait, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	res, ok := h.waitRun(wait, id)
+	switch {
+	case ok && res == nil:
+		return false, http.StatusAccepted, nil
+	case ok && res.Reason == lathe.ReasonCancelled:
+		h.withdraw(id)
+		return false, http.StatusOK, nil
+	}
+	return true, 0, nil
+}
+
+// cancelSuspended cancels a run that no process executes.
+func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+	id := v.State.Run.RunID
 	l, p := c.loopOf(v)
 	if p != nil {
 		return false, 0, p
@@ -124,13 +136,13 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 }
 
 // cancelElsewhere waits for a limited time until the run is ended or suspended by the process that owns it, or acquires it.
-func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
-	id := v.state.Run.RunID
+func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+	id := v.State.Run.RunID
 	owner, err := h.shared.Owner(ctx, id)
 	switch {
 	case err != nil:
 		return false, 0, h.runFailed(c, err)
-	case owner == "" && !v.summary.Run.Resumable:
+	case owner == "" && !v.Summary.Run.Resumable:
 		return h.rereadRun(ctx, c, v)
 	}
 	sub := h.opts.Bus.Subscribe(id)
@@ -152,9 +164,9 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runVie
 
 // rereadRun reads the log of a run again that was in progress according to its log and that this process does not
 // execute: the run may have ended or been suspended in between. If its log is unchanged, rereadRun returns a problem.
-func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
-	now, p := h.viewAny(ctx, c, v.state.Run.RunID)
-	if p == nil && now.state.LastID == v.state.LastID {
+func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+	now, p := h.viewAny(ctx, c, v.State.Run.RunID)
+	if p == nil && now.State.LastID == v.State.LastID {
 		p = ownedElsewhere()
 	}
 	return p == nil, 0, p

@@ -11,6 +11,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/places"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -91,7 +94,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	case <-r.Context().Done():
 		return
 	case <-h.stopped.Done():
-		c.fail(w, failureFor(lathe.ReasonInterrupted))
+		c.fail(w, problems.FailureFor(lathe.ReasonInterrupted))
 		return
 	}
 	if began.err != nil { // the store did not take it
@@ -161,19 +164,19 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	if bad != nil {
 		return nil, bad
 	}
-	p, place := &plan{}, placesOf(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
+	p, place := &plan{}, places.Of(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, place: place,
 		reserved: 1}, p) // the label of an Idempotency-Key
-	if unpaired := checkAnswers(req.Messages); bad == nil && unpaired != nil {
-		bad = unpaired.problem(lathe.WireOpenAIChat, place)
+	if unpaired := pairs.Check(req.Messages); bad == nil && unpaired != nil {
+		bad = unpaired.Problem(lathe.WireOpenAIChat, place)
 	}
 	p.in.Park = true
 	return p, bad
 }
 
-// under words a problem of the body itself: its members have no path before them.
-func (p *problem) under() *problem {
+// underBody words a problem of the body itself: its members have no path before them.
+func underBody(p *problem) *problem {
 	p.Param, p.Message = strings.TrimPrefix(p.Param, "."), strings.TrimPrefix(p.Message, ".")
 	if p.Param == "" && strings.HasPrefix(p.Message, " ") {
 		p.Message = "The body" + p.Message
@@ -209,7 +212,7 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 	})
 	switch {
 	case p != nil:
-		return nil, p.under()
+		return nil, underBody(p)
 	case (messages == nil) == (prompt == nil):
 		return nil, badRequest("messages", "Say either messages or prompt.")
 	case prompt != nil && prompt[0] != '"':

@@ -8,12 +8,12 @@ import (
 )
 
 // deleteRun removes a run that does not go on from the store, for good.
-func (h *runsHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	h.removed(w, c, h.remove(r.Context(), c, r.PathValue("id")))
 }
 
 // deleteSession removes the caller's runs of a session. Those of others who call theirs the same are not seen.
-func (h *runsHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
 	switch {
 	case p != nil:
@@ -29,7 +29,7 @@ func (h *runsHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *c
 
 // deletePrincipal removes all runs that were made for the caller, and what is remembered of those that are gone.
 // Who needs no key may name anybody.
-func (h *runsHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) {
 	name := r.PathValue("name")
 	if !c.key.isAdmin() && c.key.Name != name {
 		h.removed(w, c, &problem{Status: http.StatusNotFound, Code: "principal_not_found", Message: "A key removes what was made for it, by its own name."})
@@ -50,7 +50,7 @@ func (h *runsHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c 
 }
 
 // removed answers a request to remove something.
-func (h *runsHandler) removed(w http.ResponseWriter, c *caller, p *problem) {
+func (h *removalHandler) removed(w http.ResponseWriter, c *caller, p *problem) {
 	if p != nil {
 		c.fail(w, p)
 		return
@@ -61,7 +61,7 @@ func (h *runsHandler) removed(w http.ResponseWriter, c *caller, p *problem) {
 
 // removeAll removes the runs that fit, those that begin meanwhile, too, and returns how many they were. While one
 // of them goes on it removes none.
-func (h *runsHandler) removeAll(ctx context.Context, c *caller, f *store.RunFilter) (n int, p *problem) {
+func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunFilter) (n int, p *problem) {
 	for {
 		ids, p := h.resting(ctx, c, f)
 		if p != nil || len(ids) == 0 {
@@ -81,7 +81,7 @@ func (h *runsHandler) removeAll(ctx context.Context, c *caller, f *store.RunFilt
 }
 
 // resting returns the runs that fit, or says that one of them goes on.
-func (h *runsHandler) resting(ctx context.Context, c *caller, f *store.RunFilter) (ids []string, p *problem) {
+func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFilter) (ids []string, p *problem) {
 	page := *f
 	page.Limit = maxPage
 	if err := h.opts.Engine.Flush(ctx, ""); err != nil { // events in memory would be stored after the deletion
@@ -105,7 +105,7 @@ func (h *runsHandler) resting(ctx context.Context, c *caller, f *store.RunFilter
 }
 
 // remove removes a run of the caller's that waits or has ended, after that was written into the audit log.
-func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem {
+func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *problem {
 	unlock, err := h.locks.lock(ctx, id)
 	if err != nil {
 		return conflict("run_changed", "The run is at work.") // the client left
@@ -115,11 +115,11 @@ func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem
 	switch {
 	case p != nil:
 		return p
-	case h.executes(id), v.state.Paused == "" && v.state.Finished == nil:
+	case h.executes(id), v.State.Paused == "" && v.State.Finished == nil:
 		return conflict("run_running", "The run goes on: cancel it first.")
 	}
 	if h.opts.Removing != nil {
-		if err := h.opts.Removing(ctx, c.key.Name, &v.state.Run); err != nil {
+		if err := h.opts.Removing(ctx, c.key.Name, &v.State.Run); err != nil {
 			return h.storeFailed(c, err)
 		}
 	}
@@ -127,7 +127,7 @@ func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem
 		return h.runFailed(c, err)
 	}
 	h.withdraw(id)
-	if v.stepped() != nil && v.state.Finished == nil && h.reaches(v) == nil {
+	if v.Stepped() != nil && v.State.Finished == nil && h.reaches(v) == nil {
 		_ = h.wake(ctx, c, v, WakeCancel) // its executor finds that it is gone
 	}
 	return nil

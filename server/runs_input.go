@@ -13,6 +13,9 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -26,14 +29,14 @@ const logTimeout = 5 * time.Second
 const maxResults = 1000
 
 // resume resumes a suspended run. The caller holds its lock.
-func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+func (ex *runStarter) resume(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
 	if p := ex.takes(); p != nil {
 		return p
 	}
-	if v.stepped() != nil {
+	if v.Stepped() != nil {
 		return ex.resumeStepped(ctx, c, v, answers)
 	}
-	if v.state.Paused == "" {
+	if v.State.Paused == "" {
 		return ownedElsewhere()
 	}
 	l, p := c.loopOf(v)
@@ -41,7 +44,7 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers
 		return p
 	}
 	setup := ex.hold(c)
-	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, newObjectNote(ex.core, c, v.state.Run.Principal).with(setup)...); err != nil {
+	if err := ex.opts.Supervisor.Resume(ctx, l, v.State.Run.RunID, answers, newObjectNote(ex.core, c, v.State.Run.Principal).with(setup)...); err != nil {
 		setup.free()
 		return ex.runFailed(c, err)
 	}
@@ -49,8 +52,8 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runView, answers
 }
 
 // loopOf returns the loop that a run was begun with.
-func (c *caller) loopOf(v *runView) (*loop.Loop, *problem) {
-	m, p := c.model(v.state.Target)
+func (c *caller) loopOf(v *runlog.View) (*loop.Loop, *problem) {
+	m, p := c.model(v.State.Target)
 	switch {
 	case p != nil && p.Status == http.StatusNotFound:
 		return nil, conflict("model_gone", "The model that the run was begun with is not configured any more.")
@@ -63,10 +66,10 @@ func (c *caller) loopOf(v *runView) (*loop.Loop, *problem) {
 // waitLogged waits until settles has seen the events that it looks for, after the last one that v has, or the
 // run has ended or, unless it is known to go on then, waits again, or it took too long. It reports whether
 // they were seen.
-func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription, v *runView, goesOn bool, settles func(event.Data) bool) bool {
+func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription, v *runlog.View, goesOn bool, settles func(event.Data) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	last := v.state.LastID
+	last := v.State.LastID
 	over, seen := false, false
 	look := func(e *event.Event) {
 		if e.ID <= last || over {
@@ -96,7 +99,7 @@ func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription
 		case h.shared == nil && !errors.Is(err, context.DeadlineExceeded):
 			return false
 		case h.shared != nil: // it may be carried elsewhere
-			for e, err := range h.opts.Index.Read(ctx, v.state.Run.RunID, last) {
+			for e, err := range h.opts.Index.Read(ctx, v.State.Run.RunID, last) {
 				if err != nil {
 					return false
 				}
@@ -128,7 +131,7 @@ func readObject(body []byte, dst any, want string, names ...string) *problem {
 		return badRequest("", "The body must be an object: %s.", want)
 	}
 	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
-		return p.under()
+		return underBody(p)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {
 		return badRequest("", "The body must be like %s.", want)
@@ -161,7 +164,7 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 	status := http.StatusOK
 	switch {
 	case p != nil:
-	case !c.key.mayDecide(v.state.Run.Principal):
+	case !c.key.mayDecide(v.State.Run.Principal):
 		p = mayNotDecide()
 	default:
 		status, p = h.decide(r.Context(), c.acting(owned), v, r.PathValue("call"), &d, c.decider())
@@ -181,8 +184,8 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 }
 
 // decide answers 200 when the decision is in the log, and 202 when it will be looked at.
-func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call string, d *decision, by string) (int, *problem) {
-	id := v.state.Run.RunID
+func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, call string, d *decision, by string) (int, *problem) {
+	id := v.State.Run.RunID
 	o, p := h.asked(ctx, v, call)
 	if p == nil {
 		p = h.reaches(v)
@@ -200,11 +203,11 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call s
 		}
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
 	}
-	waits := h.opts.Approvals.Await(v.request(o))
+	waits := h.opts.Approvals.Await(v.Request(o))
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result, InRequest: d.inRequest})
 	switch code := lathe.CodeOf(err); {
 	case code == lathe.CodeInvalidRequest:
-		return 0, badRequest("decision", "The decision cannot be taken: %s.", cause(err))
+		return 0, badRequest("decision", "The decision cannot be taken: %s.", problems.Cause(err))
 	case code == lathe.CodeApprovalExpired:
 		return 0, conflict(string(code), "The request for approval has expired.")
 	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
@@ -221,11 +224,11 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call s
 // apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
 // event of the log, and 202 if the signal has not been applied yet; if later is set and the run is busy, it returns 202 at
 // once. The caller holds the run's lock.
-func (h *inputHandler) apply(ctx context.Context, c *caller, v *runView, later bool, settles func(event.Data) bool) (int, *problem) {
-	if v.stepped() != nil {
+func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
+	if v.Stepped() != nil {
 		return h.applyStepped(ctx, c, v, settles)
 	}
-	id := v.state.Run.RunID
+	id := v.State.Run.RunID
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
 	goesOn := h.opts.Supervisor.Notify(id)
@@ -234,15 +237,15 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runView, later b
 	case h.inflight.find(id) != nil:
 		h.resumeLater(ctx, c, id)
 		goesOn = true
-	case v.state.Paused == "": // it was in motion, and may wait by now
+	case v.State.Paused == "": // it was in motion, and may wait by now
 		now, p := h.view(ctx, c, id)
 		if p == nil {
-			p = now.ended()
+			p = now.Ended()
 		}
 		if p != nil {
 			return 0, p
 		}
-		if goesOn = now.state.Paused == ""; goesOn && h.shared == nil {
+		if goesOn = now.State.Paused == ""; goesOn && h.shared == nil {
 			return 0, ownedElsewhere()
 		}
 		v = now // if the run is still in progress, the process that owns it reads the signal
@@ -267,22 +270,22 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runView, later b
 }
 
 // asked returns the call of the run that waits for an approval.
-func (h *inputHandler) asked(ctx context.Context, v *runView, call string) (*loop.OpenCall, *problem) {
-	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call })
-	_, known := v.client[call]
+func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
+	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call })
+	_, known := v.Client[call]
 	switch {
 	case i < 0 && !known:
 		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
-	case v.state.Finished != nil:
-		p := v.ended()
-		p.name(v.decisions, call)
+	case v.State.Finished != nil:
+		p := v.Ended()
+		addDecision(p, v.Decisions, call)
 		return nil, p
-	case i < 0, !v.state.Open[i].Asked && v.decidedOn(call):
+	case i < 0, !v.State.Open[i].Asked && v.DecidedOn(call):
 		return nil, h.decided(ctx, v, call)
-	case !v.state.Open[i].Asked:
+	case !v.State.Open[i].Asked:
 		return nil, conflict("not_asked", "No approval of the call was requested.")
 	}
-	return &v.state.Open[i], nil
+	return &v.State.Open[i], nil
 }
 
 // resumeLater resumes a run in progress when it is suspended next, because it may have missed a stored decision.
@@ -302,7 +305,7 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 		}
 		defer unlock()
 		v, p := h.view(ctx, &own, id)
-		if p == nil && v.state.Paused != "" && v.state.Finished == nil && !h.executes(id) && h.saidSince(ctx, v) {
+		if p == nil && v.State.Paused != "" && v.State.Finished == nil && !h.executes(id) && h.saidSince(ctx, v) {
 			p = h.resume(ctx, &own, v, nil)
 		}
 		if p != nil {
@@ -312,10 +315,10 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 }
 
 // saidSince reports whether something that the run waits for is in the store by now.
-func (h *inputHandler) saidSince(ctx context.Context, v *runView) bool {
-	facts, err := h.facts.Signals(ctx, v.state.Run.RunID)
+func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
+	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
 	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
-		return slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool {
+		return slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool {
 			return o.ID == f.Key && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
 		})
 	})
@@ -381,21 +384,20 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 }
 
 // originalIDs replaces the ids under which a client got calls of the run by those of the model server.
-func (h *inputHandler) originalIDs(ctx context.Context, v *runView, answers map[string]lathe.Output) *problem {
+func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id, out := range answers {
-		if _, own := v.client[id]; own {
+		if _, own := v.Client[id]; own {
 			continue
 		}
-		if _, _, ok := splitCallID(id); !ok {
+		if !splice.IsGatewayID(id) {
 			continue
 		}
-		ring, err := h.seals.get(ctx)
+		ring, err := h.seals.Get(ctx)
 		if err != nil {
-			return notNow(err)
+			return problems.NotNow(err)
 		}
-		ref, ok := (&callIDs{ring: ring, principal: v.state.Run.Principal}).parse(id)
-		original := matchCall(v.state.Messages, id, ref)
-		if !ok || ref.run != v.state.Run.RunID || original == id {
+		original := splice.NewCallIDs(ring, v.State.Run.Principal, v.State.Run.RunID).Original(v.State.Messages, id)
+		if original == "" {
 			continue
 		}
 		if _, twice := answers[original]; twice {
@@ -408,15 +410,15 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runView, answers map[
 }
 
 // giveResults keeps the results and has the run take them up. It answers as apply does.
-func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) (int, *problem) {
-	if p := v.takes(answers); p != nil {
+func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) (int, *problem) {
+	if p := takes(v, answers); p != nil {
 		return 0, p
 	}
 	if p := h.reaches(v); p != nil {
 		return 0, p
 	}
-	id := v.state.Run.RunID
-	if v.state.Paused == "" && v.stepped() == nil && h.shared == nil && !h.executes(id) {
+	id := v.State.Run.RunID
+	if v.State.Paused == "" && v.Stepped() == nil && h.shared == nil && !h.executes(id) {
 		return 0, ownedElsewhere()
 	}
 	if p := h.keepResults(ctx, c, id, answers); p != nil {
@@ -464,9 +466,9 @@ func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out 
 }
 
 // takes says why the run does not take results for these calls.
-func (v *runView) takes(answers map[string]lathe.Output) *problem {
+func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id := range answers {
-		client, known := v.client[id]
+		client, known := v.Client[id]
 		switch {
 		case !known:
 			return badRequest("results", "The run has no call of this id.")
@@ -474,11 +476,11 @@ func (v *runView) takes(answers map[string]lathe.Output) *problem {
 			return badRequest("results", "The call is one of this server's tools: its result does not come from a client.")
 		}
 	}
-	if p := v.ended(); p != nil {
+	if p := v.Ended(); p != nil {
 		return p
 	}
 	for id := range answers {
-		if !slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if !slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -86,7 +88,7 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 		}
 	})
 	if p != nil {
-		return nil, p.under()
+		return nil, underBody(p)
 	}
 	if req.settings, p = readRunRequest(settings, req.options); p != nil {
 		if p.Param != "" {
@@ -126,7 +128,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	case record[0].Removed > 0:
 		return nil, contentRemoved()
 	case err != nil:
-		return nil, notReplayable(cause(err))
+		return nil, notReplayable(problems.Cause(err))
 	case len(old.Messages) == 0:
 		return nil, conflict("not_replayable", "The store does not have what the run began with.")
 	}
@@ -168,7 +170,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		if lathe.CodeOf(err) == lathe.CodeContentRemoved {
 			return nil, contentRemoved()
 		}
-		return nil, notReplayable(cause(err))
+		return nil, notReplayable(problems.Cause(err))
 	}
 	// The calls of the client's tools are answered from the record, too. The run never waits, so it need not be resumable.
 	if p.in.Allow != nil {
@@ -195,8 +197,8 @@ func (req *runRequest) checkRecorded() string {
 			return fmt.Sprintf("messages[%d] has tool calls and is not of the assistant", i)
 		}
 	}
-	if bad := checkAnswers(req.messages); bad != nil {
-		return fmt.Sprintf("the calls and results of messages[%d] do not match", bad.message)
+	if bad := pairs.Check(req.messages); bad != nil {
+		return fmt.Sprintf("the calls and results of messages[%d] do not match", bad.Message)
 	}
 	names := map[string]bool{}
 	for i, t := range req.tools {

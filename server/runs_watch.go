@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/observe"
@@ -53,9 +54,8 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 		return
 	}
 	c.runID = id
-	rc := http.NewResponseController(w)
-	x.out = &streamWriter{w: w, rc: rc, timeout: h.opts.Limits.WriteTimeout, head: func(h http.Header) { h.Set("X-Lathe-Run-Id", id) }}
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	x.out = stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(h http.Header) { h.Set("X-Lathe-Run-Id", id) })
+	defer x.out.End()
 	if m := h.opts.Metrics; m != nil {
 		m.AddStreamClients(1)
 		defer m.AddStreamClients(-1)
@@ -119,7 +119,7 @@ type watch struct {
 	views  *runViews
 	runID  string
 	sub    *observe.Subscription
-	out    *streamWriter
+	out    *stream.Writer
 	buf    []byte
 	follow string        // "false": what is stored, "pause": until the run waits
 	last   int64         // the last stored event that was written
@@ -313,7 +313,7 @@ func (x *watch) flush() error {
 		x.buf = x.buf[:0]
 		return nil
 	}
-	err := x.out.write(x.buf)
+	err := x.out.Write(x.buf)
 	x.buf = x.buf[:0]
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/stdlog"
 	"github.com/lathe-run/lathe/loop"
@@ -85,13 +86,13 @@ var errDraining = errors.New("the server is about to stop")
 // takes refuses requests that begin a run in a server that is about to stop.
 func (co *core) takes() *problem {
 	if co.draining.Load() {
-		return &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: drainRetry, Message: "The server is about to stop; try again."}
+		return &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: problems.RetryLater, Message: "The server is about to stop; try again."}
 	}
 	return nil
 }
 
 // head handles HEAD / with status 200, for clients that probe the server.
-func (g *Server) head(http.ResponseWriter, *http.Request) {}
+func head(http.ResponseWriter, *http.Request) {}
 
 func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -111,7 +112,7 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		if err := g.opts.Ready(ctx); err != nil {
 			text := "the store cannot be written\n"
-			if p := storeProblem(err); p != nil {
+			if p := problems.OfStore(err); p != nil {
 				text = p.Message + "\n"
 			}
 			if g.unready.CompareAndSwap(false, true) {

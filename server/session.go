@@ -195,9 +195,16 @@ func (rt *route) takesSession() bool {
 	return rt.credential == apiKey && (strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/"))
 }
 
+// signIns are the sessions of browsers that have signed in to the console, and the sign-ins at an issuer.
+type signIns struct {
+	*core
+	sessions *sessions
+	waiting  chan struct{} // has an element for each sign-in that waits for the issuer
+}
+
 // signedIn returns the session of a request without a key, and its key. It returns no problem and no key for a request
 // without the cookie.
-func (g *Server) signedIn(r *http.Request, c *caller, rt *route) (*session, *Key, *problem) {
+func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Key, *problem) {
 	id := cookieOf(r)
 	if id == "" || !c.console || !rt.takesSession() {
 		return nil, nil, nil
@@ -264,7 +271,7 @@ func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err
 	defer g.work.end(setup)
 	for i := range setup.Keys {
 		if setup.Keys[i].Name == key {
-			token, expires, p := g.sessions.link(&setup.Keys[i])
+			token, expires, p := g.browsers.sessions.link(&setup.Keys[i])
 			if p != nil {
 				return "", time.Time{}, invalid("sign in", errors.New(p.Message))
 			}
@@ -279,5 +286,5 @@ func signInFragment(token string) string { return "signin=" + token }
 // Console returns the handler of a listener of its own for the console, with the API that its pages call. Then
 // [Options].SeparateConsole leaves the pages and their sessions out of the server itself.
 func (g *Server) Console() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, g.consoleMux, true) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.gate.serve(w, r, g.consoleMux, true) })
 }

@@ -67,7 +67,7 @@ func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 }
 
 // showSession answers who the caller is: the holder of a session, of a key, or an anonymous client.
-func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller) {
 	if k, p := c.setup.authenticate(r); p == nil {
 		c.answer(w, c.sessionBody(nil, k))
 		return
@@ -86,7 +86,7 @@ func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) 
 const maxSignIn = 32 << 10
 
 // signIn begins a session for a key, or for the token of a sign-in link.
-func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	var given struct {
 		Key   string `json:"key"`
 		Token string `json:"link_token"`
@@ -129,7 +129,7 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 }
 
 // signOut ends the session of the request.
-func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
 	if id := cookieOf(r); id != "" {
 		g.sessions.end(id)
 		setCookie(w, r, "", time.Time{}, false)
@@ -139,7 +139,7 @@ func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
 }
 
 // makeLink makes a link that signs a browser in as the key of the request.
-func (g *Server) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
 	switch {
 	case !c.setup.needsKey():
 		c.fail(w, conflict("no_keys", "This server has no keys, so signing in is not needed."))

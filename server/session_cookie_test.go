@@ -20,7 +20,7 @@ func TestCookiesAreOfTheHostUnderTLS(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		setCookie(w, r, "id", time.Now(), false)
-		setSignInCookie(w, r, &caller{setup: &setup{}}, "state")
+		setSignInCookie(w, r, &caller{access: access{setup: &setup{}}}, "state")
 		for _, ck := range w.Result().Cookies() {
 			if strings.HasPrefix(ck.Name, "__Host-lathe_") != secure || !strings.HasSuffix(ck.Name, "_8443") {
 				t.Errorf("TLS %t: %s", secure, ck.Name)

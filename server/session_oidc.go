@@ -51,10 +51,10 @@ func noSignIn() *problem {
 }
 
 // waitForIssuer takes one of [maxSignIns] places. release gives it back.
-func (g *Server) waitForIssuer() (release func(), p *problem) {
+func (g *signIns) waitForIssuer() (release func(), p *problem) {
 	select {
-	case g.signIns <- struct{}{}:
-		return func() { <-g.signIns }, nil
+	case g.waiting <- struct{}{}:
+		return func() { <-g.waiting }, nil
 	default:
 		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "Too many users sign in at this time: try again."}
 	}
@@ -72,7 +72,7 @@ func signInFailed(err error) *problem {
 }
 
 // beginSignIn sends the browser to the issuer.
-func (g *Server) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	provider := c.setup.signInProvider()
 	if provider == nil {
 		c.fail(w, noSignIn())
@@ -96,7 +96,7 @@ func (g *Server) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) 
 }
 
 // finishSignIn begins the session of a user whom the issuer has sent back.
-func (g *Server) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	k, p := g.signedInAt(r, c)
 	if len(r.CookiesNamed(signInCookie(r))) > 0 { // it is for one attempt
 		setSignInCookie(w, r, c, "")
@@ -118,7 +118,7 @@ func (g *Server) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller)
 }
 
 // signedInAt returns the key of the user whom the issuer has sent back.
-func (g *Server) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
+func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	provider := c.setup.signInProvider()
 	if provider == nil {
 		return nil, noSignIn()

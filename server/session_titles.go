@@ -35,7 +35,7 @@ func titlesOf(principal string) string { return titlePrefix + shortHash(principa
 func titleName(principal, session string) string { return titlesOf(principal) + shortHash(session) }
 
 // titles returns the titles that a principal gave, by session. Those of sessions that are not among the known ones are removed.
-func (h *runsHandler) titles(ctx context.Context, principal string, known map[string]bool) (map[string]string, error) {
+func (h *sessionsHandler) titles(ctx context.Context, principal string, known map[string]bool) (map[string]string, error) {
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	if !ok {
 		return nil, nil
@@ -54,7 +54,7 @@ func (h *runsHandler) titles(ctx context.Context, principal string, known map[st
 }
 
 // dropTitles removes the title of a session, or with "" all titles of the principal.
-func (h *runsHandler) dropTitles(ctx context.Context, principal, session string) error {
+func (h *sessionsHandler) dropTitles(ctx context.Context, principal, session string) error {
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	if !ok {
 		return nil
@@ -72,7 +72,7 @@ func (h *runsHandler) dropTitles(ctx context.Context, principal, session string)
 }
 
 // renameSession gives a session of the caller a title; an empty one gives it the beginning of its first question again.
-func (h *runsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) {
 	var given struct {
 		Title *string `json:"title"`
 	}

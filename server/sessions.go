@@ -36,7 +36,7 @@ type sessionRow struct {
 
 // listSessions answers with the caller's sessions, the one with the newest run first. Those of other keys are not listed,
 // not for an admin key either.
-func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) {
 	f, p := c.filter(r)
 	if p != nil {
 		c.fail(w, p)
@@ -99,7 +99,7 @@ func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *ca
 
 // sessionsOf returns the sessions of a principal without their titles, the one with the newest run first, and whether these
 // are all of them.
-func (h *runsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
+func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
 	at := map[string]int{}
 	f := &store.RunFilter{Principal: principal, Limit: maxPage}
 	for seen := 0; seen < maxSessionRuns; {
@@ -130,7 +130,7 @@ func (h *runsHandler) sessionsOf(ctx context.Context, principal string) (all []s
 }
 
 // title returns the beginning of the first question of a run, "" if its text is not kept.
-func (h *runsHandler) title(ctx context.Context, runID string) string {
+func (h *sessionsHandler) title(ctx context.Context, runID string) string {
 	for e, err := range h.opts.Index.Read(ctx, runID, 0) {
 		d, ok := e.Data.(*event.RunStarted)
 		if err != nil || !ok {

@@ -7,33 +7,15 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// resultOf returns the result in a message of a tool.
-func resultOf(m *lathe.Message) (lathe.ToolResult, bool) {
-	if m.Role != lathe.RoleTool || len(m.Parts) != 1 {
-		return lathe.ToolResult{}, false
-	}
-	r, ok := m.Parts[0].(lathe.ToolResult)
-	return r, ok
-}
-
-func callsOf(messages []lathe.Message) map[string]lathe.ToolCall {
-	calls := map[string]lathe.ToolCall{}
-	for i := range messages {
-		for _, call := range messages[i].Calls() {
-			calls[call.ID] = call
-		}
-	}
-	return calls
-}
-
 // serverCall returns a call of this server in the form in which clients receive it.
-func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
+func (a *content) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
 	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read
-	arguments := unwrapped(asked.Arguments)
+	arguments := splice.Unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
 		arguments = "{}"
 	}
@@ -41,7 +23,7 @@ func (a *chat) serverCall(asked lathe.ToolCall, name, id, output string, failed 
 }
 
 // serverOf returns the source of a tool as clients receive it: the name of its MCP server, else "lathe".
-func (c *caller) serverOf(tool string) string {
+func (c *access) serverOf(tool string) string {
 	if spec := c.specOf(tool); spec != nil {
 		if server, ok := strings.CutPrefix(spec.Origin, "mcp:"); ok && server != "" {
 			return server
@@ -69,7 +51,7 @@ func (f *callFeed) ask(m *lathe.Message) {
 }
 
 // appendShown appends the calls that are next in order; if rest is set, all calls that have a result.
-func (a *chat) appendShown(dst []byte, rest bool) []byte {
+func (a *content) appendShown(dst []byte, rest bool) []byte {
 	f := &a.feed
 	for len(f.order) > 0 {
 		id := f.order[0]
@@ -86,20 +68,20 @@ func (a *chat) appendShown(dst []byte, rest bool) []byte {
 	return dst
 }
 
-func (a *chat) appendCall(dst []byte, call *wire.ServerCall) []byte {
+func (a *content) appendCall(dst []byte, call *wire.ServerCall) []byte {
 	a.splitText = true
 	return a.writer.AppendServerCall(dst, call)
 }
 
 // isServerCall reports whether a call to the tool, with a result of the code, is shown as one of this server: not if the tool is the
 // client's, nor if no tool has that name.
-func isServerCall(a *chat, tool string, code lathe.Code) bool {
+func isServerCall(a *content, tool string, code lathe.Code) bool {
 	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
 	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
 }
 
 // called records the result of a call and appends the calls that can be written now.
-func (a *chat) called(dst []byte, d *event.ToolCallResult) []byte {
+func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
 	if !a.shows || d.Client {
 		return dst
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/gateway/middleware"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -71,9 +73,9 @@ type socket struct {
 	ws       *websocket.Conn
 	ctx      context.Context // ends with the connection; its cause is a *closed
 	cancel   context.CancelCauseFunc
-	reserved *reservation       // of the conversation that the connection keeps
-	caller   *caller            // of the handshake
-	queue    chan socketMessage // messages that wait
+	reserved *memory.Reservation // of the conversation that the connection keeps
+	caller   *caller             // of the handshake
+	queue    chan socketMessage  // messages that wait
 	waiting  atomic.Int64
 	pings    pingCount
 	// last is the last response, if it is not stored, under lastID; nil: there is none. refers is set if the message that is
@@ -107,15 +109,15 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	if p := g.takes(); p != nil || !g.sockets.admit() {
 		if p == nil {
-			p = &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: drainRetry, Message: "The server is about to stop; try again."}
+			p = &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: problems.RetryLater, Message: "The server is about to stop; try again."}
 		}
 		c.fail(w, p)
 		return
 	}
 	defer g.sockets.serving.Done()
-	reserved := g.memory.begin(c)
+	reserved := g.memory.Begin(c.key.Name, c.setup.needsKey())
 	s := &socket{server: g, request: r, caller: c, reserved: &reserved, queue: make(chan socketMessage, maxWaiting)}
-	defer func() { s.reserved.release() }()
+	defer func() { s.reserved.Release() }()
 	s.ctx, s.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(r.Context()), socketKey{}, s))
 	defer s.cancel(nil)
 	var err error
@@ -138,6 +140,15 @@ func (s *socket) serve() {
 	s.handleAll()
 	work.Wait()
 }
+
+// closed is why a connection ends.
+type closed struct {
+	status websocket.StatusCode
+	reason string
+	cut    bool // without a closing handshake
+}
+
+func (e *closed) Error() string { return e.reason }
 
 // end ends the connection with a status for the client; only the first reason counts.
 func (s *socket) end(status websocket.StatusCode, reason string) {
@@ -170,14 +181,14 @@ func (s *socket) read() {
 			return
 		}
 		late := time.AfterFunc(l.BodyTimeout, func() { s.end(websocket.StatusPolicyViolation, "a message did not come in time") })
-		reserved := s.server.memory.begin(s.caller)
-		reserved.beside = s.reserved.size()
-		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: reserved.reserve})
+		reserved := s.server.memory.Begin(s.caller.key.Name, s.caller.setup.needsKey())
+		reserved.Beside = s.reserved.Size()
+		message, err := middleware.ReadAll(from, 0, middleware.BodyLimit{MaxBytes: int64(l.MaxBody) + 1, Reserve: reserved.Reserve})
 		late.Stop()
 		if err != nil || kind != websocket.MessageText {
-			reserved.release()
+			reserved.Release()
 		}
-		reserved.settle(message)
+		reserved.Settle(message)
 		var full *problem
 		switch {
 		case errors.As(err, &full):
@@ -196,14 +207,14 @@ func (s *socket) read() {
 			return
 		}
 		if n := s.waiting.Add(int64(len(message))); n > int64(l.MaxBody) && n > int64(len(message)) {
-			reserved.release()
+			reserved.Release()
 			s.end(websocket.StatusPolicyViolation, "too many bytes wait: send the next request after the response to the last one")
 			return
 		}
 		select {
 		case s.queue <- socketMessage{message, &reserved}:
 		default:
-			reserved.release()
+			reserved.Release()
 			s.end(websocket.StatusPolicyViolation, "too many requests wait: send the next request after the response to the last one")
 			return
 		}
@@ -237,7 +248,7 @@ func (s *socket) handleAll() {
 		}
 	}
 	for m := range s.queue { // read does not block
-		m.reserved.release()
+		m.reserved.Release()
 	}
 }
 
@@ -260,12 +271,12 @@ func (s *socket) sendAway() {
 // A socketMessage is a message that waits, with its memory.
 type socketMessage struct {
 	text     []byte
-	reserved *reservation
+	reserved *memory.Reservation
 }
 
 // handle handles one message as a request.
 func (s *socket) handle(m socketMessage) {
-	defer m.reserved.release()
+	defer m.reserved.Release()
 	defer s.waiting.Add(-int64(len(m.text)))
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -275,7 +286,7 @@ func (s *socket) handle(m socketMessage) {
 	s.message.text = nil
 	if w.finish(); w.failed && s.refers {
 		s.last = nil
-		s.reserved.release()
+		s.reserved.Release()
 	}
 }
 
@@ -308,7 +319,7 @@ func (s *socket) send(message []byte) error {
 
 // refuse sends an error that no request caused.
 func (s *socket) refuse(p *problem) {
-	c := &caller{form: formOpenAI}
+	c := &caller{form: problems.OpenAI}
 	_ = s.send(socketError(p.Status, responsesAPI.AppendError(nil, c.apiError(p)))) // or the connection has ended
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/memory"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -14,9 +15,9 @@ import (
 // with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody or than the memory that
 // is left.
 func (s *socket) keep(id string, r *earlierResponse) {
-	size := sizeOf(r.messages)
-	s.reserved.release()
-	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.grow(size) != nil {
+	size := memory.SizeOf(r.messages)
+	s.reserved.Release()
+	if s.last, s.lastID = r, id; size > int64(s.server.opts.Limits.MaxBody) || s.reserved.Grow(size) != nil {
 		s.last = nil
 	}
 }
@@ -47,7 +48,7 @@ func (a *chat) keepOnSocket(res *event.Result) {
 }
 
 // responseID returns the id of the response.
-func (a *chat) responseID() string {
+func (a *content) responseID() string {
 	return responsePrefix + a.head.ID
 }
 
@@ -98,5 +99,5 @@ func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) {
 	a.keepOnSocket(&event.Result{Reason: lathe.ReasonAnswered, History: a.in.Messages})
 	out := h.newStreamWriter(w, a)
 	writer := a.protocol.NewWriter(&a.head)
-	_ = out.write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
+	_ = out.Write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
 }

@@ -48,7 +48,7 @@ func (w *socketWriter) SetWriteDeadline(t time.Time) error {
 
 // streams reports whether the answer is a stream.
 func (w *socketWriter) streams() bool {
-	return w.status == http.StatusOK && w.header.Get("Content-Type") == typeEvents[0]
+	return w.status == http.StatusOK && w.header.Get("Content-Type") == "text/event-stream"
 }
 
 // Write implements http.ResponseWriter.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/admission"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -149,7 +151,7 @@ type VersionState struct {
 // A stateHandler serves what operators see of the server.
 type stateHandler struct {
 	*core
-	usage *usage
+	usage *admission.Limiter
 }
 
 // withState returns h, or a handler that answers 404 where the setup has no State.
@@ -194,7 +196,7 @@ func nonNil[T any](list []T) []T {
 
 // servers returns the servers as the caller may see them: a key that is no admin key sees those whose tools it may use,
 // without addresses and outputs.
-func (c *caller) servers() []ServerState {
+func (c *access) servers() []ServerState {
 	all := c.setup.State.Servers()
 	if c.key.isAdmin() {
 		return all
@@ -242,9 +244,9 @@ func stateProblem(err error, notFound string) *problem {
 	case lathe.CodeConflict:
 		return conflict("definition_changed", "The server has changed the definition since it was shown: look at it again.")
 	case lathe.CodeInvalidRequest:
-		return badRequest("", "%s.", cause(err))
+		return badRequest("", "%s.", problems.Cause(err))
 	default:
-		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + cause(err) + "."}
+		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + problems.Cause(err) + "."}
 	}
 }
 
@@ -379,7 +381,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 	}
 	page, next := c.keysAfter(q.Get("after"), limit)
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
-	active := h.usage.active()
+	active := h.usage.Active()
 	for _, i := range page {
 		k := &c.setup.Keys[i]
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
 // ToolSwitches disable tools while the server runs. A disabled tool is withheld from models and its calls are denied, also in
@@ -47,7 +48,7 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 
 // anyTool returns a problem if the server has no tool of that name. Other than [caller.tool], it looks among all tools, also
 // those that are hidden or that the key may not use: an admin key disables tools for all keys.
-func (c *caller) anyTool(name string) *problem {
+func (c *access) anyTool(name string) *problem {
 	var names []string
 	if c.setup.Tools != nil {
 		for _, s := range c.setup.Tools.Specs() {
@@ -91,7 +92,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 		if err := h.opts.Switches.Switch(r.Context(), name, off, c.decider()); err != nil {
 			p := h.storeFailed(c, err)
 			if lathe.CodeOf(err) == lathe.CodeConflict {
-				p = conflict("too_many_disabled", "The tool was not disabled: "+cause(err)+".")
+				p = conflict("too_many_disabled", "The tool was not disabled: "+problems.Cause(err)+".")
 			}
 			c.fail(w, p)
 			return

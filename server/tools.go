@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -32,7 +33,7 @@ type toolRow struct {
 	Stats *callStats `json:"stats,omitempty"`
 }
 
-func (c *caller) specs() []*lathe.ToolSpec {
+func (c *access) specs() []*lathe.ToolSpec {
 	if c.setup.Tools == nil {
 		return nil
 	}
@@ -45,7 +46,7 @@ func (c *caller) specs() []*lathe.ToolSpec {
 	return out
 }
 
-func (c *caller) toolNames() []string {
+func (c *access) toolNames() []string {
 	var names []string
 	for _, s := range c.specs() {
 		names = append(names, s.Name)
@@ -54,7 +55,7 @@ func (c *caller) toolNames() []string {
 }
 
 // allow returns the names of tools that a run of the caller may use; nil: all.
-func (c *caller) allow() []string {
+func (c *access) allow() []string {
 	if c.key.Tools == nil {
 		return nil
 	}
@@ -122,7 +123,7 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // tool says whether the caller may use the tool of that name.
-func (c *caller) tool(name, param string) *problem {
+func (c *access) tool(name, param string) *problem {
 	for _, s := range c.specs() {
 		if s.Name == name {
 			return nil
@@ -261,7 +262,7 @@ func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return &problem{Status: http.StatusBadRequest, Code: string(code), Param: "after", Message: "The cursor is not one of this list."}
 	}
-	if p := storeProblem(err); p != nil {
+	if p := problems.OfStore(err); p != nil {
 		return p
 	}
 	co.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))

@@ -12,6 +12,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/places"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -57,7 +59,7 @@ type uiChat struct {
 	unlock   func() // unlocks the run that the request resumes; it may be called twice
 }
 
-func (u *uiChat) header(h http.Header) {
+func (u *uiChat) Header(h http.Header) {
 	for _, kv := range u.protocol.Headers() {
 		h.Set(kv[0], kv[1])
 	}
@@ -66,9 +68,9 @@ func (u *uiChat) header(h http.Header) {
 	}
 }
 
-func (u *uiChat) appendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
+func (u *uiChat) AppendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
 
-func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
+func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	u.unlock()
 	if !u.headSent {
 		switch d := e.Data.(type) {
@@ -88,7 +90,7 @@ func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
 	return u.enc.Append(dst, e)
 }
 
-func (u *uiChat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+func (u *uiChat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	dst, u.buffered = append(dst, u.buffered...), nil
 	if res == nil { // the run goes on in another process
 		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
@@ -169,7 +171,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
 	if bad := h.makePlan(ctx, c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options,
-		place: placesOf(pageWire, c.body, req.Messages, req.Messages)}, p); bad != nil {
+		place: places.Of(places.Page, c.body, req.Messages, req.Messages)}, p); bad != nil {
 		return bad
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
@@ -180,7 +182,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 }
 
 // uiModel is the model that a page gets which names none: the default where its key may use that.
-func (c *caller) uiModel(name string) string {
+func (c *access) uiModel(name string) string {
 	if name == "" && !c.key.mayModel("") {
 		if names := c.modelNames(); len(names) > 0 {
 			return names[0]
@@ -209,7 +211,7 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	}
 	u.unlock = sync.OnceFunc(unlock)
 	v, p := h.view(ctx, c, id)
-	if p == nil && v.state.Finished == nil {
+	if p == nil && v.State.Finished == nil {
 		p = h.takeUI(ctx, c, u, v)
 	}
 	if p != nil || u.job.loop == nil {
@@ -228,7 +230,7 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 // staleApproval returns the problem for a request whose approvals are of no waiting call: a new run would ask the approver
 // again, or give the model a decision that was not made. It returns nil if the request has no approval, or results of the
 // page besides.
-func (h *uiHandler) staleApproval(ctx context.Context, v *runView, last *uistream.Waiting) *problem {
+func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uistream.Waiting) *problem {
 	if len(last.Approvals) == 0 || len(last.Results) > 0 {
 		return nil
 	}
@@ -260,9 +262,9 @@ func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (strin
 }
 
 // takeUI hands over what the page says to the calls that wait.
-func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView) *problem {
-	id := v.state.Run.RunID
-	if v.state.Paused == "" || h.executes(id) {
+func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.View) *problem {
+	id := v.State.Run.RunID
+	if v.State.Paused == "" || h.executes(id) {
 		if p := h.staleApproval(ctx, v, u.req.Last); p != nil && p.Decision != nil {
 			return p
 		}
@@ -273,14 +275,14 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView
 	}
 	answers := map[string]lathe.Output{}
 	said := 0
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
+	for i := range v.State.Open {
+		o := &v.State.Open[i]
 		open := uistream.OpenCall{ToolCall: o.ToolCall, Unsent: u.unseen(o.ID)}
 		if o.Asked {
 			open.Approval = o.Digest
 		}
 		u.encode.Open = append(u.encode.Open, open)
-		if out, ok := u.req.Last.Results[o.ID]; ok && v.client[o.ID] {
+		if out, ok := u.req.Last.Results[o.ID]; ok && v.Client[o.ID] {
 			answers[o.ID] = out
 			said++
 		}
@@ -301,7 +303,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView
 		return p
 	}
 	u.encode.MessageID = u.req.Last.MessageID
-	u.job = job{loop: l, resume: id, answers: answers, stepped: v.stepped(), detach: u.options.detach && h.opts.Supervisor != nil}
+	u.job = job{loop: l, resume: id, answers: answers, stepped: v.Stepped(), detach: u.options.detach && h.opts.Supervisor != nil}
 	return nil
 }
 
@@ -311,19 +313,19 @@ func (u *uiChat) unseen(id string) bool {
 }
 
 // answerUI answers one approval. One that has expired is answered by the run itself.
-func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runView, o *loop.OpenCall, approved bool) *problem {
+func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *loop.OpenCall, approved bool) *problem {
 	if h.opts.Approvals == nil {
 		return conflict("no_approvals", "No approver can be asked on this server.")
 	}
-	if !c.key.mayDecide(v.state.Run.Principal) {
+	if !c.key.mayDecide(v.State.Run.Principal) {
 		return mayNotDecide()
 	}
 	by, verb := c.decider(), approval.Deny
 	if approved {
 		verb = approval.Approve
 	}
-	h.opts.Approvals.Await(approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
+	h.opts.Approvals.Await(approval.Request{Digest: o.Digest, RunID: v.State.Run.RunID, SessionID: v.State.Run.SessionID, Principal: v.State.Run.Principal,
+		ToolCallID: o.ID, Tool: o.Name, Turn: v.State.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
 	switch lathe.CodeOf(err) {
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:

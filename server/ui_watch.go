@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/store"
 )
@@ -83,15 +83,14 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 
 func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
 	g := x.views
-	rc := http.NewResponseController(w)
 	x.keepAlive = protocol.AppendKeepAlive
-	x.out = &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: func(h http.Header) {
+	x.out = stream.NewWriter(w, g.opts.Limits.WriteTimeout, func(h http.Header) {
 		for _, kv := range protocol.Headers() {
 			h.Set(kv[0], kv[1])
 		}
 		h.Set("X-Lathe-Run-Id", x.runID)
-	}}
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	})
+	defer x.out.End()
 	if m := g.opts.Metrics; m != nil {
 		m.AddStreamClients(1)
 		defer m.AddStreamClients(-1)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/gateway/console"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -31,13 +32,13 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 		}
 	}
 	hint, form := foreignPath(r.URL.Path)
-	page := form == formOpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // of the console, and a path of clients whose base URL lacks /v1
+	page := form == problems.OpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // of the console, and a path of clients whose base URL lacks /v1
 	if len(allowed) > 0 && !page {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
 		return
 	}
-	if form != formProblem {
+	if form != problems.Details {
 		c.form = form
 	}
 	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path" + hint})
@@ -64,37 +65,37 @@ var (
 )
 
 // foreignPath returns what to say of a path that other APIs have, and the form in which their clients read errors.
-func foreignPath(path string) (hint string, form errorForm) {
+func foreignPath(path string) (hint string, form problems.Form) {
 	const useChat = "; this server has chat completions at /v1/chat/completions."
 	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok { // of clients that add the version themselves
-		return ". Did you mean /v1/" + rest + "? The base URL of this client must not end in /v1.", formOpenAI
+		return ". Did you mean /v1/" + rest + "? The base URL of this client must not end in /v1.", problems.OpenAI
 	}
 	if rest, ok := strings.CutPrefix(path, "/api/"); ok {
 		if first, _, _ := strings.Cut(rest, "/"); slices.Contains(ollamaPaths, first) {
-			return ": Ollama's API is not served. Use an OpenAI client with the base URL /v1" + useChat, formOllama
+			return ": Ollama's API is not served. Use an OpenAI client with the base URL /v1" + useChat, problems.Ollama
 		}
 	}
 	if _, verb, named := strings.Cut(strings.TrimPrefix(path, "/models/"), ":"); named && strings.HasPrefix(path, "/models/") && verb != "" {
-		return ". Did you mean /v1beta" + path + "? The base URL of this client must end in /v1beta.", formGoogle
+		return ". Did you mean /v1beta" + path + "? The base URL of this client must end in /v1beta.", problems.Google
 	}
 	if path == "/messages" || strings.HasPrefix(path, "/messages/") {
-		return ". Did you mean /v1" + path + "? The base URL of this client must end in /v1.", formAnthropic
+		return ". Did you mean /v1" + path + "? The base URL of this client must end in /v1.", problems.Anthropic
 	}
 	if strings.HasPrefix(path, "/openai/") {
-		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, formOpenAI
+		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, problems.OpenAI
 	}
 	for _, known := range openAIPaths {
 		if path == known || known == "/models" && strings.HasPrefix(path, "/models/") {
 			if known == "/chat/completions" || known == "/models" || known == "/responses" {
-				return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", formOpenAI
+				return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", problems.OpenAI
 			}
-			return useChat, formOpenAI
+			return useChat, problems.OpenAI
 		}
 		if path == "/v1"+known {
-			return useChat, formOpenAI
+			return useChat, problems.OpenAI
 		}
 	}
-	return "; GET /api/openapi.json lists the paths that exist.", formProblem
+	return "; GET /api/openapi.json lists the paths that exist.", problems.Details
 }
 
 // Members by which the body of a request for Ollama's or OpenAI's chat is known, and those of the chat pages' bodies.
@@ -129,7 +130,7 @@ func foreignBody(c *caller, body []byte) *problem {
 	if foreign == "" {
 		return nil
 	}
-	c.form = formOllama
+	c.form = problems.Ollama
 	return badRequest(foreign, "POST /api/chat is for chat pages (docs/chat.md), and this body, which has %s, is for another API. "+
 		"Ollama's API is not served: use an OpenAI client with the base URL /v1 and POST /v1/chat/completions.", foreign)
 }

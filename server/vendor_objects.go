@@ -11,6 +11,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/vendor"
 	"github.com/lathe-run/lathe/store"
@@ -42,7 +44,7 @@ func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(
 		}
 		had, err := h.has(ctx, c.key.Name, o.ID)
 		if err != nil {
-			p = notNow(err)
+			p = problems.NotNow(err)
 		}
 		if had || err != nil {
 			return had
@@ -86,7 +88,7 @@ func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []s
 // has them, so that other processes know them, and removes them with the run or when they are old.
 type knownObjects struct {
 	requests store.RequestStore
-	known    keySet // digests that the store has, so that an object is looked up once and not at each place that names it
+	known    splice.KeySet // digests that the store has, so that an object is looked up once and not at each place that names it
 	now      func() time.Time
 }
 
@@ -105,7 +107,7 @@ func handedDigest(principal, id string) store.RequestDigest {
 // has reports whether an answer to the principal had the object. The error is that of a store that does not answer.
 func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, error) {
 	digest := handedDigest(principal, id)
-	if id == "" || h.known.has(turnKey(digest), h.now()) {
+	if id == "" || h.known.Has(splice.Key(digest), h.now()) {
 		return id != "", nil
 	}
 	_, err := h.requests.FindRequest(ctx, digest)
@@ -113,7 +115,7 @@ func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, err
 		return false, nil
 	}
 	if err == nil {
-		h.known.add(turnKey(digest), h.now())
+		h.known.Add(splice.Key(digest), h.now())
 	}
 	return err == nil, err
 }

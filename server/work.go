@@ -67,6 +67,15 @@ func (w *work) replace(next *setup) <-chan struct{} {
 	return before.unused
 }
 
+// background runs a function on a goroutine of its own, as a request in progress.
+func (w *work) background(do func()) {
+	s := w.begin()
+	go func() {
+		defer w.end(s)
+		do()
+	}()
+}
+
 // idle returns a channel that is closed when no request is in progress.
 func (w *work) idle() <-chan struct{} {
 	w.mu.Lock()

@@ -15,10 +15,17 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+// A tenantCatalog is what a tenant sees of the resources and prompts.
+type tenantCatalog struct {
+	*tenant
+	// readables are what the caller may see, by the names that policies know: *resource and *prompt. The lock of the tenant guards them.
+	readables map[string]any
+}
+
 // catalogCall returns a runnerCall of a resource or a prompt. The caller must call its run or its end.
-func (t *tenant) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
+func (t *tenantCatalog) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
 	runnerRef := t.s.runners.begin()
-	e := &runnerCall{t: t, v: t.sessionOf(session), protocol: protocol, runnerRef: runnerRef, settings: runnerRef.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
+	e := &runnerCall{t: t.tenant, v: t.sessionOf(session), protocol: protocol, runnerRef: runnerRef, settings: runnerRef.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
 	set := t.s.offer.Load().set
 	if set == nil || e.settings.ToolUseMode == lathe.ModeDisabled {
 		e.refuse = lathe.CodeUnknownTool
@@ -29,7 +36,7 @@ func (t *tenant) catalogCall(session *mcp.ServerSession, protocol, name string, 
 }
 
 // read reads a resource with the runner.
-func (t *tenant) read(ctx context.Context, session *mcp.ServerSession, protocol string, token any, uri string) (*mcp.ResourceContents, error) {
+func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, protocol string, token any, uri string) (*mcp.ResourceContents, error) {
 	r, parts := t.s.offer.Load().find(uri)
 	if r == nil {
 		return nil, mcp.ResourceNotFoundError(uri)
@@ -72,7 +79,7 @@ func (t *tenant) read(ctx context.Context, session *mcp.ServerSession, protocol 
 }
 
 // readResource answers resources/read.
-func (t *tenant) readResource(ctx context.Context, req mcp.Request) (mcp.Result, error) {
+func (t *tenantCatalog) readResource(ctx context.Context, req mcp.Request) (mcp.Result, error) {
 	r, ok := req.(*mcp.ReadResourceRequest)
 	if !ok || r.Params == nil || r.Params.URI == "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no resource"}
@@ -109,7 +116,7 @@ func failed(r *lathe.ToolResult) error {
 }
 
 // readable returns the entries of the catalog that the policy allows the caller now.
-func (t *tenant) readable(runner *tool.Runner) map[string]bool {
+func (t *tenantCatalog) readable(runner *tool.Runner) map[string]bool {
 	o := t.s.offer.Load()
 	if o.empty() || runner.Settings().ToolUseMode == lathe.ModeDisabled {
 		return nil
@@ -124,7 +131,7 @@ func (t *tenant) readable(runner *tool.Runner) map[string]bool {
 }
 
 // syncCatalog takes over what the catalog offers the caller now. It is called with the lock held.
-func (t *tenant) syncCatalog(runner *tool.Runner) {
+func (t *tenantCatalog) syncCatalog(runner *tool.Runner) {
 	o, may := t.s.offer.Load(), t.readable(runner)
 	next := map[string]any{}
 	for name := range may {
@@ -167,7 +174,7 @@ func (t *tenant) syncCatalog(runner *tool.Runner) {
 
 // offerResource registers a resource with the protocol, so that clients are notified when it is added or removed. Requests to
 // list or read resources are answered before they reach it.
-func (t *tenant) offerResource(r *resource) {
+func (t *tenantCatalog) offerResource(r *resource) {
 	none := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	}
@@ -202,7 +209,7 @@ func (r *resource) definition() *mcp.Resource {
 }
 
 // offered are the resources that the caller may see, by their addresses.
-func (t *tenant) offered() (out []*resource) {
+func (t *tenantCatalog) offered() (out []*resource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, item := range t.readables {
@@ -215,7 +222,7 @@ func (t *tenant) offered() (out []*resource) {
 }
 
 // listResources answers resources/list: single resources, and the files of folders.
-func (t *tenant) listResources(p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
+func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
 	var all []*mcp.Resource
 	for _, r := range t.offered() {
 		switch {

@@ -12,7 +12,7 @@ const maxCompletions = 100
 
 // complete answers completion/complete: the values of an argument or part that begin with what is
 // there, then those that hold it.
-func (t *tenant) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+func (t *tenantCatalog) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 	if p == nil || p.Ref == nil || p.Argument.Name == "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the completion says not what of"}
 	}
@@ -38,7 +38,7 @@ func (t *tenant) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 }
 
 // values are what an argument of a prompt, or a part of a template, may be completed to.
-func (t *tenant) values(ref *mcp.CompleteReference, argument string) ([]string, bool) {
+func (t *tenantCatalog) values(ref *mcp.CompleteReference, argument string) ([]string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, item := range t.readables {

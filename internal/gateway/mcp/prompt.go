@@ -139,7 +139,7 @@ func (p *prompt) definition() *mcp.Prompt {
 }
 
 // getPrompt executes one prompts/get with the runner.
-func (t *tenant) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	p := req.Params
 	args, err := json.Marshal(p.Arguments)
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *tenant) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp
 }
 
 // promptResult is a prompt that was filled in, with the resources that it names.
-func (t *tenant) promptResult(ctx context.Context, e *runnerCall, got *lathe.ToolResult) (mcp.Result, error) {
+func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *lathe.ToolResult) (mcp.Result, error) {
 	if got.IsError {
 		return nil, failed(got)
 	}

@@ -23,6 +23,7 @@ type tenant struct {
 	s        *Server
 	caller   Caller
 	server   *mcp.Server
+	catalog  *tenantCatalog
 	stateful *mcp.StreamableHTTPHandler // up to 2025-11-25
 	modern   *mcp.StreamableHTTPHandler // from 2026-07-28 on
 
@@ -36,17 +37,15 @@ type tenant struct {
 	sessionless clientSession             // of calls without a session
 	hashed      []*lathe.ToolSpec         // those of hash
 	hash        string
-	// readables are what of the catalog the caller may see, by the names that policies know: *resource
-	// and *prompt.
-	readables map[string]any
-	watching  map[string]*watched  // by URI
-	looking   bool                 // a goroutine checks whether these have changed
-	parked    map[string]*exchange // by state
+	watching    map[string]*watched  // by URI
+	looking     bool                 // a goroutine checks whether these have changed
+	parked      map[string]*exchange // by state
 }
 
 func newTenant(s *Server, c *Caller) *tenant {
 	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, sessions: map[*mcp.ServerSession]*clientSession{}, byID: map[string]*clientSession{},
 		watching: map[string]*watched{}, parked: map[string]*exchange{}}
+	t.catalog = &tenantCatalog{tenant: t}
 	t.sessionless.ctx = s.ctx
 	o := &s.opts
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
@@ -93,7 +92,7 @@ func (t *tenant) sync() {
 	defer t.mu.Unlock()
 	runner := t.s.runners.runner()
 	settings := runner.Settings()
-	t.syncCatalog(runner)
+	t.catalog.syncCatalog(runner)
 	specs := t.allowed(runner)
 	if slices.Equal(specs, t.specs) && settings.Executor == t.executor {
 		return
@@ -191,6 +190,18 @@ var ofCatalog = map[string]bool{
 	"prompts/list": true, "prompts/get": true, "completion/complete": true,
 }
 
+// initialized takes the version that the session has agreed on from the answer to its initialization, whose capabilities it corrects.
+func (cs *clientSession) initialized(res mcp.Result, err error) {
+	r, ok := res.(*mcp.InitializeResult)
+	if !ok || err != nil {
+		return
+	}
+	cs.speak(r.ProtocolVersion)
+	caps := *r.Capabilities
+	caps.Extensions = nil // these belong to the other era
+	r.Capabilities = &caps
+}
+
 // receive is the middleware of each request. It handles some methods itself and passes the others to the SDK.
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -205,12 +216,7 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 			res, err := next(ctx, method, req)
-			if r, ok := res.(*mcp.InitializeResult); ok && err == nil {
-				v.speak(r.ProtocolVersion)
-				caps := *r.Capabilities
-				caps.Extensions = nil // these belong to the other era
-				r.Capabilities = &caps
-			}
+			v.initialized(res, err)
 			return res, err
 		case "tools/list", "resources/templates/list", "prompts/list":
 			if len(cursorOf(req)) > maxCursor {
@@ -222,25 +228,21 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if !ok || call.Params == nil || call.Params.Name == "" {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call names no tool"}
 			}
-			res, err := t.callTool(ctx, call)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.callTool(ctx, call)
 		case "resources/list":
 			t.sync()
 			p, _ := req.GetParams().(*mcp.ListResourcesParams)
-			res, err := t.listResources(p)
+			res, err := t.catalog.listResources(p)
 			if err != nil {
 				return nil, err
 			}
 			return res, nil
 		case "resources/read":
-			return t.readResource(ctx, req)
+			return t.catalog.readResource(ctx, req)
 		case "completion/complete":
 			t.sync()
 			p, _ := req.GetParams().(*mcp.CompleteParams)
-			res, err := t.complete(p)
+			res, err := t.catalog.complete(p)
 			if err != nil {
 				return nil, err
 			}
@@ -249,11 +251,7 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if t.s.opts.Tasks.After <= 0 {
 				break
 			}
-			res, err := t.serveTask(ctx, method, req)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.serveTask(ctx, method, req)
 		case "prompts/get", "resources/subscribe", "subscriptions/listen":
 			t.sync()
 		}

@@ -23,7 +23,7 @@ func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
 	r, _ := t.s.offer.Load().find(uri)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r == nil || t.readables[r.spec.Name] == nil {
+	if r == nil || t.catalog.readables[r.spec.Name] == nil {
 		return mcp.ResourceNotFoundError(uri)
 	}
 	w := t.watching[uri]
@@ -90,7 +90,7 @@ func (t *tenant) look() {
 func (t *tenant) stamp(uri string) stamp {
 	r, _ := t.s.offer.Load().find(uri)
 	t.mu.Lock()
-	may := r != nil && t.readables[r.spec.Name] != nil
+	may := r != nil && t.catalog.readables[r.spec.Name] != nil
 	t.mu.Unlock()
 	if !may {
 		return stamp{gone: true}

@@ -1,0 +1,188 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+)
+
+// A Pool bounds the requests that are served at once. A request has a place in it until its handler returns.
+type Pool int
+
+const (
+	Requests  Pool = iota // Limits.MaxConcurrent
+	Watchers              // Limits.MaxWatchers: streams of events, which are idle most of the time
+	Sockets               // Limits.MaxWatchers too, counted apart: WebSockets, each message of which is a request of its own
+	Unbounded             // no bound: metrics, which are served when everything else is refused, and workers, which have their own
+	pools                 // the number of pools
+)
+
+// shares is the number of parts of a pool of which one key has one part at most, if there are several keys: one key cannot
+// take the places of the others.
+const shares = 4
+
+// A Limiter counts the requests of each key. It outlives a reload of the configuration; its methods may be called from several goroutines at
+// once.
+type Limiter struct {
+	now  func() time.Time
+	most [pools]int
+
+	mu    sync.Mutex
+	taken [pools]int
+	of    map[string]*keyUsage // by the key's name
+}
+
+// maxIdleCallers bounds the entries of callers that an identity provider has identified and that have no request in
+// progress. Beyond it those are removed whose rate has recovered.
+const maxIdleCallers = 10_000
+
+type keyUsage struct {
+	profile string // of an identified caller
+	active  int
+	taken   [pools]int
+	tokens  float64 // requests that may be made at once
+	filled  time.Time
+}
+
+// A Caller is the holder of a key, or a caller whom an identity provider has identified.
+type Caller struct {
+	Name, Profile string // Profile is set for an identified caller
+	PerMinute     int    // requests; 0: no bound
+	Concurrency   int    // requests at once; 0: no bound
+}
+
+// New returns a limiter with places for that many requests and watchers.
+func New(now func() time.Time, requests, watchers int) *Limiter {
+	return &Limiter{now: now, most: [pools]int{Requests: requests, Watchers: watchers, Sockets: watchers}, of: map[string]*keyUsage{}}
+}
+
+// setting is the name of the setting that bounds the pool.
+func (p Pool) setting() string {
+	if p == Watchers || p == Sockets {
+		return "serve.max_watchers"
+	}
+	return "serve.max_concurrent"
+}
+
+// Enter counts a request under the limits of its key and takes a place in the pool. release, which is called once, gives the
+// place back. shared says that several keys share the pool.
+func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *problem.Problem) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.entry(k)
+	if at != Unbounded && u.taken[at] >= u.most[at] {
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())}
+	}
+	if share := max(1, u.most[at]/shares); at != Unbounded && shared && c.taken[at] >= share {
+		return nil, &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())}
+	}
+	works := 1
+	if at == Sockets { // its messages count
+		works = 0
+	}
+	if k.Concurrency > 0 && works > 0 && c.active >= k.Concurrency {
+		return nil, &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
+	}
+	if p := u.charge(k, c, 1); p != nil {
+		return nil, p
+	}
+	c.active += works
+	c.taken[at]++
+	u.taken[at]++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		c.active -= works
+		c.taken[at]--
+		u.taken[at]--
+	}, nil
+}
+
+// entry returns the entry of a key or of an identified caller. u.mu is held.
+func (u *Limiter) entry(k *Caller) *keyUsage {
+	c := u.of[k.Name]
+	if c == nil {
+		if len(u.of) >= maxIdleCallers && k.Profile != "" {
+			u.forgetIdle()
+		}
+		c = &keyUsage{profile: k.Profile, tokens: float64(k.PerMinute), filled: u.now()}
+		u.of[k.Name] = c
+	}
+	return c
+}
+
+// forgetIdle removes the entries of identified callers that say nothing: no request is in progress, and the caller may
+// make as many at once as one that was never seen. u.mu is held.
+func (u *Limiter) forgetIdle() {
+	now := u.now()
+	maps.DeleteFunc(u.of, func(_ string, c *keyUsage) bool {
+		return c.profile != "" && c.taken == [pools]int{} && c.active == 0 && now.Sub(c.filled) >= time.Minute
+	})
+}
+
+// Active returns the requests in progress by the name of their key: those of a key, and of the callers that have it as their profile.
+func (u *Limiter) Active() map[string]int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := map[string]int{}
+	for of, c := range u.of {
+		if c.active == 0 {
+			continue
+		}
+		n[of] += c.active
+		if c.profile != "" && c.profile != of {
+			n[c.profile] += c.active
+		}
+	}
+	return n
+}
+
+// ShowRate sets the headers with which OpenAI's API shows the rate limit of a key: its requests a minute, how many of them it
+// may make at once now, and when that will be all of them, as a duration such as 1m0.5s. Requests are admitted at an even rate, so
+// that the first of them is possible before. A key without a limit has no such headers.
+func (u *Limiter) ShowRate(h http.Header, k *Caller) {
+	most := float64(k.PerMinute)
+	if most <= 0 {
+		return
+	}
+	u.mu.Lock()
+	c := u.entry(k)
+	left := min(most, c.tokens+u.now().Sub(c.filled).Minutes()*most)
+	u.mu.Unlock()
+	h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(k.PerMinute))
+	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(int(left+1e-9))) // of sums of fractions
+	h.Set("X-Ratelimit-Reset-Requests", time.Duration((most-left)/most*float64(time.Minute)).Round(time.Millisecond).String())
+}
+
+// charge counts n requests against the rate of the key: all of them or, with a problem, none.
+func (u *Limiter) charge(k *Caller, c *keyUsage, n int) *problem.Problem {
+	most := float64(k.PerMinute)
+	if most <= 0 {
+		return nil
+	}
+	now := u.now()
+	c.tokens = min(most, c.tokens+now.Sub(c.filled).Minutes()*most)
+	c.filled = now
+	if c.tokens < float64(n) {
+		return &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded",
+			RetryAfter: time.Duration((float64(n) - c.tokens) / most * float64(time.Minute)),
+			Message:    fmt.Sprintf("This key may make %d requests a minute.", k.PerMinute)}
+	}
+	c.tokens -= float64(n)
+	return nil
+}
+
+// Charge counts n further requests of the caller: all of them or, with a problem, none.
+func (u *Limiter) Charge(k *Caller, n int) *problem.Problem {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.charge(k, u.entry(k), n)
+}

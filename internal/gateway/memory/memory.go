@@ -1,0 +1,175 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// A Pool bounds the bytes of what clients have sent and that is not answered yet. Its methods may be called from several goroutines at once.
+type Pool struct {
+	most    int64
+	metrics *observe.Metrics // nil: nothing is counted
+
+	mu    sync.Mutex
+	total int64
+	of    map[string]int64 // by the name of the key; only those above 0
+}
+
+// Default is a quarter of the limit in GOMEMLIMIT, or of 4 GiB if there is none.
+func Default() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = 4 << 30
+	}
+	return limit / 4
+}
+
+// A Reservation is the part of Pool of one request, message, connection or run. One goroutine at a time uses it. A nil reservation
+// has none.
+type Reservation struct {
+	all   *Pool
+	key   string
+	most  int64 // of the key
+	bytes int64
+	// Beside are bytes that other reservations of the same key have for at least as long as this one.
+	Beside int64
+	// conversation is the part of bytes that is reserved for the conversation.
+	conversation int64
+}
+
+// New returns a pool of most bytes. metrics counts them; nil: nothing is counted.
+func New(most int64, metrics *observe.Metrics) *Pool {
+	return &Pool{most: most, metrics: metrics, of: map[string]int64{}}
+}
+
+// Begin returns an empty reservation of a key. If several keys share the pool, one of them has half of the bytes at most.
+func (b *Pool) Begin(key string, shared bool) Reservation {
+	h := Reservation{all: b, key: key, most: b.most}
+	if shared {
+		h.most = max(1, b.most/2)
+	}
+	return h
+}
+
+// Grow reserves n further bytes: all of them or, with a problem, none.
+func (h *Reservation) Grow(n int64) *problem.Problem {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	return h.growLocked(n)
+}
+
+// Converse reserves what is missing to n bytes for the conversation. Without a reservation nothing is counted.
+func (h *Reservation) Converse(n int64) *problem.Problem {
+	if h == nil {
+		return nil
+	}
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	p := h.growLocked(n - h.conversation)
+	if p == nil {
+		h.conversation = max(h.conversation, n)
+	}
+	return p
+}
+
+// Load reserves the bytes of messages that are read from the store for the conversation, in addition to what is reserved.
+func (h *Reservation) Load(messages []lathe.Message) *problem.Problem {
+	if h == nil {
+		return nil
+	}
+	return h.Converse(h.conversation + SizeOf(messages))
+}
+
+// SizeOf returns the bytes that messages take in memory.
+func SizeOf(messages []lathe.Message) (n int64) {
+	for i := range messages {
+		n += int64(messages[i].Size())
+	}
+	return n
+}
+
+// growLocked is Grow. h.all.mu is held.
+func (h *Reservation) growLocked(n int64) *problem.Problem {
+	b := h.all
+	switch {
+	case n <= 0:
+		return nil
+	case h.Beside+h.bytes+n > h.most: // it never fits
+		return &problem.Problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large",
+			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)}
+	case b.total+n > b.most:
+		return &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The requests in progress take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)}
+	case b.of[h.key]+n > h.most:
+		return &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The requests of this key in progress take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended, or raise the limit.", b.of[h.key], h.most)}
+	}
+	b.add(h, n)
+	return nil
+}
+
+// Size returns the bytes of the reservation. Any goroutine may call it.
+func (h *Reservation) Size() int64 {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	return h.bytes
+}
+
+// Reserve reserves what is missing to n bytes. Its error is a *problem.Problem.
+func (h *Reservation) Reserve(n int64) error {
+	if p := h.Grow(n - h.bytes); p != nil {
+		return p
+	}
+	return nil
+}
+
+// add changes the bytes of a reservation. b.mu is held.
+func (b *Pool) add(h *Reservation, n int64) {
+	h.bytes += n
+	b.total += n
+	if b.of[h.key] += n; b.of[h.key] == 0 {
+		delete(b.of, h.key)
+	}
+	if b.metrics != nil {
+		b.metrics.AddInflightBytes(n)
+	}
+}
+
+// SplitConversation moves the bytes of the conversation to a new reservation. A nil reservation has none to move.
+func (h *Reservation) SplitConversation() *Reservation {
+	if h == nil {
+		return nil
+	}
+	return h.split(h.conversation)
+}
+
+// split moves n bytes, or all if there are fewer, to a new reservation.
+func (h *Reservation) split(n int64) *Reservation {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	out := *h
+	out.bytes = max(0, min(n, h.bytes))
+	h.bytes -= out.bytes
+	return &out
+}
+
+// Settle gives back what was reserved beyond the memory of a text, for reading it.
+func (h *Reservation) Settle(text []byte) { h.split(h.bytes - int64(cap(text))).Release() }
+
+// Release gives the bytes back. It may be called more than once.
+func (h *Reservation) Release() {
+	if h == nil {
+		return
+	}
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	h.all.add(h, -h.bytes)
+}

@@ -1,0 +1,481 @@
+package places
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A partClass is what a part is and who wrote it.
+type partClass uint8
+
+const (
+	userText partClass = iota
+	userContent
+	saidText
+	saidContent
+	thought
+	toolCall
+	toolResult
+	partClasses
+)
+
+// Page stands for the requests of chat pages.
+const Page = lathe.Wire("page")
+
+// A placed is a part of the client's request.
+type placed struct {
+	at string
+	id string // of a call, or of the call that a result answers
+}
+
+// places finds the places in a client's request of parts of the conversation of a run.
+type places struct {
+	parsed []lathe.Message // those that were read from the request, before the server added, removed or changed any
+	*foundPlaces
+}
+
+// foundPlaces are the places of one conversation.
+type foundPlaces struct {
+	found    map[[2]int]string
+	messages []lathe.Message // those of the run
+	thoughts []placedThought // of the request
+	replaced map[int]string  // by the messages of the run that the server put into their place
+}
+
+// A placedThought is reasoning in the client's request.
+type placedThought struct {
+	lathe.Reasoning
+	at string
+}
+
+// A placeFinder finds the places of one conversation.
+type placeFinder struct {
+	places
+	client [partClasses][]placed
+	thinks bool   // assistant messages have reasoning in members of their own
+	stored string // the member that stands for messages which are not in the request
+}
+
+// find sets the places of the messages of a run that began with a request of wire w.
+func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
+	p.foundPlaces = &foundPlaces{found: map[[2]int]string{}, replaced: map[int]string{}, messages: messages}
+	f := &placeFinder{places: *p}
+	switch w {
+	case lathe.WireMessages:
+		f.walkContent(get(body, "system"), "system", userText)
+		f.walkTurns(get(body, "messages"), "messages", "content")
+	case lathe.WireResponses:
+		if rawText(body, "previous_response_id") != "" {
+			f.stored = "previous_response_id"
+		}
+		f.walkContent(get(body, "instructions"), "instructions", userText)
+		f.walkContent(get(body, "input"), "input", userText)
+	case lathe.WireGemini:
+		for _, name := range [...]string{"systemInstruction", "system_instruction"} {
+			f.walkContent(get(get(body, name), "parts"), name+".parts", userText)
+		}
+		f.walkTurns(get(body, "contents"), "contents", "parts")
+	case Page:
+		f.walkTurns(get(body, "messages"), "messages", "parts")
+	default:
+		f.thinks = true
+		f.walkTurns(get(body, "messages"), "messages", "content")
+	}
+	f.match(messages)
+}
+
+// Of returns a function that maps a path in the messages of a run, such as "messages[2].parts[0].cache_control", to the place in the client's
+// request of wire w. A path whose place is not known is returned as it is. parsed are the messages that were read from the request, before the
+// server added, removed or changed any. The function searches the request at its first call; one goroutine at a time uses it.
+func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
+	p := places{parsed: parsed}
+	return func(path string) string {
+		if p.foundPlaces == nil {
+			p.find(w, body, messages)
+		}
+		return p.of(path)
+	}
+}
+
+// classOf returns the class of a part; ok is false for an empty text.
+func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
+	said := partClass(0)
+	if role == lathe.RoleAssistant {
+		said = saidText - userText
+	}
+	switch p := p.(type) {
+	case lathe.Text:
+		return userText + said, p.Text != ""
+	case lathe.Refusal:
+		return userText + said, p.Text != ""
+	case lathe.Blob, lathe.Opaque:
+		return userContent + said, true
+	case lathe.Reasoning:
+		return thought, true
+	case lathe.ToolCall:
+		return toolCall, true
+	case lathe.ToolResult:
+		return toolResult, true
+	}
+	return 0, false
+}
+
+// match finds the places of the messages of the run. A message is one of the parsed ones if it has their parts, as nothing changes parts in
+// place. Messages between two of these are the parsed ones between them with other parts, if there are as many. The server added the
+// others.
+func (p *placeFinder) match(messages []lathe.Message) {
+	of := p.ofParsed()
+	index := make(map[*lathe.Part]int, len(p.parsed))
+	for k := range p.parsed {
+		if parts := p.parsed[k].Parts; len(parts) > 0 {
+			index[&parts[0]] = k
+		}
+	}
+	first, next := 0, 0 // of the messages since the last one that was found
+	for i := 0; i <= len(messages); i++ {
+		k := len(p.parsed)
+		if i < len(messages) {
+			parts, known := messages[i].Parts, false
+			if len(parts) > 0 {
+				k, known = index[&parts[0]]
+			}
+			if !known || k < next {
+				continue
+			}
+		}
+		if i-first != k-next {
+			p.noteReplaced(first, i, next, k, of)
+		} else {
+			for ; first < i; first, next = first+1, next+1 {
+				p.noteReplaced(first, first+1, next, next+1, of)
+				p.place(&messages[first], first, next, of)
+			}
+		}
+		if i < len(messages) {
+			p.place(&messages[i], i, k, of)
+		}
+		first, next = i+1, k+1
+	}
+	p.matchIDs(messages)
+}
+
+// noteReplaced records which place of the request each message of the run from first to last replaces: that of the parsed messages from k
+// to end or, if the request has no such message, that of the member that names the stored conversation. If they replace several messages of
+// the model, the place is the list of messages.
+func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
+	at := ""
+	if k == end {
+		at = p.stored
+	}
+	for ; k < end; k++ {
+		for j := range p.parsed[k].Parts {
+			element, _, ok := strings.Cut(of[[2]int{k, j}], "]")
+			if !ok || p.parsed[k].Role != lathe.RoleAssistant {
+				continue
+			}
+			if element += "]"; at != "" && at != element {
+				element, _, _ = strings.Cut(element, "[")
+			}
+			at = element
+			break
+		}
+	}
+	for ; first < last && at != ""; first++ {
+		p.replaced[first] = at
+	}
+}
+
+// place gives the parts of message i of the run the places of those of parsed message k, if it has as many.
+func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
+	if m.Role != p.parsed[k].Role || len(m.Parts) != len(p.parsed[k].Parts) {
+		return
+	}
+	for j := range m.Parts {
+		if at := of[[2]int{k, j}]; at != "" {
+			p.found[[2]int{i, j}] = at
+		}
+	}
+}
+
+// ofParsed returns the places of the parts of the parsed messages. Parts of one class have the same order there and in the request; calls
+// and results are matched by id first. If the request and the parsed messages have different numbers of parts of a class, those
+// parts have no place.
+func (p *placeFinder) ofParsed() map[[2]int]string {
+	var counts, next [partClasses]int
+	each := func(do func(class partClass, k, j int)) {
+		for k := range p.parsed {
+			for j, part := range p.parsed[k].Parts {
+				if class, ok := classOf(p.parsed[k].Role, part); ok {
+					do(class, k, j)
+				}
+			}
+		}
+	}
+	each(func(class partClass, _, _ int) { counts[class]++ })
+	of, ids := map[[2]int]string{}, p.byID()
+	each(func(class partClass, k, j int) {
+		n := next[class]
+		next[class]++
+		if at := ids.take(class, p.parsed[k].Parts[j]); at != "" {
+			of[[2]int{k, j}] = at
+		} else if list := p.client[class]; len(list) == counts[class] {
+			of[[2]int{k, j}] = list[n].at
+		}
+		if r, is := p.parsed[k].Parts[j].(lathe.Reasoning); is && of[[2]int{k, j}] != "" {
+			p.thoughts = append(p.thoughts, placedThought{r, of[[2]int{k, j}]})
+		}
+	})
+	return of
+}
+
+// placeIDs are the places of calls and results in the client's request by their ids.
+type placeIDs [2]map[string][]string
+
+func (p *placeFinder) byID() (ids placeIDs) {
+	for n, class := range [...]partClass{toolCall, toolResult} {
+		ids[n] = map[string][]string{}
+		for _, c := range p.client[class] {
+			if c.id != "" {
+				ids[n][c.id] = append(ids[n][c.id], c.at)
+			}
+		}
+	}
+	return ids
+}
+
+// take removes the first place of a call or result from the list of its id, and returns it; "" if the list is empty.
+func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
+	id := ""
+	switch part := part.(type) {
+	case lathe.ToolCall:
+		id = part.ID
+	case lathe.ToolResult:
+		id = part.CallID
+	default:
+		return ""
+	}
+	if list := ids[class-toolCall][id]; len(list) > 0 {
+		at, ids[class-toolCall][id] = list[0], list[1:]
+	}
+	return at
+}
+
+// matchIDs finds the places of further calls and results by their ids.
+func (p *placeFinder) matchIDs(messages []lathe.Message) {
+	ids := p.byID()
+	for i := range messages {
+		for j, part := range messages[i].Parts {
+			class, _ := classOf(messages[i].Role, part)
+			if at := ids.take(class, part); at != "" && p.found[[2]int{i, j}] == "" {
+				p.found[[2]int{i, j}] = at
+			}
+		}
+	}
+}
+
+// walkTurns reads a list of messages whose content is the member content.
+func (p *placeFinder) walkTurns(list []byte, at, content string) {
+	i := 0
+	for el := range elements(list) {
+		at := wire.Element(at, i)
+		i++
+		base := userText
+		switch rawText(el, "role") {
+		case "assistant", "model":
+			base = saidText
+		case "tool":
+			p.add(toolResult, at, el)
+			continue
+		}
+		if p.thinks && base == saidText {
+			p.walkThoughts(el, at)
+		}
+		p.walkContent(get(el, content), at+"."+content, base)
+		if rawText(el, "refusal") != "" {
+			p.add(saidText, at+".refusal", el)
+		}
+		k := 0
+		for call := range elements(get(el, "tool_calls")) {
+			p.add(toolCall, wire.Element(at+".tool_calls", k), call)
+			k++
+		}
+	}
+}
+
+// walkThoughts reads the reasoning of an assistant message of chat completions: each of the members is a part, in their order.
+func (p *placeFinder) walkThoughts(message []byte, at string) {
+	for key, v := range rawjson.Members(message) {
+		for _, name := range [...]string{"reasoning_content", "reasoning", "thinking"} {
+			if rawjson.EqualKey(key, name) && rawjson.Text(v) != "" {
+				p.add(thought, at+"."+name, message)
+			}
+		}
+	}
+}
+
+// walkContent reads content: a string, or a list of parts, blocks or items.
+func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
+	if wire.Kind(v) == '"' {
+		if len(v) > len(`""`) {
+			p.add(base, at, v)
+		}
+		return
+	}
+	k := 0
+	for el := range elements(v) {
+		p.walkPart(el, wire.Element(at, k), base)
+		k++
+	}
+}
+
+// walkPart reads a part, a block or an item. base is the class of its text.
+func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
+	has := func(names ...string) bool {
+		for _, name := range names {
+			if get(el, name) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	typ := rawText(el, "type")
+	switch {
+	case typ == "message", typ == "" && has("role"):
+		if base = userText; rawText(el, "role") == "assistant" {
+			base = saidText
+		}
+		p.walkContent(get(el, "content"), at+".content", base)
+	case typ == "tool_result", strings.HasSuffix(typ, "_output"), has("functionResponse", "function_response"):
+		p.add(toolResult, at, el)
+	case typ == "tool_use", typ == "function_call", typ == "custom_tool_call", has("functionCall", "function_call"):
+		if has("thoughtSignature", "thought_signature") {
+			p.add(thought, at, el)
+		}
+		p.add(toolCall, at, el)
+	case typ == "reasoning" && rawText(el, "encrypted_content") == "" && !hasText(get(el, "summary")) && !hasText(get(el, "content")): // it has no content
+	case typ == "thinking", typ == "redacted_thinking", typ == "reasoning", string(get(el, "thought")) == "true":
+		p.add(thought, at, el)
+	case typ == "text", typ == "input_text", typ == "output_text", typ == "refusal", typ == "" && has("text"):
+		if rawText(el, "text")+rawText(el, "refusal") != "" {
+			p.add(base, at, el)
+		}
+	case typ == "mcp_approval_response":
+	case strings.HasPrefix(at, "input[") && !strings.Contains(at, "."): // an item that is no message is one of the model
+		p.add(saidContent, at, el)
+	default:
+		p.add(base+1, at, el)
+	}
+}
+
+func (p *placeFinder) add(class partClass, at string, raw []byte) {
+	id := ""
+	for _, inner := range [...]string{"", "functionCall", "function_call", "functionResponse", "function_response"} {
+		obj := raw
+		if inner != "" {
+			obj = get(raw, inner)
+		}
+		for _, name := range [...]string{"tool_call_id", "tool_use_id", "call_id", "id"} {
+			if class >= toolCall && id == "" {
+				id = rawText(obj, name)
+			}
+		}
+	}
+	p.client[class] = append(p.client[class], placed{at, id})
+}
+
+// of returns the place in the client's request for a path in the messages of the run, such as "messages[2].parts[0].cache_control". A
+// path whose place is not known is returned as it is.
+func (p *places) of(path string) string {
+	i, rest, ok := text.CutIndex(path, "messages")
+	if !ok {
+		return path
+	}
+	j, end, isPart := text.CutIndex(rest, ".parts")
+	at, found := p.found[[2]int{i, j}]
+	switch {
+	case found && isPart:
+		return at + end
+	case found: // of the message: the element that its first part is in
+		if element, _, ok := strings.Cut(at, "]"); ok {
+			at = element + "]"
+		}
+		return at + rest
+	}
+	if isPart {
+		at = p.thoughtAt(i, j)
+	}
+	if at != "" {
+		return at + end
+	}
+	return cmp.Or(p.replaced[i], path)
+}
+
+// thoughtAt returns the place in the client's request of the reasoning in part j of message i of the run, if the server replaced the
+// client's message by that one. It is the place of the reasoning with the same data or text, and "" if the request has none.
+func (p *places) thoughtAt(i, j int) (at string) {
+	reasoning := func(i, j int) (r lathe.Reasoning) {
+		if i < len(p.messages) && j < len(p.messages[i].Parts) {
+			r, _ = p.messages[i].Parts[j].(lathe.Reasoning)
+		}
+		return r
+	}
+	r := reasoning(i, j)
+	same := func(other *lathe.Reasoning) bool {
+		return r.Data != "" && r.Data == other.Data || r.Text != "" && r.Text == other.Text
+	}
+	before := 0 // how often the same reasoning stands before it
+	for k := range min(i+1, len(p.messages)) {
+		for l := range p.messages[k].Parts {
+			if other := reasoning(k, l); (k < i || l < j) && same(&other) {
+				before++
+			}
+		}
+	}
+	for k := range p.thoughts {
+		t := &p.thoughts[k]
+		switch {
+		case same(&t.Reasoning):
+			if at = t.at; before == 0 {
+				return at
+			}
+			before--
+		case at == "" && r.Text != "" && strings.Contains(t.Text, r.Text): // clients of chat completions join the reasoning of an answer
+			at = t.at
+		}
+	}
+	return at
+}
+
+// hasText reports whether one of the parts has a text.
+func hasText(parts []byte) bool {
+	for el := range elements(parts) {
+		if rawText(el, "text") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func get(obj []byte, name string) []byte {
+	if wire.Kind(obj) != '{' {
+		return nil
+	}
+	if v, ok := rawjson.Get(obj, name); ok && string(v) != "null" {
+		return v
+	}
+	return nil
+}
+
+func rawText(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
+
+func elements(v []byte) func(yield func([]byte) bool) {
+	if wire.Kind(v) != '[' {
+		return func(func([]byte) bool) {}
+	}
+	return rawjson.Elements(v)
+}

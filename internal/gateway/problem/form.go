@@ -1,0 +1,151 @@
+package problem
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/gemini"
+	"github.com/lathe-run/lathe/internal/wire/messages"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// A Form is the format of error answers that a client expects.
+type Form int
+
+const (
+	Details Form = iota // RFC 9457
+	OpenAI
+	Anthropic
+	Google
+	Ollama // RFC 9457 with the additional member of Ollama
+	RPC    // JSON-RPC
+	Text
+)
+
+// codec returns the codec that writes errors in the form; nil for forms that do not belong to a wire.
+func (f Form) codec() wire.Served {
+	switch f {
+	case OpenAI:
+		return openai.Served{}
+	case Anthropic:
+		return messages.Codec{}
+	case Google:
+		return gemini.Codec{}
+	default:
+		return nil
+	}
+}
+
+// statusOverloaded is the HTTP status with which Anthropic's API reports that it is overloaded.
+const statusOverloaded = 529
+
+// status returns the status of p for clients of the form.
+func (f Form) status(p *Problem) int {
+	if f == Anthropic && p.Status == http.StatusServiceUnavailable {
+		return statusOverloaded
+	}
+	return p.Status
+}
+
+// A Client is the sender of a request, as far as its problems depend on it.
+type Client struct {
+	Form      Form
+	RequestID string
+	Challenge string // WWW-Authenticate of an answer 401; empty: Bearer
+}
+
+// APIError returns p for the codec of the client's wire, which derives the type of the error from its status.
+func (c *Client) APIError(p *Problem) *wire.APIError {
+	e := &wire.APIError{Status: c.Form.status(p), Code: p.Code, Message: p.Message, Param: p.Param, RequestID: c.RequestID, RetryAfter: p.RetryAfter.Seconds(), Details: p.Details}
+	if c.Form == OpenAI {
+		e.Type = p.kind()
+	}
+	return e
+}
+
+// A problemBody is the form of RFC 9457, with members of ours.
+type problemBody struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Instance  string `json:"instance"`
+	Code      string `json:"code"`
+	Param     string `json:"param,omitempty"`
+	RequestID string `json:"request_id"`
+	Newest    int64  `json:"newest_event_id,omitempty"`
+	// Of the decision that was made before.
+	Decision  string     `json:"decision,omitempty"`
+	By        string     `json:"by,omitempty"`
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
+	Error     string     `json:"error,omitempty"` // the member that Ollama's clients read
+}
+
+// Fail answers the request with p.
+func (c *Client) Fail(w http.ResponseWriter, p *Problem) {
+	h := w.Header()
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	}
+	if p.NoRetry || p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden { // the key stays as it is
+		h.Set("X-Should-Retry", "false")
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", cmp.Or(c.Challenge, "Bearer"))
+	}
+	h.Set("Cache-Control", "no-store")
+	if c.Form == Anthropic { // whose errors have no code
+		h.Set("X-Lathe-Error-Code", p.Code)
+	}
+	if codec := c.Form.codec(); codec != nil {
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(c.Form.status(p))
+		_, _ = w.Write(codec.AppendError(nil, c.APIError(p))) // the client may have disconnected
+		return
+	}
+	if c.Form == RPC {
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(p.Status)
+		_, _ = w.Write(p.rpcError(c.RequestID)) // the client may have disconnected
+		return
+	}
+	if c.Form == Text {
+		if p.Status == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", `Bearer realm="lathe workers"`)
+		}
+		http.Error(w, p.Message, p.Status)
+		return
+	}
+	h.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	uri, title := p.typeOf()
+	form := &problemBody{Type: uri, Title: title, Status: p.Status, Detail: p.Message, Instance: problemInstance + c.RequestID,
+		Code: p.Code, Param: p.Param, RequestID: c.RequestID, Newest: p.NewestEvent}
+	if d := p.Decision; d != nil {
+		form.Decision, form.By, form.DecidedAt = d.Decision, d.By, &d.At
+	}
+	if c.Form == Ollama {
+		form.Error = p.Message
+	}
+	body, _ := json.Marshal(form)      // strings, a number and a time
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+}
+
+// codeRefused is the code of JSON-RPC errors that answer requests which the gateway does not admit.
+const codeRefused = -32000
+
+// rpcError returns the problem as MCP clients read it.
+func (p *Problem) rpcError(requestID string) []byte {
+	type data struct {
+		Code      string `json:"code"`
+		RequestID string `json:"request_id"`
+	}
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{
+		"code": codeRefused, "message": p.Message, "data": data{p.Code, requestID}}}) // strings and numbers
+	return append(body, '\n')
+}

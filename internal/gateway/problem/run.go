@@ -1,0 +1,150 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/store"
+)
+
+// RetryLater is when clients may try again that a server sent away.
+const RetryLater = 2 * time.Second
+
+// Ended returns the problem that a client gets for a failed run, or nil if the run did not fail.
+func Ended(res *event.Result) *Problem {
+	p := Failure(res)
+	if p != nil && res.ToolCalls > 0 {
+		p.NoRetry = true // tools were called: the client must not make that happen twice unasked
+	}
+	return p
+}
+
+// FailureFor returns the problem of a run that ended for reason and has no result. It is not inlined: the results would take 500 bytes of
+// the stack of each open stream (see stream).
+//
+//go:noinline
+func FailureFor(reason lathe.Reason) *Problem { return Failure(&event.Result{Reason: reason}) }
+
+// Failure returns the problem of a run that came to res; nil: it did not fail.
+func Failure(res *event.Result) *Problem {
+	code := lathe.CodeOf(res.Err)
+	switch res.Reason {
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
+		lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
+		lathe.ReasonContentFilter, lathe.ReasonLength, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer:
+		return nil
+	case lathe.ReasonUpstreamError:
+		return upstream(res.Err)
+	case lathe.ReasonNoToolCalls:
+		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "The run had to call a tool and called none."}
+	case lathe.ReasonToolError:
+		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "A tool failed that the run had to succeed with."}
+	case lathe.ReasonUnknownTool:
+		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "The model asked for a tool that there is not."}
+	case lathe.ReasonCancelled:
+		return &Problem{Status: http.StatusConflict, Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
+	case lathe.ReasonInterrupted:
+		if code == lathe.CodeUnavailable {
+			return NotNow(res.Err)
+		}
+		return &Problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
+	case lathe.ReasonBudgetExhausted:
+		return overBudget(res)
+	case lathe.ReasonGuestFault, lathe.ReasonInternal:
+	}
+	if p := OfStore(res.Err); p != nil {
+		return p
+	}
+	switch code {
+	case lathe.CodeUnavailable: // the store is full, or does not answer
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater, Message: "The server keeps no more runs now."}
+	case lathe.CodeTooManyTools:
+		return tooManyTools(res.Err)
+	case lathe.CodeInvalidRequest:
+		return &Problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request cannot be run: " + Cause(res.Err) + "."}
+	default:
+	}
+	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
+}
+
+// tooManyTools returns the problem of a run whose definitions of tools exceed a limit.
+func tooManyTools(err error) *Problem {
+	p := &Problem{Status: http.StatusBadRequest, Code: "too_many_tools",
+		Message: "The run would send its model more definitions of tools than a limit allows."}
+	var exceeded interface {
+		error
+		ClientText() string // without the origins of tools
+	}
+	if errors.As(err, &exceeded) {
+		p.Message = "The run would send its model more than a limit allows: " + exceeded.ClientText() + "."
+	}
+	p.Message += " Declare fewer tools, or name those that the run needs in lathe.tools."
+	return p
+}
+
+// Cause returns the text of what lies under a [lathe.Error].
+func Cause(err error) string {
+	var e *lathe.Error
+	for errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// NotNow returns a problem that lets the client try again later: the supervisor is at its limit, the database has just
+// failed over, or the engine of an [server.Executor] cannot be reached.
+func NotNow(err error) *Problem {
+	if p := OfStore(err); p != nil {
+		return p
+	}
+	return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater,
+		Message: "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later."}
+}
+
+// OfStore returns the problem of a store that cannot be written; nil if err has another cause.
+func OfStore(err error) *Problem {
+	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
+		if errors.Is(err, known) {
+			return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater,
+				Message: "The server cannot store runs: " + known.Error() + "."}
+		}
+	}
+	return nil
+}
+
+// inProgressRetry is the Retry-After of a call that the budget would admit if the calls in progress used nothing.
+const inProgressRetry = 5 * time.Second
+
+// overBudget is the problem of a run that a budget did not admit. If the rest of the budget is only reserved, by calls in
+// progress, the client may try again soon, and else not by itself.
+func overBudget(res *event.Result) *Problem {
+	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
+		return &Problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,
+			Message: "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price."}
+	}
+	p := &Problem{Status: http.StatusTooManyRequests, Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
+		Message: "The budget of this key or of its group does not admit another model call."}
+	var over *store.BudgetError
+	if !errors.As(res.Err, &over) {
+		return p
+	}
+	b, x := &over.Bound, &over.Balance
+	used := fmt.Sprintf("of %d tokens, %d are used and %d are reserved by calls in progress, and this call could use up to %d", b.Limit.Tokens, x.SpentTokens, x.ReservedTokens, over.WantTokens)
+	inProgress := b.Limit.Tokens < 0 || x.SpentTokens+over.WantTokens <= b.Limit.Tokens
+	if b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+over.WantNanos > b.Limit.Nanos {
+		used = fmt.Sprintf("of %s US dollars, %s are spent and %s are reserved by calls in progress, and this call could cost up to %s",
+			price.Money(b.Limit.Nanos), price.Money(x.SpentNanos), price.Money(x.ReservedNanos), price.Money(over.WantNanos))
+		inProgress = inProgress && x.SpentNanos+over.WantNanos <= b.Limit.Nanos
+	}
+	p.Message = fmt.Sprintf("The budget of the %s %s for %s (UTC) does not admit this call: %s. It begins again at %s.", b.Kind, b.Name, b.Period, used, b.Resets().Format(time.RFC3339))
+	p.RetryAfter = max(over.Resets, time.Second)
+	if inProgress {
+		p.RetryAfter, p.NoRetry = min(p.RetryAfter, inProgressRetry), false
+	}
+	return p
+}

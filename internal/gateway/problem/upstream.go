@@ -1,0 +1,89 @@
+package problem
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// loadingRetry is the Retry-After of a run that ended because the model was not loaded in time.
+const loadingRetry = 10 * time.Second
+
+// upstream returns the answer to a request whose model server failed. A failure that a repeat cannot mend gets a
+// status that clients do not retry: OpenAI's SDKs and the AI SDK retry 408, 409, 429 and 5xx, LangChain everything but
+// 400 to 407 and 409, so that 400 and 404 are left. Its text says whether the operator or the client can mend it. Of a
+// refused request the client reads the server's words, which are about what it sent. Of a failure it reads a fixed text,
+// because applications show that to their users: the words are in the run's view (error_message) and in the log.
+func upstream(err error) *Problem {
+	p := &Problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
+	var up *lathe.UpstreamError
+	if !errors.As(err, &up) {
+		return p
+	}
+	p.Code = string(up.Kind)
+	switch up.Kind {
+	case lathe.UpstreamTimeout:
+		p.Status, p.Message = http.StatusGatewayTimeout, "The model server did not answer in time."
+	case lathe.UpstreamRateLimited:
+		p.Status, p.Message, p.RetryAfter = http.StatusTooManyRequests, "The model server takes no more requests now.", max(up.RetryAfter, time.Second)
+		if !up.Retryable && up.ProviderCode == "insufficient_quota" {
+			p.Status, p.RetryAfter = http.StatusBadRequest, 0
+			p.Message = "The account of this server at the model server has no quota left. Only the operator of this server can change that."
+			p.NoRetry = true
+		}
+	case lathe.Upstream4xx:
+		p.refused(up)
+	case lathe.UpstreamAborted:
+		p.Message = "The connection to the model server broke off, or could not be made."
+	case lathe.UpstreamBadProtocol:
+		p.Message = "The model server answered something that is not a completion."
+	case lathe.UpstreamLoading:
+		p.Status, p.Message, p.RetryAfter = http.StatusServiceUnavailable, "The model server is loading the model.", max(up.RetryAfter, loadingRetry)
+	case lathe.Upstream5xx:
+	}
+	return p
+}
+
+// refused makes p the answer to a request that the model server refused with a status of 4xx.
+func (p *Problem) refused(up *lathe.UpstreamError) {
+	p.Status, p.NoRetry = http.StatusBadRequest, true
+	status := up.Status
+	if said := strings.ToLower(up.ProviderCode); status < 400 && (strings.Contains(said, "authentication") || strings.Contains(said, "permission") || strings.Contains(said, "api_key")) {
+		status = http.StatusUnauthorized // within a stream, where an error need not have a status
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		p.Message = "The model server did not accept this server's credentials for the model. Only the operator of this server can change that."
+		return
+	case http.StatusPaymentRequired:
+		p.Message = "The account of this server at the model server cannot pay for the request. Only the operator of this server can change that."
+		return
+	case http.StatusNotFound:
+		p.Status = http.StatusNotFound
+		if up.Message == "" || saysNoModel(up) {
+			p.Message = "The model server does not have the model."
+			return
+		}
+	default:
+		if status == http.StatusRequestEntityTooLarge && up.ProviderCode != lathe.CodeContextLength { // which agents read as 400
+			p.Status = status
+		}
+		if up.ProviderCode != "" {
+			p.Code = up.ProviderCode
+		}
+	}
+	p.Message = "The model server refused the request."
+	if up.Message != "" {
+		p.Message = "The model server refused the request: " + up.Message
+	}
+}
+
+// saysNoModel reports whether a 404 of a model server is about the model's name.
+func saysNoModel(up *lathe.UpstreamError) bool {
+	text := strings.ToLower(up.Message)
+	return up.ProviderCode == "model_not_found" ||
+		strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "not exist"))
+}

@@ -1,0 +1,243 @@
+package runlog
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Each answer that a client receives has an id of its own, also when one run gives several: it waits for the results of the
+// client or for an approval, and its next answer begins where it resumes. The id is a text without a prefix, to which each wire
+// adds its own (resp_, msg_, chatcmpl-):
+//
+//	RUN               the first answer of the run
+//	RUN_EVENT         the answer that begins after that event, at which the run waited
+//	RUN_EVENT_ONCE    an answer from an attached run: an equal request before it received another one from the same event on
+//
+// RUN is the id of the run without its prefix; an id of an earlier version has this form. A request that receives the stored
+// answer of a run again, because its first client did not, receives it under the same id.
+
+// RunPrefix begins the id of a run.
+const RunPrefix = "run_"
+
+// An AnswerID identifies one answer.
+type AnswerID struct {
+	Run   string // with its prefix
+	After int64  // the event that the answer begins after; 0: it is the first of the run
+	Once  string // in addition, of an answer from a run that the request attached to
+}
+
+func (id AnswerID) String() string {
+	s := strings.TrimPrefix(id.Run, RunPrefix)
+	if id.After > 0 || id.Once != "" {
+		s += "_" + strconv.FormatInt(id.After, 10)
+	}
+	if id.Once != "" {
+		s += "_" + id.Once
+	}
+	return s
+}
+
+// ParseAnswerID returns the answer of an id without the prefix of its wire. A text that is not what [AnswerID.String] writes is the id of a
+// run that does not exist.
+func ParseAnswerID(s string) AnswerID {
+	run, rest, _ := strings.Cut(s, "_")
+	event, once, _ := strings.Cut(rest, "_")
+	after, _ := strconv.ParseInt(event, 10, 64)
+	if id := (AnswerID{Run: RunPrefix + run, After: after, Once: once}); id.String() == s && after >= 0 {
+		return id
+	}
+	return AnswerID{Run: RunPrefix + s}
+}
+
+// Has reports whether the run may have given the answer: an answer begins where the run waited.
+func (v *View) Has(id AnswerID) bool {
+	return id.After == 0 || slices.ContainsFunc(v.waitPoints, func(r waitPoint) bool { return r.event == id.After })
+}
+
+// NewOnce returns a text that makes the id of one answer different from all others.
+func NewOnce() string { return strings.ToLower(rand.Text()[:10]) }
+
+// A waitPoint is a point at which a run waited.
+type waitPoint struct {
+	event    int64 // of the pause
+	messages int   // of the history up to the message of the last turn, without the results of its calls
+	reason   lathe.Reason
+	pending  []string // the calls that waited
+	res      event.Result
+	// answered is set if a request brought results of calls or a decision: an answer ended here, and that request got the next one.
+	// After a decision that came from elsewhere, such as the console, the run continues within the answer.
+	answered bool
+}
+
+// noteWait records where the run waits, and what came then.
+func (v *View) noteWait(e *event.Event) {
+	s := &v.State
+	last := len(v.waitPoints) - 1
+	switch d := e.Data.(type) {
+	case *event.RunPaused:
+		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // its process stopped
+			return
+		}
+		v.waitPoints = append(v.waitPoints, waitPoint{event: e.ID, messages: v.beforeResults(), reason: d.Reason, pending: d.Pending,
+			res: event.Result{Usage: s.Usage, Cost: s.Cost, Trace: slices.Clone(s.Trace), ToolCalls: s.Planned}})
+	case *event.ToolCallResult:
+		if last >= 0 && d.Client {
+			v.waitPoints[last].answered = true
+		}
+	case *event.ApprovalResolved:
+		if last >= 0 && d.InRequest {
+			v.waitPoints[last].answered = true
+		}
+	default: // the run does not wait
+	}
+}
+
+// An Span is the part of a run that is one answer.
+type Span struct {
+	*View
+	ID    AnswerID
+	Start int        // of the messages of the run, the first one of the answer; results of calls of the answer before are of neither
+	end   *waitPoint // where the answer ended and the next one begins; nil: it is the last one so far
+}
+
+// Span returns the part of the run that is the answer.
+func (v *View) Span(id AnswerID) *Span {
+	sp := &Span{View: v, ID: id, Start: v.State.Start}
+	for i := range v.waitPoints {
+		r := &v.waitPoints[i]
+		if r.event <= id.After {
+			sp.Start = v.AfterResults(r.messages)
+		} else if r.answered {
+			sp.end = r
+			break
+		}
+	}
+	return sp
+}
+
+// beforeResults returns the number of messages of the run without the results that they end with.
+func (v *View) beforeResults() int {
+	n := len(v.State.Messages)
+	for n > v.State.Start && v.State.Messages[n-1].Role == lathe.RoleTool {
+		n--
+	}
+	return n
+}
+
+// AfterResults returns the index after the results that begin at i.
+func (v *View) AfterResults(i int) int {
+	for i < len(v.State.Messages) && v.State.Messages[i].Role == lathe.RoleTool {
+		i++
+	}
+	return i
+}
+
+// WaitBefore returns the event of the last waitPoint whose turn is within the first n messages of the run; 0 if the run did not wait before.
+func (v *View) WaitBefore(n int) (event int64) {
+	for i := range v.waitPoints {
+		if r := &v.waitPoints[i]; r.messages <= n {
+			event = r.event
+		}
+	}
+	return event
+}
+
+// Waits reports whether the answer is the last one and its run waits.
+func (sp *Span) Waits() bool { return sp.end == nil && sp.State.Paused != "" }
+
+// Open reports whether the answer ended with calls of the client that the run, as far as this answer goes, has no results of.
+func (sp *Span) Open() bool {
+	return sp.end != nil && slices.ContainsFunc(sp.end.pending, func(id string) bool { return sp.Client[id] }) ||
+		sp.end == nil && sp.State.Finished != nil && len(sp.State.Open) > 0
+}
+
+// lastTurn returns the number of messages up to the last turn of the answer, without the results of its calls.
+func (sp *Span) lastTurn() int {
+	if sp.end != nil {
+		return sp.end.messages
+	}
+	return sp.beforeResults()
+}
+
+// History returns the conversation up to the end of the answer. The calls of its last turn have the results that the run has, also later
+// ones, except for those of the client's calls if another answer follows. Calls that wait have pendingText.
+func (sp *Span) History() []lathe.Message {
+	messages, n := sp.State.Messages, sp.lastTurn()
+	if sp.end == nil && sp.State.Paused == "" {
+		return messages
+	}
+	// next reports whether the answer that follows begins with the result of the call.
+	next := func(id string) bool {
+		return sp.end != nil && sp.Client[id] && slices.Contains(sp.end.pending, id)
+	}
+	out := slices.Clip(messages[:n])
+	for _, m := range messages[n:sp.AfterResults(n)] {
+		if !next(pairs.Answered(&m)) {
+			out = append(out, m)
+		}
+	}
+	for i := range sp.State.Open {
+		if o := &sp.State.Open[i]; sp.end == nil || !sp.Client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
+			out = append(out, pairs.PendingResult(&o.ToolCall))
+		}
+	}
+	if sorted, ok := pairs.Join(nil, out, nil); ok { // no call of the client
+		return sorted
+	}
+	return out
+}
+
+// own returns the messages of the answer: none if the run waited twice in one turn, and the answer is what it did between.
+func (sp *Span) own() []lathe.Message {
+	if sp.Start > sp.lastTurn() {
+		return nil
+	}
+	return sp.History()[sp.Start:]
+}
+
+// Result returns what the answer came to.
+func (sp *Span) Result() *event.Result {
+	if sp.end == nil {
+		return sp.View.Result()
+	}
+	res := sp.end.res
+	res.Reason = sp.end.reason
+	messages := sp.State.Messages
+	res.History = slices.Clip(messages[:sp.end.messages])
+	for _, m := range messages[sp.end.messages:sp.AfterResults(sp.end.messages)] {
+		if !slices.Contains(sp.end.pending, pairs.Answered(&m)) { // those came later
+			res.History = append(res.History, m)
+		}
+	}
+	if sp.end.messages > 0 {
+		for _, call := range messages[sp.end.messages-1].Calls() {
+			if slices.Contains(sp.end.pending, call.ID) {
+				res.Pending = append(res.Pending, call)
+			}
+		}
+	}
+	return &res
+}
+
+// Last reports whether no answer follows this one so far.
+func (sp *Span) Last() bool { return sp.end == nil }
+
+// Take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
+// each run: two ids may name the same ones, if no request brought what the run waited for. over says that the turn of
+// the answer is over.
+func (sp *Span) Take(taken map[string]int, over bool) []lathe.Message {
+	sp.Start = max(sp.Start, taken[sp.ID.Run])
+	taken[sp.ID.Run] = sp.AfterResults(sp.lastTurn())
+	own := sp.own()
+	if !sp.Waits() {
+		own = KeptOf(loop.KeptHistory(own, sp.State.Retention), sp.State.Retention, over)
+	}
+	return own
+}

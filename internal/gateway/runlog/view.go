@@ -1,0 +1,158 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A View is what the log says of a run.
+type View struct {
+	Summary store.Summary
+	State   loop.State
+	Client  map[string]bool // calls that were proposed, by id: whether they are the client's
+	Turns   map[string]int  // of these calls
+	// Requests are the last requests for approval by call, Decisions what was decided, the oldest first.
+	Requests  map[string]ApprovalRequest
+	Decisions []Decision
+	Resolved  map[string]int64 // the events of the decisions, by call
+	// lastResult is the id of the last event that has a result of the client.
+	lastResult int64
+	ran        map[string]bool // calls whose tools ran, by id
+	waitPoints []waitPoint     // where it waited, the oldest first
+}
+
+// Read reads the log of a run. may, called with the first event, reports whether the caller may see the run; if it may not, Read returns nil.
+func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.RunStarted) bool) (*View, error) {
+	v := &View{Client: map[string]bool{}, Turns: map[string]int{}, ran: map[string]bool{}}
+	for e, err := range log.Read(ctx, id, 0) {
+		if err == nil {
+			if d, ok := e.Data.(*event.RunStarted); ok && !may(d) {
+				return nil, nil
+			}
+			v.note(&e)
+			v.noteWait(&e)
+			v.Summary.Apply(&e)
+			err = v.State.Apply(&e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// Result returns what the run has come to, as its log says it.
+func (v *View) Result() *event.Result {
+	s := &v.State
+	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
+	for i := range s.Open {
+		if slices.Contains(v.Summary.Run.Pending, s.Open[i].ID) {
+			res.Pending = append(res.Pending, s.Open[i].ToolCall)
+		}
+	}
+	switch f := s.Finished; {
+	case f != nil:
+		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
+		if f.Reason == lathe.ReasonClientToolCalls {
+			for i := range s.Open {
+				res.Pending = append(res.Pending, s.Open[i].ToolCall)
+			}
+		}
+		if f.ErrorCode != "" {
+			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "gateway: follow", Err: errors.New("the run failed")}
+		}
+		if f.Reason == lathe.ReasonUpstreamError {
+			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
+		}
+	case s.Paused == "": // it goes on, and is followed no longer
+		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
+	}
+	return res
+}
+
+// Ended refuses what can only be done with a run that has not ended.
+func (v *View) Ended() *problem.Problem {
+	if f := v.State.Finished; f != nil {
+		return &problem.Problem{Status: http.StatusConflict, Code: "run_ended", Message: "The run has ended: " + string(f.Reason) + "."}
+	}
+	return nil
+}
+
+// Stepped returns v if an executor executes the run, else nil.
+func (v *View) Stepped() *View {
+	if v.State.Executor == "" {
+		return nil
+	}
+	return v
+}
+
+// MayHaveRun reports whether the tool of a call may have been called.
+func (v *View) MayHaveRun(callID string) bool {
+	if v.ran[callID] {
+		return true
+	}
+	for i := range v.State.Open {
+		if o := &v.State.Open[i]; o.ID == callID {
+			return o.Begun
+		}
+	}
+	return false
+}
+
+// Since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
+func (v *View) Since(messages []lathe.Message) (after int64, base int) {
+	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
+		return v.lastResult, v.Answered(pairs.Answered(&messages[last]))
+	}
+	return 0, v.State.Start
+}
+
+// Answered returns how many messages the history of the run has up to the answers of the message with that call.
+func (v *View) Answered(call string) int {
+	messages := v.State.Messages
+	for i := v.State.Start; i < len(messages); i++ {
+		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+			continue
+		}
+		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
+			i++
+		}
+		return i
+	}
+	return v.State.Start
+}
+
+// Added returns the messages that the run has added to the conversation, each call with an answer: one that waits
+// is answered with pendingText.
+func (v *View) Added() []lathe.Message {
+	own := v.State.Messages[v.State.Start:]
+	if len(v.State.Open) == 0 {
+		return slices.Clip(own)
+	}
+	answers := make([]lathe.Message, len(v.State.Open))
+	for i := range v.State.Open {
+		answers[i] = pairs.PendingResult(&v.State.Open[i].ToolCall)
+	}
+	whole, ok := pairs.Join(nil, own, answers)
+	if !ok {
+		return nil
+	}
+	return whole
+}
+
+// KeptOf returns what is kept of the messages of a turn: all, until it is over.
+func KeptOf(messages []lathe.Message, keeps *event.RunRetention, over bool) []lathe.Message {
+	if keeps == nil || !over {
+		return messages
+	}
+	return loop.SessionHistory(messages, loop.RetentionOf(keeps))
+}

@@ -1,0 +1,485 @@
+package splice
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/seal"
+)
+
+// The calls that a run hands over to its client have ids of the gateway if the run may call tools of this server: one such id is
+// enough to find the hidden turns before its call, whatever else of the conversation the client has changed or left out. The id
+// that the model server gave the call stays in the log and in memory, and the model receives that one:
+//
+//	"call_" RUN "_" BASE64URL(turn, 2 bytes; hash of the model server's id, 4 bytes; mark, 12 bytes)
+//
+// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key, so that no client can name a turn of
+// another one. It is not bound to the user: agents send a session there, and continue a conversation in another session. Answers that are relayed, and those of runs without tools of this server, keep
+// the ids of the model server.
+
+const (
+	callPrefix   = "call_"
+	callIDTurn   = 2
+	callIDHash   = 4
+	callIDTail   = (callIDTurn + callIDHash + seal.MarkSize) / 3 * 4 // characters of base64
+	maxCallRunID = maxCallID - len(callPrefix) - 1 - callIDTail
+	maxCallID    = 64
+)
+
+// CallIDs makes and reads ids of calls that are handed over.
+type CallIDs struct {
+	ring      *seal.Ring
+	principal string
+	run       string // of the calls to make ids for
+}
+
+// NewCallIDs returns what makes the ids of the calls that a run hands over to a client of the principal; nil if an id has no room for that of the run,
+// or the key cannot be read, which is logged: then they keep those of the model server.
+func (ht *Turns) NewCallIDs(ctx context.Context, principal, run string) *CallIDs {
+	if len(strings.TrimPrefix(run, runlog.RunPrefix)) > maxCallRunID {
+		return nil
+	}
+	ring, err := ht.opts.Seals.Get(ctx)
+	if err != nil {
+		ht.opts.Log.Error("the key of call ids could not be read: the answer has those of the model server", "run_id", run, "code", lathe.CodeOf(err))
+		return nil
+	}
+	return NewCallIDs(ring, principal, run)
+}
+
+// NewCallIDs returns what makes and reads the ids of the calls that a run hands over to a client of the principal.
+func NewCallIDs(ring *seal.Ring, principal, run string) *CallIDs {
+	return &CallIDs{ring, principal, run}
+}
+
+// Original returns the id from the model server of the call in the messages of the run to which these ids gave the id; "" if there is none.
+func (ids *CallIDs) Original(messages []lathe.Message, id string) string {
+	r, ok := ids.parse(id)
+	original := matchCall(messages, id, r)
+	if !ok || r.run != ids.run || original == id {
+		return ""
+	}
+	return original
+}
+
+// A callRef is what the id of a call says.
+type callRef struct {
+	run  string
+	turn int
+	hash [callIDHash]byte // of the model server's id
+}
+
+func (r *callRef) head() []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(r.turn)), r.hash[:]...)
+}
+
+func hashOfCall(id string) (h [callIDHash]byte) {
+	sum := sha256.Sum256([]byte(id))
+	copy(h[:], sum[:])
+	return h
+}
+
+func (ids *CallIDs) binding(run string) []string {
+	return []string{"call", ids.principal, run}
+}
+
+// makes reports whether the calls of a turn get ids of this server. Those of later turns than an id can name keep the ids of the model server,
+// and are found by the conversation before them.
+func (ids *CallIDs) makes(turn int) bool { return ids != nil && turn <= math.MaxUint16 }
+
+// Of returns the id for a call of a turn that has that id from the model server.
+func (ids *CallIDs) Of(turn int, id string) string {
+	if !ids.makes(turn) {
+		return id
+	}
+	ref := callRef{run: ids.run, turn: turn, hash: hashOfCall(id)}
+	tail := ref.head()
+	tail = append(tail, ids.ring.Mark(tail, ids.binding(ref.run)...)...)
+	return callPrefix + strings.TrimPrefix(ref.run, runlog.RunPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
+}
+
+// splitCallID returns the run, without its prefix, and the text behind it in an id that has the form of those of this server.
+func splitCallID(id string) (run, tail string, ok bool) {
+	rest, ok := strings.CutPrefix(id, callPrefix)
+	at := len(rest) - callIDTail - 1
+	if !ok || len(id) > maxCallID || at <= 0 || rest[at] != '_' {
+		return "", "", false
+	}
+	return rest[:at], rest[at+1:], true
+}
+
+// parse reads an id. ok is false for one that this server did not make for this caller.
+func (ids *CallIDs) parse(id string) (ref callRef, ok bool) {
+	run, text, ok := splitCallID(id)
+	tail, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // it is shorter with a new line in the text
+		return ref, false
+	}
+	ref.run, ref.turn = runlog.RunPrefix+run, int(binary.BigEndian.Uint16(tail))
+	copy(ref.hash[:], tail[callIDTurn:])
+	head := tail[:callIDTurn+callIDHash]
+	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
+}
+
+// key returns the key under which the turns of the call are kept.
+func (r *callRef) key() Key {
+	c := newHash(Owner{})
+	c.Text(r.run)
+	c.Bytes(r.head()[:callIDTurn])
+	return Key(c.Sum())
+}
+
+// A CallTurn is the turn of a call id in a conversation.
+type CallTurn struct {
+	ref   callRef
+	turns *Stored // nil: nothing is kept
+}
+
+// matchCall returns the id in the last message with calls whose hash is that of ref; id if there is none.
+func matchCall(messages []lathe.Message, id string, ref callRef) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, call := range messages[i].Calls() {
+			if hashOfCall(call.ID) == ref.hash {
+				return call.ID
+			}
+		}
+	}
+	return id
+}
+
+// IsGatewayID reports whether an id has the form of those of this server.
+func IsGatewayID(id string) bool {
+	_, _, ok := splitCallID(id)
+	return ok
+}
+
+// gatewayID returns the id of the call or result if it has the form of an id that this server makes; else "".
+func gatewayID(p lathe.Part) string {
+	id := ""
+	switch p := p.(type) {
+	case lathe.ToolCall:
+		id = p.ID
+	case lathe.ToolResult:
+		id = p.CallID
+	default: // has none
+	}
+	if _, _, ok := splitCallID(id); !ok {
+		return ""
+	}
+	return id
+}
+
+// CallIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
+func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lathe.Message) (*CallIDs, *problem.Problem) {
+	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return gatewayID(p) != "" })
+	}) {
+		return nil, nil
+	}
+	ring, err := ht.opts.Seals.Get(ctx)
+	if err != nil {
+		return nil, problem.NotNow(err)
+	}
+	return &CallIDs{ring: ring, principal: principal}, nil
+}
+
+// RestoreIDs replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
+// messages with calls in a.CallTurns. A message that has the calls of several turns, because its client joined answers, becomes
+// one for each turn.
+func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
+	ids, p := ht.CallIDsIn(ctx, a.Owner.Principal, a.Messages)
+	if ids == nil {
+		return p
+	}
+	given := a.Messages
+	r := &idRestorer{waiting: a.Waiting, of: map[string]*CallTurn{}, refs: map[string]callRef{}}
+	if p := r.load(ctx, ht, ids, a, given); p != nil || len(r.refs) == 0 {
+		return p
+	}
+	var out []lathe.Message
+	turns := map[int]*CallTurn{}
+	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
+		if !pairs.HasCalls(&given[i]) {
+			out = append(out, r.mapped(given[i]))
+			continue
+		}
+		last := i + 1
+		for last < len(given) && given[last].Role == lathe.RoleTool {
+			last++
+		}
+		out = r.appendTurns(out, turns, &given[i], given[i+1:last])
+		i = last - 1
+	}
+	if ctx.Err() == nil {
+		a.Messages, a.CallTurns = out, turns
+	}
+	return nil
+}
+
+// idRestorer is the state of one [Turns.RestoreIDs].
+type idRestorer struct {
+	waiting *approval.Sentence
+	of      map[string]*CallTurn // by the id of a call of this server
+	refs    map[string]callRef   // likewise
+}
+
+// load finds the turns of all ids of this server in the messages. It reads the log of a run once, whatever the number of its turns.
+func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Request, messages []lathe.Message) *problem.Problem {
+	known := map[Key]*CallTurn{}
+	unread := map[string][]*CallTurn{} // turns to read, by the run
+	var runs []string                  // the keys of unread, in their order
+	for i := range messages {
+		for _, p := range messages[i].Parts {
+			id := gatewayID(p)
+			if _, has := r.refs[id]; id == "" || has {
+				continue
+			}
+			ref, ok := ids.parse(id)
+			if !ok {
+				continue
+			}
+			key := ref.key()
+			t := known[key]
+			if t == nil {
+				t = &CallTurn{ref: ref, turns: ht.store.find(key)}
+				known[key] = t
+				if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds how many there are
+					if unread[ref.run] == nil {
+						runs = append(runs, ref.run)
+					}
+					unread[ref.run] = append(unread[ref.run], t)
+				}
+			}
+			r.of[id], r.refs[id] = t, ref
+		}
+	}
+	for _, run := range runs {
+		if p := ht.loadCallTurns(ctx, c, run, unread[run]); p != nil || ctx.Err() != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// mapped returns the message with the model server's ids.
+func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
+	return withIDs(m, func(id string) string {
+		t := r.of[id]
+		if t == nil || t.turns == nil {
+			return id
+		}
+		return matchCall(t.turns.messages, id, r.refs[id])
+	})
+}
+
+// Originals returns messages with the ids that the calls have in the messages of a run. With nil ids no message has another one.
+func (ids *CallIDs) Originals(messages, own []lathe.Message) []lathe.Message {
+	if ids == nil {
+		return messages
+	}
+	out := make([]lathe.Message, len(messages))
+	for i := range messages {
+		out[i] = withIDs(messages[i], func(id string) string {
+			if ref, ok := ids.parse(id); ok {
+				return matchCall(own, id, ref)
+			}
+			return id
+		})
+	}
+	return out
+}
+
+// withIDs returns the message with other ids in place of those that have the form of ids of this server.
+func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
+	cloned := false // a message without such ids keeps its parts, by which places find it
+	for i, p := range m.Parts {
+		id := gatewayID(p)
+		if id == "" {
+			continue
+		}
+		if !cloned {
+			m.Parts, cloned = slices.Clone(m.Parts), true
+		}
+		switch p := p.(type) {
+		case lathe.ToolCall:
+			p.ID = other(id)
+			m.Parts[i] = p
+		case lathe.ToolResult:
+			p.CallID = other(id)
+			m.Parts[i] = p
+		default: // gatewayID has excluded it
+		}
+	}
+	return m
+}
+
+// A turnShare is the part of a client's message that one turn is.
+type turnShare struct {
+	turn    *CallTurn // nil: its calls have no ids of this server
+	parts   []lathe.Part
+	calls   int // the index after the last call in parts
+	answers []lathe.Message
+}
+
+// shares splits a message with calls into those of its turns, with their answers. What stands between the calls of two turns is the beginning of
+// the later one, except for a carrier directly after calls that have none before them: it is of the earlier turn.
+func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnShare {
+	last := &turnShare{}
+	all := []*turnShare{last}
+	of := map[string]*turnShare{} // by the id of a call
+	for _, p := range m.Parts {
+		if call, is := p.(lathe.ToolCall); is {
+			t := r.of[call.ID]
+			if last.calls > 0 && t != last.turn {
+				next := last.calls
+				if next < len(last.parts) && IsCarrier(last.parts[next]) && !slices.ContainsFunc(last.parts[:next], IsCarrier) {
+					next++
+				}
+				later := slices.Clone(last.parts[next:])
+				last.parts = last.parts[:next]
+				last = &turnShare{parts: later}
+				all = append(all, last)
+			}
+			last.turn, last.calls = t, len(last.parts)+1
+			of[call.ID] = last
+		}
+		last.parts = append(last.parts, p)
+	}
+	for i := range answers {
+		share := of[pairs.Answered(&answers[i])]
+		if share == nil {
+			share = last
+		}
+		share.answers = append(share.answers, answers[i])
+	}
+	if len(all) == 1 {
+		last.parts = m.Parts // by which places find it
+	}
+	return all
+}
+
+// appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
+func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+	for _, share := range r.shares(m, answers) {
+		if share.turn != nil {
+			turns[len(out)] = share.turn
+		}
+		own := *m
+		own.Parts = share.parts
+		waiting := r.withdrawWaiting(&own, share.turn)
+		out = append(out, r.mapped(own))
+		for i := range share.answers {
+			out = append(out, r.mapped(share.answers[i]))
+		}
+		if waiting != nil {
+			out = append(out, *waiting)
+		}
+	}
+	return out
+}
+
+// withdrawWaiting takes the sentence of a run that waits out of a message that has calls of the same run, and returns it as a
+// message of its own; nil if there is none. It was another answer, which the client has joined to this one.
+func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Message {
+	if turn == nil {
+		return nil
+	}
+	for i, p := range m.Parts {
+		text, is := p.(lathe.Text)
+		if !is {
+			continue
+		}
+		rest, run, waits := r.waiting.Split(text.Text)
+		if !waits || run != turn.ref.run {
+			continue
+		}
+		sentence := lathe.Message{Role: lathe.RoleAssistant, Wire: m.Wire, Parts: []lathe.Part{lathe.Text{Text: strings.TrimPrefix(text.Text, rest)}}}
+		m.Parts = slices.Clone(m.Parts)
+		if m.Parts[i] = (lathe.Text{Text: rest}); rest == "" {
+			m.Parts = slices.Delete(m.Parts, i, i+1)
+		}
+		return &sentence
+	}
+	return nil
+}
+
+// loadCallTurns reads turns of a run from its log, which it reads once. A problem says that the store did not answer, or that the
+// memory for the turns is missing.
+func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turns []*CallTurn) *problem.Problem {
+	now := ht.opts.Now()
+	turns = slices.DeleteFunc(turns, func(t *CallTurn) bool { return ht.absent.Has(t.ref.key(), now) })
+	if ht.opts.Index == nil || len(turns) == 0 {
+		return nil
+	}
+	v, p := c.Runs.View(ctx, run)
+	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *CallTurn) bool { return t.turns == nil }) { // else the memory has them
+		return p
+	}
+	for _, t := range turns {
+		if p == nil {
+			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
+				t.turns = ht.store.put(t.ref.key(), waits, messages, v.State.Retention)
+				if p := c.Memory.Load(t.turns.messages); p != nil {
+					return p
+				}
+				continue
+			}
+		}
+		if t.turns == nil && !ht.opts.Shared {
+			ht.absent.Add(t.ref.key(), now)
+		}
+	}
+	return nil
+}
+
+// turnOf returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
+// this server, and the run if it has not ended. The results of the client's calls are those that its request has.
+func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
+	messages := v.State.Messages
+	begin := v.State.Start - v.State.TakenOver
+	for i := begin; i < len(messages); i++ {
+		calls := messages[i].Calls()
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Client[c.ID] }) {
+			continue
+		}
+		end := v.AfterResults(i + 1)
+		if !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return v.Turns[c.ID] == ref.turn && hashOfCall(c.ID) == ref.hash }) {
+			begin = end
+			continue
+		}
+		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.Client[pairs.Answered(&m)] })
+		for j := range v.State.Open {
+			if o := &v.State.Open[j]; !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
+				own = append(own, pairs.PendingResult(&o.ToolCall))
+			}
+		}
+		if v.State.Finished == nil {
+			waits = v.State.Run.RunID
+		}
+		return own, waits
+	}
+	return nil, ""
+}
+
+// Unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
+func Unwrapped(arguments string) string {
+	text := strings.TrimSpace(arguments)
+	if text == "" || text[0] == '{' {
+		return arguments
+	}
+	if inner, ok := rawjson.UnwrapObject([]byte(text)); ok {
+		return string(inner)
+	}
+	return arguments
+}

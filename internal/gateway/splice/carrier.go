@@ -1,0 +1,328 @@
+package splice
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/seal"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Clients send back the answers that they received, most of them without the calls that ran on this server. On wires whose
+// clients send opaque reasoning back unchanged, an answer contains Carriers: reasoning items whose opaque data is a sealed text
+// (package seal) with the messages that the model received or wrote. In the conversation of the next request, the messages of a
+// carrier replace the parts between the previous carrier and this one, and the calls after it that the messages contain too:
+//
+//	shown:   text A, carrier 1, text B, carrier 2, call c
+//	opened:  carrier 1 = [assistant(text A, call s), tool(s)], carrier 2 = [assistant(text B, call c)]
+//	history: assistant(text A, call s), tool(s), assistant(text B, call c)
+//
+// A carrier is written before the first text of a turn that follows calls of this server, and beside the calls that the client
+// executes: before them, or after them if a stream had begun one of them before the end of its turn. It is bound to the key, the user, the session and the conversation before its message. A carrier that cannot be
+// opened is removed and counted as a lost turn. It is never sent to a model.
+
+const (
+	// maxCarried limits the messages of one carrier, in bytes of JSON. Above it, the carrier contains the id of the run instead,
+	// whose log has the messages.
+	maxCarried = 48 << 10
+	// maxCarriers limits the Carriers that are opened per request, and maxReferred those of them that refer to a run.
+	maxCarriers = 256
+	maxReferred = 32
+)
+
+// carried is the content of a carrier.
+type carried struct {
+	Messages []lathe.Message `json:"messages,omitempty"`
+	// If there are no Messages: the run, and the range [From, To) of the messages that the run added to its conversation.
+	RunID string `json:"run_id,omitempty"`
+	From  int    `json:"from,omitempty"`
+	To    int    `json:"to,omitempty"`
+	// Keeps is what to keep of Messages when their turn is over; nil: all. A run has its own.
+	Keeps *event.RunRetention `json:"keeps,omitempty"`
+}
+
+// Carriers writes the Carriers of one answer.
+type Carriers struct {
+	turns   *Turns
+	ring    *seal.Ring
+	binding func() []string // reads the whole conversation when it is first called
+	runID   string
+	state   loop.State // of the run, up to the last event that was read
+	lost    bool       // the state could not be computed from the events: the carrier at the end covers all messages
+	covered int        // messages of the run that are in Carriers
+}
+
+// sealBinding returns what a carrier is bound to.
+func sealBinding(who Owner, session string, before Sum) []string {
+	return []string{"carrier", who.Principal, who.User, session, hex.EncodeToString(before[:])}
+}
+
+// sealOwner returns the owner of the conversation, without its model: a client may continue with another model.
+func (r *Request) sealOwner() Owner {
+	return Owner{Principal: r.Owner.Principal, User: r.Owner.User}
+}
+
+// Binding returns what the carriers are bound to. It reads the whole conversation at its first call.
+func (c *Carriers) Binding() []string { return c.binding() }
+
+// StoredCarriers returns the carriers of an answer that was given before, with their binding; nil if the server has no keys for them.
+func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID string) *Carriers {
+	ring, err := ht.opts.Seals.Get(ctx)
+	if err != nil {
+		return nil
+	}
+	return &Carriers{turns: ht, ring: ring, binding: func() []string { return binding }, runID: runID}
+}
+
+// NewCarriers returns the Carriers of an answer; nil if the server has no keys for them.
+func (ht *Turns) NewCarriers(ctx context.Context, a *Request, runID string) *Carriers {
+	ring, err := ht.opts.Seals.Get(ctx)
+	if err != nil {
+		ht.opts.Log.Error("the key of Carriers could not be read: the next request does not have what this run does on the server",
+			"request_id", a.ID, "code", lathe.CodeOf(err))
+		return nil
+	}
+	who, session, messages := a.sealOwner(), a.Session, a.Messages
+	binding := sync.OnceValue(func() []string { // most answers have no carrier
+		c := newHash(who)
+		c.anonymous = true
+		for i := range messages {
+			c.Add(&messages[i])
+		}
+		return sealBinding(who, session, c.Sum())
+	})
+	return &Carriers{turns: ht, ring: ring, binding: binding, runID: runID}
+}
+
+// Note updates the state with an event of the run. c may be nil.
+func (c *Carriers) Note(e *event.Event) {
+	if c == nil || e.ID == 0 || c.lost {
+		return
+	}
+	c.lost = c.state.Apply(e) != nil
+}
+
+// Before returns a carrier with the messages of the run after the previous carrier and before its current turn; "" if there
+// are none.
+func (c *Carriers) Before() string {
+	if c.lost || len(c.state.Open) > 0 || len(c.state.Messages) == 0 {
+		return ""
+	}
+	own := c.state.Messages[c.state.Start:]
+	if len(own) <= c.covered {
+		return ""
+	}
+	if last := &own[len(own)-1]; last.Role != lathe.RoleTool && !last.Synthetic {
+		return ""
+	}
+	return c.seal(own, own[c.covered:], c.state.Retention)
+}
+
+// End returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
+// client; "" if the client receives all of them anyway.
+func (c *Carriers) End(own []lathe.Message, client func(lathe.ToolCall) bool, retention *event.RunRetention) string {
+	if len(own) <= c.covered || !slices.ContainsFunc(own[c.covered:], func(m lathe.Message) bool { return hides(&m, client) }) {
+		return ""
+	}
+	return c.seal(own, loop.KeptHistory(own[c.covered:], retention), retention)
+}
+
+// hides reports whether a message has parts that the client does not send back.
+func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
+	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool {
+		switch p := p.(type) {
+		case lathe.Reasoning:
+			return p.Data != "" || p.Text != ""
+		case lathe.ToolCall:
+			return !client(p)
+		case lathe.ToolResult, lathe.Opaque:
+			return true
+		case lathe.Text, lathe.Refusal, lathe.Blob:
+			return false
+		}
+		return false
+	})
+}
+
+// seal returns a carrier with messages, which stand for those of own that no carrier has yet.
+func (c *Carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention) string {
+	from := c.covered
+	c.covered = len(own)
+	content, err := json.Marshal(&carried{Messages: messages, Keeps: keeps})
+	if err != nil || len(content) > maxCarried {
+		if c.turns.opts.Index == nil {
+			c.turns.opts.Log.Warn("what a run did on the server is too large for a carrier, and no store keeps it: the next request does not have it",
+				"run_id", c.runID, "bytes", len(content))
+			return ""
+		}
+		if content, err = json.Marshal(&carried{RunID: c.runID, From: from, To: len(own)}); err != nil {
+			return ""
+		}
+	}
+	return c.ring.Seal(content, c.binding()...)
+}
+
+// An opener opens the Carriers of a request.
+type opener struct {
+	turns    *Turns
+	request  *Request
+	ring     *seal.Ring
+	ids      *CallIDs
+	failed   *problem.Problem       // the store did not answer
+	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
+	referred int
+	runID    string       // of the log that was read last; the Carriers of a run follow one another
+	view     *runlog.View // of that run
+	over     bool         // the turn of the message at hand is over
+}
+
+// Open replaces the Carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
+func (ht *Turns) Open(ctx context.Context, a *Request, j *Spliced) {
+	messages := j.Messages
+	if !slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, IsCarrier) }) {
+		return
+	}
+	out := make([]lathe.Message, 0, len(messages))
+	o := &opener{turns: ht, request: a, bindings: map[string][2][]string{}}
+	var err error
+	if o.ring, err = ht.opts.Seals.Get(ctx); err != nil {
+		j.Failed = problem.NotNow(err)
+		return
+	}
+	o.ids = &CallIDs{ring: o.ring, principal: a.Owner.Principal}
+	c, before := newHash(a.sealOwner()), newHash(a.sealOwner())
+	c.anonymous = true
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		for _, p := range m.Parts {
+			if IsCarrier(p) && len(o.bindings) < maxCarriers {
+				o.bindings[p.(lathe.Reasoning).Data] = [2][]string{sealBinding(a.sealOwner(), a.Session, c.Sum()), sealBinding(a.sealOwner(), a.Session, before.Sum())}
+			}
+		}
+		c.Add(m)
+		before.Add(m)
+	}
+	last := lastUser(messages)
+	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
+		m := &messages[i]
+		o.over = i < last
+		if !slices.ContainsFunc(m.Parts, IsCarrier) {
+			out = append(out, *m)
+			continue
+		}
+		end := i + 1
+		for end < len(messages) && messages[end].Role == lathe.RoleTool {
+			end++
+		}
+		var refused int
+		out, refused = o.appendOpened(ctx, out, m, messages[i+1:end])
+		j.Lost, i = j.Lost+refused, end-1
+	}
+	j.Messages, j.Changed, j.Failed = out, true, o.failed
+}
+
+// IsCarrier reports whether a part has the form of a carrier.
+func IsCarrier(p lathe.Part) bool {
+	r, ok := p.(lathe.Reasoning)
+	return ok && seal.Sealed(r.Data)
+}
+
+// appendOpened appends a message that has Carriers, with its answers.
+func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe.Message, answers []lathe.Message) (_ []lathe.Message, refused int) {
+	rest := *m
+	rest.Parts = nil
+	var own []lathe.Message // of the Carriers
+	for _, p := range m.Parts {
+		if !IsCarrier(p) {
+			rest.Parts = append(rest.Parts, p)
+			continue
+		}
+		opened, ok := o.content(ctx, p.(lathe.Reasoning).Data)
+		if !ok {
+			refused++
+			continue
+		}
+		own, rest.Parts = append(own, opened...), nil
+	}
+	if len(own) == 0 {
+		return appendShown(dst, &rest, answers), refused
+	}
+	rest, answers = o.ids.Originals([]lathe.Message{rest}, own)[0], o.ids.Originals(answers, own)
+	open := pairs.OpenCalls(own)
+	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
+		call, ok := p.(lathe.ToolCall)
+		return ok && slices.ContainsFunc(open, func(c lathe.ToolCall) bool { return c.ID == call.ID })
+	})
+	if len(open) == 0 {
+		return appendShown(append(dst, own...), &rest, answers), refused
+	}
+	joined, ok := pairs.Join(dst, own, answers)
+	if !ok { // the client sent results of calls that the carrier does not have
+		shown := *m
+		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), IsCarrier)
+		return appendShown(dst, &shown, answers), refused + 1
+	}
+	return joined, refused
+}
+
+// appendShown appends a message, unless it is empty, and its answers.
+func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+	if len(m.Parts) > 0 {
+		dst = append(dst, *m)
+	}
+	return append(dst, answers...)
+}
+
+// content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.
+func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
+	bindings, bound := o.bindings[text]
+	if !bound {
+		return nil, false
+	}
+	content, err := o.ring.Open(text, bindings[0]...)
+	if err != nil {
+		content, err = o.ring.Open(text, bindings[1]...)
+	}
+	if err != nil {
+		return nil, false
+	}
+	var c carried
+	if err := json.Unmarshal(content, &c); err != nil { // written by a newer version
+		return nil, false
+	}
+	if c.RunID == "" {
+		return runlog.KeptOf(c.Messages, c.Keeps, o.over), len(c.Messages) > 0
+	}
+	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
+		return nil, false
+	}
+	if c.RunID != o.runID {
+		v, p := o.request.Runs.View(ctx, c.RunID)
+		if p != nil {
+			if !p.Absent() {
+				o.failed = p
+			}
+			return nil, false
+		}
+		o.runID, o.view = c.RunID, v
+	}
+	v := o.view
+	added := v.State.Messages[v.State.Start:]
+	if c.From < 0 || c.From >= c.To || c.To > len(added) {
+		return nil, false
+	}
+	return runlog.KeptOf(added[c.From:c.To], v.State.Retention, o.over), true
+}
+
+// Replay sets the state of the run to that after own, the messages that it added to its conversation.
+func (c *Carriers) Replay(own []lathe.Message, l *loop.Loop) {
+	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
+}

@@ -1,0 +1,307 @@
+package splice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/messages"
+	"github.com/lathe-run/lathe/store"
+)
+
+// An answer that consists of text alone has no call by which the turns behind it could be found again, and clients of chat
+// completions have no item for a carrier; clients of the other wires may drop it. So the turns are kept under a hash of the
+// conversation before the answer and of the answer's text:
+//
+//	client:  user, assistant(text), user
+//	model:   user, assistant(call s), tool(s), assistant(text), user
+//
+// White space in the text does not count, since clients trim it and join pieces with it. If the client has changed the text, or
+// anything before it, no turns are found, and the message stays as the client has it.
+//
+// In memory such turns are bounded by Limits.MaxKept, MaxKeptBytes and KeepFor, as other hidden turns are. The store records the
+// run under the same hash (package store, RequestStore), so that another process can read the turns from the log of the run.
+
+// maxTextLookups bounds the messages of one conversation whose turns are looked up in the store: the last ones.
+const maxTextLookups = 64
+
+// isTextTurn reports whether a message is an answer that consists of text, without an item of this server.
+func isTextTurn(m *lathe.Message) bool {
+	text := false
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			text = text || strings.TrimSpace(p.Text) != ""
+		case lathe.Reasoning:
+			if IsCarrier(p) {
+				return false
+			}
+		case lathe.Opaque: // of the model's vendor
+			if IsOwn(p.JSON) {
+				return false
+			}
+		case lathe.ToolCall, lathe.ToolResult, lathe.Blob, lathe.Refusal:
+			return false
+		}
+	}
+	return text && m.Role == lathe.RoleAssistant
+}
+
+// textTurns returns how many messages at the beginning of a conversation are one answer that consists of text, which some
+// clients keep in pieces, and the text.
+func textTurns(messages []lathe.Message) (n int, text string) {
+	for n < len(messages) && isTextTurn(&messages[n]) {
+		n++
+	}
+	if n == 1 {
+		return 1, messages[0].Text()
+	}
+	var all strings.Builder
+	for i := range n {
+		all.WriteString(messages[i].Text())
+	}
+	return n, all.String()
+}
+
+// textKey names an answer with this text, said after that.
+func (s Sum) textKey(text string) Key {
+	var keys callKeys
+	return keys.textKey(s, text)
+}
+
+// textKey is [Sum.textKey] of s.
+func (c *callKeys) textKey(s Sum, text string) Key {
+	c.begin(&s)
+	c.part.Text("text") // the key of calls has three texts for each
+	c.part.words(text)
+	return Key(c.part.Sum())
+}
+
+// words writes a text without its white space, and without its length.
+func (c *Hash) words(s string) {
+	most := min(hashPiece, len(c.buf)+len(s)+utf8.UTFMax) // a short text needs no more, and is never flushed below
+	c.buf = slices.Grow(c.buf, most-len(c.buf))
+	for i := 0; i < len(s); {
+		if len(c.buf) > hashPiece-utf8.UTFMax {
+			c.flush()
+		}
+		if s[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if !unicode.IsSpace(r) {
+				c.buf = append(c.buf, s[i:i+n]...)
+			}
+			i += n
+			continue
+		}
+		at, room := len(c.buf), c.buf[len(c.buf):most]
+		n := 0
+		for _, b := range []byte(s[i:min(len(s), i+len(room))]) {
+			if b >= utf8.RuneSelf {
+				break
+			}
+			room[n] = b // the next byte overwrites it if it is white space
+			n += int(1 ^ asciiSpace[b])
+			i++
+		}
+		c.buf = c.buf[:at+n]
+	}
+}
+
+// asciiSpace is 1 for the characters up to U+007F that unicode.IsSpace takes for white space.
+var asciiSpace = [utf8.RuneSelf]uint8{'\t': 1, '\n': 1, '\v': 1, '\f': 1, '\r': 1, ' ': 1}
+
+// BehindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
+// results that its request had. ok is false if the client has received all of them, or a call is not answered.
+func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
+	for len(own) > 0 && own[0].Role == lathe.RoleTool {
+		own = own[1:]
+	}
+	isHidden := func(m lathe.Message) bool { return m.Role == lathe.RoleTool || m.Synthetic }
+	return own, slices.ContainsFunc(own, isHidden) && pairs.Check(own) == nil
+}
+
+// KeepText keeps the messages own that a run added to the conversation sum behind its answer of text. The store records the run in the background;
+// if other processes use it, KeepText waits for the record, for at most recordGrace, since the next request may reach another process.
+func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *event.RunRetention, runID, requestID string) {
+	key := sum.textKey(text)
+	ht.store.put(key, "", own, keeps)
+	ht.absent.Remove(key)
+	requests, ok := ht.opts.Index.(store.RequestStore)
+	if !ok {
+		return
+	}
+	recorded := make(chan struct{})
+	ht.opts.Background(func() {
+		defer close(recorded)
+		err := errors.New("the store panicked")
+		func() {
+			defer func() { _ = recover() }() // its value may hold content
+			err = ht.recordText(requests, key, runID)
+		}()
+		if err != nil {
+			ht.opts.Log.Warn("the run of an answer could not be recorded: another process cannot restore its calls", "request_id", requestID, "run_id", runID, "code", lathe.CodeOf(err))
+		}
+	})
+	if !ht.opts.Shared {
+		return
+	}
+	grace := time.NewTimer(recordGrace)
+	defer grace.Stop()
+	select {
+	case <-recorded:
+	case <-grace.C:
+	}
+}
+
+// recordGrace bounds the time that an answer waits for a slow store.
+const recordGrace = 250 * time.Millisecond
+
+// recordTimeout bounds one record.
+const recordTimeout = 5 * time.Second
+
+// recordText records the run whose messages belong to a text, in place of an earlier one that came to the same text.
+func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	if err := ht.opts.Flush(ctx, runID); err != nil {
+		return err
+	}
+	digest := store.RequestDigest(key)
+	err := requests.PutRequest(ctx, digest, runID, "")
+	if lathe.CodeOf(err) == lathe.CodeConflict {
+		var earlier store.RequestRecord
+		if earlier, err = requests.FindRequest(ctx, digest); err == nil {
+			err = requests.PutRequest(ctx, digest, runID, earlier.RunID)
+		}
+	}
+	if lathe.CodeOf(err) == lathe.CodeConflict { // a third run came to the same text, which is as good
+		return nil
+	}
+	return err
+}
+
+// loadTexts reads the turns behind texts from the store, and reports whether it found any.
+func (ht *Turns) loadTexts(ctx context.Context, c *Request, keys []Key) (found bool) {
+	requests, ok := ht.opts.Index.(store.RequestStore)
+	if !ok {
+		return false
+	}
+	for _, key := range keys[max(0, len(keys)-maxTextLookups):] {
+		if ctx.Err() != nil || ht.absent.Has(key, ht.opts.Now()) {
+			continue
+		}
+		record, err := requests.FindRequest(ctx, store.RequestDigest(key))
+		loaded, code := false, lathe.CodeOf(err)
+		if err == nil {
+			var p *problem.Problem
+			if loaded, p = ht.loadText(ctx, c, key, record.RunID); p != nil {
+				code = lathe.Code(p.Code)
+			}
+		}
+		switch {
+		case loaded:
+			found = true
+		case code == "", code == lathe.CodeNotFound:
+			ht.absent.Add(key, ht.opts.Now())
+		default:
+			ht.opts.Log.Warn("the store could not say which calls belong to an answer", "request_id", c.ID, "code", code)
+			return found
+		}
+	}
+	return found
+}
+
+// loadText reads the turns behind a text from the log of the run. A problem says that the store did not answer.
+func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string) (found bool, p *problem.Problem) {
+	v, p := c.Runs.View(ctx, runID)
+	switch {
+	case p.Absent(), p == nil && v.State.Finished == nil:
+		return false, nil
+	case p != nil:
+		return false, p
+	}
+	added := v.State.Messages[v.State.Start-v.State.TakenOver:]
+	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
+		if v.Client[pairs.Answered(&added[i])] {
+			added = added[i:]
+			break
+		}
+	}
+	messages, ok := BehindText(added)
+	if ok {
+		ht.store.put(key, "", messages, v.State.Retention)
+	}
+	return ok, nil
+}
+
+// A KeySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero
+// value is empty. It may be used by several goroutines at once.
+type KeySet struct {
+	mu          sync.Mutex
+	recent, old map[Key]struct{}
+	began       time.Time // of recent
+}
+
+const (
+	maxAbsent = 8192 // the keys take about 1 MiB
+	absentFor = time.Minute
+)
+
+// Add adds a key.
+func (s *KeySet) Add(key Key, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(now)
+	s.recent[key] = struct{}{}
+}
+
+// turn begins a new set of recent keys if the present one is full or old. s.mu is held.
+func (s *KeySet) turn(now time.Time) {
+	age := now.Sub(s.began)
+	if len(s.recent) < maxAbsent && age < absentFor && s.recent != nil {
+		return
+	}
+	if s.old = s.recent; age >= 2*absentFor {
+		s.old = nil
+	}
+	s.recent, s.began = map[Key]struct{}{}, now
+}
+
+// Has reports whether the key was added, and not too long ago.
+func (s *KeySet) Has(key Key, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(now)
+	_, recent := s.recent[key]
+	_, old := s.old[key]
+	return recent || old
+}
+
+// Remove removes a key.
+func (s *KeySet) Remove(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.recent, key)
+	delete(s.old, key)
+}
+
+// IsOwn reports whether this server wrote the item. Blocks of Messages are recognised by the prefix of their id: the others are
+// calls that the model's vendor made to MCP servers.
+func IsOwn(item []byte) bool {
+	typ, _ := rawjson.Get(item, "type")
+	switch rawjson.Text(typ) {
+	case "mcp_call", "mcp_list_tools", "mcp_approval_request":
+		return true
+	}
+	return messages.IsServerBlock(item)
+}

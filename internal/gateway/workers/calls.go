@@ -1,0 +1,199 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/remote"
+)
+
+const (
+	// maxClaims bounds the calls of one claim.
+	maxClaims = 32
+	// maxOutbox bounds the frames that wait for a worker to take them.
+	maxOutbox = 2 * workers.MaxHeld
+	// maxKeeping bounds the results of one worker that are being kept at once.
+	maxKeeping = 64
+	// refusedPause is how long a worker gets nothing after it has not run a call that it was sent.
+	refusedPause = time.Second
+	// returnTime is how long it may take to give claims back at the end of a connection.
+	returnTime = 5 * time.Second
+)
+
+// nudge has the connection look for calls.
+func (c *conn) nudge() bool {
+	select {
+	case c.kick <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// takes wakes the connection to claim a call of that definition, if the worker serves it and has free capacity. It reports
+// whether it did; it returns false if the connection has already been woken.
+func (c *conn) takes(definition string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.free() > 0 && slices.Contains(c.serves, definition) && c.nudge()
+}
+
+// free is how many calls the worker may get. The caller holds the lock.
+func (c *conn) free() int {
+	if c.draining || c.id == "" || time.Now().Before(c.pause) {
+		return 0
+	}
+	return c.credit - len(c.held)
+}
+
+// wantCancelled has a cancel request sent for a call if the worker holds it.
+func (c *conn) wantCancelled(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.held {
+		if r.Key == key {
+			c.unwanted = append(c.unwanted, key)
+			c.nudge()
+		}
+	}
+}
+
+// dispatch gives calls to the worker until the connection ends.
+func (c *conn) dispatch() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for c.ctx.Err() == nil {
+		c.sendCancels()
+		c.mu.Lock()
+		free, serves := min(c.free(), maxClaims), c.serves
+		c.mu.Unlock()
+		got := 0
+		if free > 0 && len(serves) > 0 {
+			got = c.claim(serves, free)
+		}
+		if got == free && got > 0 {
+			continue // there may be more
+		}
+		timer.Reset(c.handler.opts.Poll)
+		select {
+		case <-c.kick:
+		case <-timer.C:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+func (c *conn) sendCancels() {
+	c.mu.Lock()
+	var refs []remote.Ref
+	for r := range c.held {
+		if slices.Contains(c.unwanted, r.Key) {
+			refs = append(refs, c.ref(r))
+		}
+	}
+	c.unwanted = nil
+	c.mu.Unlock()
+	c.postCancel(refs)
+}
+
+func (c *conn) postCancel(refs []remote.Ref) {
+	for _, r := range refs {
+		c.post(&workers.Frame{Type: workers.Cancel, Ref: workers.Ref{Key: r.Key, Attempt: r.Attempt}})
+	}
+}
+
+// claim takes calls out of the queue and sends them. It returns how many there were.
+func (c *conn) claim(serves []string, limit int) int {
+	calls, err := c.handler.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.handler.opts.Lease, limit)
+	if err != nil {
+		if c.ctx.Err() == nil {
+			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+		}
+		return 0
+	}
+	c.mu.Lock()
+	for i := range calls {
+		c.held[refOf(&calls[i])] = time.Now() // a request to cancel finds it from here on
+	}
+	c.mu.Unlock()
+	for i := range calls {
+		c.work.Go(func() { c.send(&calls[i]) }) // side by side: stores commit together what comes together
+	}
+	return len(calls)
+}
+
+func refOf(call *remote.Call) workers.Ref {
+	return workers.Ref{Key: call.Key, Attempt: call.Attempt}
+}
+
+// send keeps the intent, and then sends the call. What was not started is not sent; what was is the
+// worker's, whether the bytes arrive or not.
+func (c *conn) send(call *remote.Call) {
+	deadline := time.Now().Add(call.Left)
+	ref := refOf(call)
+	if err := c.handler.opts.Queue.StartCall(c.ctx, call.Ref(), c.handler.opts.Lease); err != nil {
+		c.forget(ref)
+		switch {
+		case c.ctx.Err() != nil:
+			c.returnCall(call)
+		case !errors.Is(err, lathe.ErrConflict):
+			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+		}
+		return
+	}
+	c.write(&workers.Frame{Type: workers.Call, Ref: ref, AtMS: c.at(), Invoke: &workers.Invoke{Tool: call.Tool, Arguments: call.Arguments,
+		RunID: call.RunID, CallID: call.CallID, RequestID: call.RequestID, SessionID: call.SessionID, Depth: call.Depth, Traceparent: call.Trace.Parent, Tracestate: call.Trace.State,
+		DeadlineMS: deadline.Sub(c.began).Milliseconds()}})
+}
+
+// returnCall returns a call that was not sent.
+func (c *conn) returnCall(call *remote.Call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
+	defer cancel()
+	_ = c.handler.opts.Queue.ReturnCall(ctx, call.Ref()) // else its lease ends
+}
+
+// forget notes that the worker does not have the call any more.
+func (c *conn) forget(ref workers.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, ref)
+}
+
+// settle stores the result of a call and acknowledges it to the worker. If the store cannot be reached, the connection is
+// closed: the worker reconnects and sends the result again.
+func (c *conn) settle(f *workers.Frame) {
+	queue, ref := c.handler.opts.Queue, c.ref(f.Ref)
+	var err error
+	switch {
+	case f.Type == workers.Error && f.NotRun:
+		err = queue.ReturnCall(c.ctx, ref)
+		c.mu.Lock()
+		c.pause = time.Now().Add(refusedPause)
+		c.mu.Unlock()
+	case f.Type == workers.Error:
+		err = queue.FinishCall(c.ctx, ref, &remote.Result{IsError: true, Code: f.Code, Detail: f.Detail})
+	case f.Output == nil:
+		err = queue.FinishCall(c.ctx, ref, &remote.Result{IsError: true, Code: lathe.CodeInvalidOutput})
+	default:
+		err = queue.FinishCall(c.ctx, ref, f.Output)
+	}
+	refused := errors.Is(err, lathe.ErrConflict) || errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) == lathe.CodeInvalidRequest
+	if err != nil && !refused {
+		if c.ctx.Err() == nil {
+			c.cancel(c.unavailable("keep the result of", err))
+		}
+		return
+	}
+	if refused {
+		c.log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
+	}
+	c.forget(f.Ref)
+	c.handler.settled(c.pool.Name, f, !refused)
+	c.write(&workers.Frame{Type: workers.Ack, Ref: f.Ref, Taken: !refused})
+	c.nudge()
+}

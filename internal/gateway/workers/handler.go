@@ -1,0 +1,255 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/remote"
+)
+
+// A Registry decides which tools of workers are registered. The methods may be called from several goroutines at once.
+type Registry interface {
+	// Announce stores the description of a worker for the time ttl. It returns the reason for each of its tools that is
+	// refused, by name.
+	Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error)
+	// Refused returns the refused tools of a worker as they are now.
+	Refused(worker string) map[string]string
+}
+
+// Options are the options of [New], which copies them.
+type Options struct {
+	Queue        remote.Queue // required
+	Registry     Registry     // required
+	Pools        []Pool
+	Lease        time.Duration // 10 s: the time without a frame from a worker until its calls are given to others
+	MaxWorkers   int           // 1 024 connections
+	WriteTimeout time.Duration // 10 s for one frame; a slower worker is disconnected
+	HelloTimeout time.Duration // 10 s for the first frame
+	Poll         time.Duration // 1 s between queries for calls, in case a notification was lost
+	Log          *slog.Logger  // nil: nothing is logged
+}
+
+const (
+	// forgetAfter is the number of leases for which a worker and its tools stay registered after its gateway has crashed.
+	forgetAfter = 6
+	// forgetLost is that number after the worker itself has been lost. A worker that has connected to another gateway
+	// meanwhile has been registered again there by then.
+	forgetLost = 2
+)
+
+// A Handler serves the connections of workers and gives them the calls of a queue. Its methods may be called from several goroutines at once.
+type Handler struct {
+	opts Options
+
+	mu      sync.Mutex
+	pools   *pools
+	conns   map[*conn]struct{}
+	counts  map[string]*observe.WorkerCount // of past events, by worker pool
+	lost    map[string]*lostCalls           // by worker
+	closing bool
+	serving sync.WaitGroup // of connections
+}
+
+// New returns the handler, or an error if the options are not valid. [Handler.Serve] must be called.
+func New(opts *Options) (*Handler, error) {
+	if opts == nil || opts.Queue == nil || opts.Registry == nil {
+		return nil, errors.New("a queue and a roster are required")
+	}
+	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
+	o := &w.opts
+	for _, d := range []struct {
+		p   *time.Duration
+		def time.Duration
+	}{{&o.Lease, 10 * time.Second}, {&o.WriteTimeout, 10 * time.Second}, {&o.HelloTimeout, 10 * time.Second}, {&o.Poll, time.Second}} {
+		if *d.p <= 0 {
+			*d.p = d.def
+		}
+	}
+	if o.MaxWorkers <= 0 {
+		o.MaxWorkers = 1_024
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return w, w.Reload(opts.Pools)
+}
+
+// CheckPools returns an error if [New] or [Handler.Reload] would refuse the worker pools.
+func CheckPools(in []Pool) error {
+	_, err := newPools(in)
+	return err
+}
+
+// Reload replaces all worker pools; if it returns an error, none has changed. It disconnects the workers whose pool has
+// changed; they reconnect.
+func (w *Handler) Reload(in []Pool) error {
+	next, err := newPools(in)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pools = next
+	maps.DeleteFunc(w.counts, func(name string, _ *observe.WorkerCount) bool { return !next.named(name) })
+	for c := range w.conns {
+		if !next.has(&c.pool) {
+			c.end(websocket.StatusPolicyViolation, "the token has changed")
+		}
+	}
+	return nil
+}
+
+// Authenticate returns the pool whose token the request has.
+func (w *Handler) Authenticate(r *http.Request) (*Pool, *problem.Problem) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pools.authenticate(r)
+}
+
+// Connect serves the connection of a worker of a pool until it ends. A problem is the answer to the request, which was not written.
+func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *problem.Problem {
+	c, p := w.admit(pool)
+	if p != nil {
+		return p
+	}
+	defer w.serving.Done()
+	defer close(c.done)
+	defer w.remove(c)
+	defer c.cancel(nil)
+	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{workers.Protocol},
+		CompressionMode: websocket.CompressionDisabled, InsecureSkipVerify: true}) // requests with an Origin were refused
+	if err != nil {
+		return nil // Accept has answered
+	}
+	c.serve(ws)
+	return nil
+}
+
+// admit counts a connection of the pool, unless there are too many.
+func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closing:
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "draining", Message: "The server is about to stop; try again."}
+	case len(w.conns) >= w.opts.MaxWorkers:
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: "The server has too many workers."}
+	}
+	c := newConn(w, f)
+	if !w.pools.has(f) { // replaced since the token was checked
+		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "The token has changed."}
+	}
+	w.conns[c] = struct{}{}
+	w.serving.Add(1)
+	return c, nil
+}
+
+func (w *Handler) remove(c *conn) {
+	w.noteLost(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+// all returns the connections.
+func (w *Handler) all() []*conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*conn, 0, len(w.conns))
+	for c := range w.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+// Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting
+// calls, until ctx is done. It begins with the expired calls after one lease, so that workers of a gateway that has
+// restarted can reconnect with the calls that they hold. The caller calls it once.
+func (w *Handler) Serve(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.opts.Queue.WatchCalls(ctx, w.hint); err != nil && ctx.Err() == nil {
+				w.opts.Log.Warn("hints of calls are lost for the moment", "code", string(lathe.CodeOf(err)))
+			}
+			select {
+			case <-time.After(w.opts.Poll):
+			case <-ctx.Done():
+			}
+		}
+	})
+	defer watching.Wait()
+	back := time.NewTimer(w.opts.Lease)
+	defer back.Stop()
+	select {
+	case <-back.C:
+	case <-ctx.Done():
+		return
+	}
+	tick := time.NewTicker(max(w.opts.Lease/10, 50*time.Millisecond))
+	defer tick.Stop()
+	for {
+		if _, err := w.opts.Queue.ExpireCalls(ctx); err != nil && ctx.Err() == nil {
+			w.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", string(lathe.CodeOf(err)))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hint passes a notification to the connections that it concerns: a cancellation to all, a waiting call to the first one
+// that takes it.
+func (w *Handler) hint(h remote.Notification) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		switch {
+		case h.Cancelled:
+			c.wantCancelled(h.Key)
+		case h.Definition != "" && c.takes(h.Definition):
+			return
+		}
+	}
+}
+
+// Close asks the workers to connect to other gateways and refuses new connections. If ctx is done before all workers have
+// disconnected, it closes the remaining connections. Workers keep the calls in progress and send their results to
+// another gateway.
+func (w *Handler) Close(ctx context.Context) {
+	w.mu.Lock()
+	w.closing = true
+	w.mu.Unlock()
+	var telling sync.WaitGroup
+	for _, c := range w.all() {
+		telling.Go(c.sendAway)
+	}
+	over := make(chan struct{})
+	go func() {
+		telling.Wait()
+		w.serving.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	for _, c := range w.all() {
+		c.end(websocket.StatusGoingAway, "the server stops")
+	}
+	<-over
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
+	"github.com/lathe-run/lathe/internal/gateway/places"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// planChat makes the plan of a request for an answer: the input of its run with the hidden turns of the conversation, or the run
+// that the request resumes or attaches to.
+func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) *problem {
+	if p := h.planInput(ctx, a, options); p != nil {
+		return p
+	}
+	if done, p := h.takeApprovals(ctx, a, a.plan.model); done || p != nil {
+		return p
+	}
+	a.passOn()
+	moved := returnReasoning(a)
+	if done, p := h.continueOrResume(ctx, a); done || p != nil {
+		return p
+	}
+	if bad := pairs.Check(a.req.Messages); bad != nil {
+		return bad.Problem(a.protocol.Wire(), places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.req.Messages))
+	}
+	j, p := h.restore(ctx, a, a.plan.relayed)
+	if p != nil {
+		return p
+	}
+	if !j.Changed && !moved {
+		a.relayBody()
+	}
+	a.sum, a.after, a.lost = j.Sum, j.Last, j.Lost
+	h.countLost(a.caller, j.Lost)
+	if j.Waits != nil {
+		if done, p := h.resumeRun(ctx, a, a.plan.model, j.Waits); p != nil || done {
+			return p
+		}
+	}
+	if p := a.converse(j.Messages); p != nil {
+		return p
+	}
+	if !h.attachEqual(ctx, a) {
+		h.planRun(ctx, a, options)
+	}
+	return nil
+}
+
+// planInput checks what the request says about its run, and makes the input of the run without the conversation.
+func (h *planner) planInput(ctx context.Context, a *chat, options *requestOptions) *problem {
+	req := a.req
+	a.session = options.session
+	a.shows = a.protocol.showsCalls && options.show != showHidden
+	a.asks = a.shows && (options.show == showItems || asksByItem(req.Hosted))
+	relay := lathe.Wire("")
+	if a.plain && a.passesBytes() {
+		relay = a.protocol.Wire()
+	}
+	if p := h.makePlan(ctx, a.caller, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
+		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
+		return a.protocol.reword(p)
+	}
+	setAliases(req)
+	a.restrictTools()
+	a.acceptBetas(a.plan.model, a.from.Header)
+	if p := a.acceptVersion(a.plan.model, a.from.Header); p != nil {
+		return p
+	}
+	return h.restoreIDs(ctx, a)
+}
+
+// passOn sets what the model server gets as the client sent it.
+func (a *chat) passOn() {
+	if a.in.Overrides = a.passed; !a.plan.relayed {
+		return
+	}
+	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Take: a.keepWhole, Opaque: a.req.Foreign != nil || a.req.N != 1}
+	a.in.Allow = []string{} // whatever tools come to be here meanwhile
+}
+
+// continueOrResume puts the response that the request continues before its messages. done is set if the run of that response waits for the
+// results in the request: then the request resumes it.
+func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *problem) {
+	waits, p := h.responses.continueResponse(ctx, a)
+	if p != nil || waits == nil {
+		return false, p
+	}
+	if done, p = h.resumeRun(ctx, a, a.plan.model, waits); p == nil && !done {
+		p = noResponse(http.StatusBadRequest, "previous_response_id")
+	}
+	return done, p
+}
+
+// relayBody has the model server get the body of a request that is relayed and whose conversation is as the client sent it.
+func (a *exchange) relayBody() {
+	if !a.plan.relayed || !sendable(&a.members) {
+		return
+	}
+	a.in.Relay.Request = a.req.Body
+	if len(a.ignored) > 0 {
+		a.in.Relay.Request = openai.Cut(a.req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+	}
+}
+
+// converse sets the conversation of the run.
+func (a *exchange) converse(messages []lathe.Message) *problem {
+	a.in.Messages, a.base = messages, len(messages)
+	if a.plan.relayed {
+		return nil
+	}
+	left, p := a.plan.model.checkContent(messages, a.place)
+	if p == nil {
+		a.dropped = append(a.dropped, left...)
+	}
+	return p
+}
+
+// attachEqual attaches the request to the run of an equal one that waits for a person. It reports false if there is none, or the client asks for a
+// new one.
+func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
+	if !h.mayWait(a) {
+		return false
+	}
+	v := h.equalRun(ctx, a)
+	if v == nil || a.fresh {
+		return false
+	}
+	after, base := v.Since(a.req.Messages)
+	a.attach(ctx, a.plan.model, v, after, base)
+	return true
+}
+
+// mayWait reports whether the run of the request may wait for a person.
+func (h *planner) mayWait(a *chat) bool {
+	return h.opts.Index != nil && !a.plan.relayed && h.asks(&a.settings)
+}
+
+// planRun makes the job of a run of its own. A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits,
+// where it is kept.
+func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions) {
+	in, waits := &a.in, h.mayWait(a)
+	in.Park, in.HandOver = h.opts.Index != nil, true
+	if waits {
+		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
+	}
+	if in.Park && (waits || len(a.req.Tools) > 0) {
+		in.Run.Labels = withLabel(in.Run.Labels, splice.LabelConversation, a.sum)
+	}
+	a.keep()
+	in.Run.RunID = h.opts.Engine.NewRunID()
+	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
+	if a.protocol.Wire() != lathe.WireOpenAIChat && !a.plan.relayed {
+		r := a.hidden()
+		a.carriers = h.turns.NewCarriers(ctx, &r, in.Run.RunID)
+	}
+	a.storeRequest()
+	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
+	if waits {
+		a.job.note = &waitingNote{h.turns, a.digest()}
+	}
+	if !options.detach && options.session == "" && !a.durable() {
+		a.job.due = a.caller.due(a.req.Tools)
+	}
+}
+
+// asks reports whether a run under the settings may ask a person.
+func (h *planner) asks(s *lathe.Settings) bool {
+	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
+}
+
+// restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
+// carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
+// checked, and its memory reserved.
+func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
+	a.keepsText = !relayed && a.caller.hasTools()
+	j := h.conversationOf(ctx, a, relayed)
+	if j.Failed == nil {
+		r := a.hidden()
+		h.turns.Open(ctx, &r, j)
+	}
+	if j.Failed != nil {
+		return nil, j.Failed
+	}
+	if a.protocol.showsCalls {
+		own, resolved := a.caller.resolveItems(j.Messages)
+		j.Messages, j.Changed = own, j.Changed || resolved
+	}
+	if p := h.openCompactions(ctx, a, j); p != nil {
+		return nil, p
+	}
+	if a.compacts() {
+		j.Messages, j.Waits = append(slices.Clip(j.Messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
+	}
+	return j, h.checkSize(ctx, a.caller, j.Messages)
+}
+
+// setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.
+func setAliases(req *wire.ClientRequest) {
+	for _, t := range req.Tools {
+		own, renamed := req.Names[t.Name]
+		if !renamed || own.Name == t.Name {
+			continue
+		}
+		if t.Aliases = []string{own.Name}; own.Namespace != "" {
+			t.Aliases = append(t.Aliases, own.Namespace+own.Name)
+		}
+	}
+}
+
+// accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
+// is not relayed.
+func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem {
+	if p := a.acceptCompaction(ctx, m); p != nil {
+		return p
+	}
+	if p := a.sort(m, relayed); p != nil {
+		return p
+	}
+	if limitsObjects(a.caller) {
+		if p := a.handler.objects.check(ctx, a.caller, objectsOf(a.req.Body, relayed)); p != nil {
+			return p
+		}
+	}
+	if p := a.acceptHosted(m, relayed); p != nil || relayed {
+		return p
+	}
+	if m.Loop.Wire() != a.protocol.Wire() {
+		if a.req.Updated != nil {
+			a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
+		}
+		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
+		a.in.ClientTools = a.req.Tools
+	}
+	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
+	if a.req.Foreign != nil {
+		p := misread(a.req.Foreign)
+		p.Message += unless
+		return p
+	}
+	if a.req.N != 1 {
+		return badRequest("n", "This server gives one choice: n must be 1."+unless)
+	}
+	return nil
+}
+
+// sendable reports whether model servers take the calls of the conversation as they are, under their own ids. Calls of forms that
+// the server does not read are not judged.
+func sendable(ms *members) bool {
+	req := ms.req
+	if req.Foreign != nil || ms.callTurns != nil {
+		return ms.callTurns == nil
+	}
+	for i := range req.Messages {
+		for _, p := range req.Messages[i].Parts {
+			if call, ok := p.(lathe.ToolCall); ok && !openai.Sendable(call.Arguments) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/gateway/splice"
+)
+
+// newTurns returns what restores the hidden turns of conversations.
+func newTurns(co *core) *splice.Turns {
+	l := &co.opts.Limits
+	return splice.New(&splice.Options{Index: co.opts.Index, Shared: co.shared != nil, Approvals: co.opts.Approvals != nil, Seals: co.seals,
+		MaxKept: l.MaxKept, MaxKeptBytes: l.MaxKeptBytes, KeepFor: l.KeepFor, Now: co.opts.Now, Log: co.opts.Log,
+		Lock: co.locks.lock, Flush: co.opts.Engine.Flush, Background: co.work.background})
+}
+
+// View implements [splice.Runs].
+func (a *request) View(ctx context.Context, id string) (*runlog.View, *problem) {
+	return a.handler.viewOther(ctx, a.caller, id)
+}
+
+// Suspended implements [splice.Runs].
+func (a *request) Suspended(ctx context.Context, id string) (*runlog.View, *problem) {
+	return a.handler.waitSuspended(ctx, a.caller, id)
+}
+
+// waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
+func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	for {
+		v, p := rv.viewOther(ctx, c, id)
+		if p != nil || v.State.Paused != "" || v.State.Finished != nil {
+			return v, p
+		}
+		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {
+			continue
+		}
+		select {
+		case <-time.After(rv.opts.Limits.Poll):
+		case <-ctx.Done():
+			return v, nil
+		}
+	}
+}
+
+// hidden returns the request as package splice reads it.
+func (a *exchange) hidden() splice.Request {
+	c := a.caller
+	return splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
+		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: &a.request, Memory: c.reserved}
+}
+
+// owner returns the client to which the hidden turns of the conversation belong.
+func (a *request) owner() splice.Owner {
+	return splice.Owner{Principal: a.caller.key.Name, User: a.req.User, Model: a.req.Model}
+}
+
+// restoreIDs replaces the ids of this server in the messages of the request by those of the model server.
+func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
+	r := a.hidden()
+	p := h.turns.RestoreIDs(ctx, &r)
+	a.req.Messages, a.callTurns = r.Messages, r.CallTurns
+	return p
+}
+
+// conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
+// has no hidden turns.
+func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
+	r := a.hidden()
+	if a.continuesResponse() {
+		return splice.Unspliced(&r)
+	}
+	return h.turns.Splice(ctx, &r, relayed)
+}
+
+// countLost reports turns that the conversation of a request does not have.
+func (h *planner) countLost(c *caller, turns int) {
+	if turns == 0 {
+		return
+	}
+	h.opts.Log.Warn("turns of this server are not in the conversation that the model gets: they are not stored any more, or the client has changed older messages",
+		"request_id", c.requestID, "turns", turns)
+	if h.opts.Metrics != nil {
+		h.opts.Metrics.AddLostTurns(turns)
+	}
+}
+
+// newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
+func newCallIDs(ctx context.Context, a *exchange, run string) *splice.CallIDs {
+	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
+	if a.plan.relayed || !offers || !safeName().MatchString(run) {
+		return nil
+	}
+	return a.handler.turns.NewCallIDs(ctx, a.caller.key.Name, run)
+}
+
+// lastTurn returns the number of the last turn of a run.
+func lastTurn(res *event.Result) int {
+	if len(res.Trace) == 0 {
+		return 0
+	}
+	return res.Trace[len(res.Trace)-1].Turn
+}
+
+// hasTools reports whether the caller may have calls of tools of this server made.
+func (c *access) hasTools() bool {
+	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name, c.key.Profile) })
+}
+
+// keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not
+// receive all of them.
+func (a *chat) keepText(res *event.Result, own []lathe.Message) {
+	status := res.Reason.Status()
+	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {
+		return
+	}
+	own, ok := splice.BehindText(own)
+	if !ok {
+		return
+	}
+	text, refused := a.seen(own)
+	if strings.TrimSpace(text) == "" || refused {
+		return
+	}
+	a.handler.turns.KeepText(a.sum, text, own, a.job.loop.Retention(), a.caller.runID, a.caller.requestID)
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/workers"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/secret"
+)
+
+// A WorkerRegistry decides which tools of workers are registered. The methods may be called from several goroutines at
+// once.
+type WorkerRegistry interface {
+	// Announce stores the description of a worker for the time ttl. It returns the reason for each of its tools that is
+	// refused, by name.
+	Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error)
+	// Refused returns the refused tools of a worker as they are now.
+	Refused(worker string) map[string]string
+}
+
+// WorkerOptions are the options of [NewWorkers], which copies them.
+type WorkerOptions struct {
+	Queue    remote.Queue   // required
+	Registry WorkerRegistry // required
+	Pools    []WorkerPool
+	// Lease is 10 s: the time without a frame from a worker after which its calls are given to other workers, or end with
+	// an unknown outcome.
+	Lease        time.Duration
+	MaxWorkers   int           // 1 024 connections
+	WriteTimeout time.Duration // 10 s for one frame; a slower worker is disconnected
+	HelloTimeout time.Duration // 10 s for the first frame
+	Poll         time.Duration // 1 s between queries for calls, in case a notification was lost
+	Log          *slog.Logger  // logs connections of workers and results that do not count; nil: nothing is logged
+}
+
+// A WorkerPool is the set of workers that authenticate with the same token, and their rights.
+type WorkerPool struct {
+	Name  string
+	Token secret.Secret
+	// Tools are the names of the tools that its workers may serve: exact names, or prefixes that end with *. nil: none.
+	Tools []string
+	// Effects are the effects that the server accepts from a worker for its tools. A tool with any other effect counts as
+	// writing.
+	Effects []lathe.Effect
+	// Keys are the keys whose runs can use the tools; nil: all. In the runs of other keys the tools do not exist.
+	Keys []string
+	// MaxConcurrency bounds the concurrent calls of each worker; 0: the worker sets its own limit.
+	MaxConcurrency int
+}
+
+// Workers serves the connections of workers and gives them the calls of a queue.
+type Workers struct{ handler *workers.Handler }
+
+// NewWorkers returns the handler, or an error if the options are not valid. [Workers.Serve] must be called.
+func NewWorkers(opts *WorkerOptions) (*Workers, error) {
+	if opts == nil {
+		opts = &WorkerOptions{}
+	}
+	h, err := workers.New(&workers.Options{Queue: opts.Queue, Registry: opts.Registry, Pools: poolsOf(opts.Pools), Lease: opts.Lease,
+		MaxWorkers: opts.MaxWorkers, WriteTimeout: opts.WriteTimeout, HelloTimeout: opts.HelloTimeout, Poll: opts.Poll, Log: opts.Log})
+	if err != nil {
+		return nil, invalid("workers", err)
+	}
+	return &Workers{h}, nil
+}
+
+func poolsOf(in []WorkerPool) []workers.Pool {
+	out := make([]workers.Pool, len(in))
+	for i := range in {
+		out[i] = workers.Pool(in[i])
+	}
+	return out
+}
+
+// CheckWorkerPools returns an error if [NewWorkers] or [Workers.Reload] would refuse the worker pools.
+func CheckWorkerPools(workerPools []WorkerPool) error {
+	if err := workers.CheckPools(poolsOf(workerPools)); err != nil {
+		return invalid("workers", err)
+	}
+	return nil
+}
+
+// Reload replaces all worker pools; if it returns an error, none has changed. It disconnects the workers whose pool has
+// changed; they reconnect.
+func (w *Workers) Reload(in []WorkerPool) error {
+	if err := w.handler.Reload(poolsOf(in)); err != nil {
+		return invalid("workers", err)
+	}
+	return nil
+}
+
+// ServeHTTP serves the connection of a worker and returns when it has ended. It is for programs that serve only workers;
+// to serve them beside the other routes, behind the server's middleware, set [Options].Workers.
+func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	c := &caller{form: problems.Text}
+	p := refusePages(r)
+	if p == nil && r.Method != http.MethodGet {
+		p = &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "Workers connect with GET."}
+	}
+	if p == nil {
+		c.pool, p = w.handler.Authenticate(r)
+	}
+	if p != nil {
+		c.fail(rw, p)
+		return
+	}
+	w.connect(rw, r, c)
+}
+
+// connect serves the connection of a worker of the caller's pool until it ends.
+func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, c *caller) {
+	if p := w.handler.Connect(rw, r, c.pool); p != nil {
+		c.fail(rw, p)
+	}
+}
+
+// Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting
+// calls, until ctx is done. It begins with the expired calls after one lease, so that workers of a gateway that has
+// restarted can reconnect with the calls that they hold. The caller calls it once.
+func (w *Workers) Serve(ctx context.Context) { w.handler.Serve(ctx) }
+
+// Count returns the connections, calls in progress, free capacity and event counts of each worker pool, in no order.
+func (w *Workers) Count() []observe.WorkerCount { return w.handler.Count() }
+
+// Close asks the workers to connect to other gateways and refuses new connections. If ctx is done before all workers have
+// disconnected, it closes the remaining connections. Workers keep the calls in progress and send their results to
+// another gateway.
+func (w *Workers) Close(ctx context.Context) { w.handler.Close(ctx) }
