@@ -131,7 +131,7 @@ func (g *Grants) drop(in string, scopes ...Scope) {
 // ReasonCodes of answers that this package gives.
 const (
 	ReasonGranted  = "granted"  // by an earlier answer
-	ReasonReplayed = "replayed" // the approval was used before
+	reasonReplayed = "replayed" // the approval was used before
 )
 
 // Text returns the JSON form of a person's text, for [lathe.Approval].Result.

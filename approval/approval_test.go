@@ -139,7 +139,7 @@ func TestT24_AnswersAreUsedOnce(t *testing.T) {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	a, err = d.Approve(t.Context(), req)
-	if err != nil || a.Approved || a.ReasonCode != approval.ReasonReplayed {
+	if err != nil || a.Approved || a.ReasonCode != "replayed" {
 		t.Errorf("a replay: got %+v, %v", a, err)
 	}
 }

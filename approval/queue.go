@@ -167,7 +167,7 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 		return lathe.Approval{}, lathe.ErrPending
 	case e.used:
 		q.mu.Unlock()
-		return lathe.Approval{By: e.answer.By, ReasonCode: ReasonReplayed}, nil
+		return lathe.Approval{By: e.answer.By, ReasonCode: reasonReplayed}, nil
 	}
 	e.used = true
 	a := *e.answer

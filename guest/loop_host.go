@@ -236,7 +236,7 @@ func (p functionPolicy) Call(c *lathe.CallInfo) lathe.Verdict {
 }
 
 func asRead(spec *lathe.ToolSpec) *lathe.ToolSpec {
-	if spec == nil || spec.Origin != Origin {
+	if spec == nil || spec.Origin != origin {
 		return spec
 	}
 	read := *spec

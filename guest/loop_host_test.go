@@ -98,7 +98,7 @@ func ExampleNewHost() {
 func TestHostOffersWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	set := newSet(t, newPlainTool("notes__read", "mcp:notes"), newPlainTool("calculator", "builtin"))
-	f := newPlainTool("f", guest.Origin)
+	f := newPlainTool("f", "guest")
 	f.spec.Effect = 0
 	notes := &guest.MCP{Servers: []string{"notes"}}
 	for name, c := range map[string]struct {
@@ -169,19 +169,19 @@ func TestHostKeepsSendsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outer := &sending{plainTool: *newPlainTool("outer", guest.Origin)}
+	outer := &sending{plainTool: *newPlainTool("outer", "guest")}
 	outer.send = func(ctx context.Context) {
 		turns.mu.Lock()
 		turns.turns = turns.turns[:1] // the inner run calls inner and answers
 		turns.mu.Unlock()
-		if _, err := h.Send(ctx, autoSend(newPlainTool("inner", guest.Origin))); err != nil {
+		if _, err := h.Send(ctx, autoSend(newPlainTool("inner", "guest"))); err != nil {
 			t.Error(err)
 		}
 		turns.mu.Lock()
 		turns.turns = asks("again").turns
 		turns.mu.Unlock()
 	}
-	reply, err := h.Send(t.Context(), autoSend(outer, newPlainTool("again", guest.Origin)))
+	reply, err := h.Send(t.Context(), autoSend(outer, newPlainTool("again", "guest")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestHostKeepsSendsApart(t *testing.T) {
 	var sends sync.WaitGroup
 	for range 8 {
 		sends.Go(func() {
-			if reply, err := h.Send(t.Context(), autoSend(newPlainTool("f", guest.Origin))); err != nil || results(reply) != "ok" {
+			if reply, err := h.Send(t.Context(), autoSend(newPlainTool("f", "guest"))); err != nil || results(reply) != "ok" {
 				t.Errorf("%+v: %v", reply, err)
 			}
 		})
@@ -226,7 +226,7 @@ func TestHostRefusesAFunctionWithTheNameOfATool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = h.Send(t.Context(), autoSend(newPlainTool("calculator", guest.Origin)))
+	_, err = h.Send(t.Context(), autoSend(newPlainTool("calculator", "guest")))
 	if lathe.CodeOf(err) != lathe.CodeInvalidRequest || !strings.Contains(err.Error(), "the name is taken") {
 		t.Errorf("%v", err)
 	}
@@ -242,7 +242,7 @@ func TestHostPolicyJudgesFunctions(t *testing.T) {
 		"default": {nil, 1},
 		"named":   {policy.Tools{Deny: []string{"f"}, Else: policy.Default()}, 0},
 	} {
-		f := newPlainTool("f", guest.Origin)
+		f := newPlainTool("f", "guest")
 		f.spec.Effect = 0
 		writes := newPlainTool("writes", "builtin")
 		writes.spec.Effect = 0

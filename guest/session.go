@@ -27,8 +27,8 @@ type session struct {
 // perItem is what a message, function or parameter counts beyond its text.
 const perItem = 64
 
-// Origin is the Origin of the functions of guests.
-const Origin = "guest"
+// origin is the Origin of the functions of guests.
+const origin = "guest"
 
 // write appends a message. Roles other than those of a person, a system and a model are refused: what
 // a tool said follows a call, and the host writes it.
@@ -122,7 +122,7 @@ func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 			return nil, "its function is no object"
 		}
 	}
-	spec = &lathe.ToolSpec{Allowlist: []string{"*"}, Origin: Origin, Concurrency: 1}
+	spec = &lathe.ToolSpec{Allowlist: []string{"*"}, Origin: origin, Concurrency: 1}
 	name, _ := rawjson.Get(def, "name")
 	if spec.Name = strings.TrimSpace(textOf(name)); spec.Name == "" {
 		return nil, "it has no name"

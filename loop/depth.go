@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Depth returns the depth of a run that is started under ctx: one more than that of the run whose
-// tool call ctx belongs to, and 0 outside of tool calls. [Loop.Run] applies it by itself.
-func Depth(ctx context.Context) int {
+// depthOf returns the depth of a run that is started under ctx: one more than that of the run whose
+// tool call ctx belongs to, and 0 outside of tool calls.
+func depthOf(ctx context.Context) int {
 	if m := lathe.CallMetaFrom(ctx); m != nil {
 		return m.Depth + 1
 	}

@@ -7,22 +7,23 @@ import (
 	"slices"
 )
 
-// Limits of the labels of a run.
+// MaxLabels bounds the labels of a run.
+const MaxLabels = 32
+
 const (
-	MaxLabels          = 32
-	MaxLabelNameBytes  = 64
-	MaxLabelValueBytes = 256
+	maxLabelNameBytes  = 64
+	maxLabelValueBytes = 256
 )
 
-// Labels that say which graph a run is a part of. A run with LabelGraphRunID must have the other two.
+// Labels that say which graph a run is a part of. A run with labelGraphRunID must have the other two.
 const (
-	LabelGraphRunID   = "graph_run_id"
-	LabelGraphName    = "graph_name"
-	LabelGraphVersion = "graph_version"
+	labelGraphRunID   = "graph_run_id"
+	labelGraphName    = "graph_name"
+	labelGraphVersion = "graph_version"
 )
 
-// CheckLabels returns an error if the labels of a run exceed a limit above, if a label has no name, or if LabelGraphRunID is
-// set without LabelGraphName and LabelGraphVersion.
+// CheckLabels returns an error if a run has more than [MaxLabels] labels, if a label has no name, one above 64 bytes or a value above
+// 256, or if the label graph_run_id is set without graph_name and graph_version.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) == 0 {
 		return nil
@@ -34,18 +35,18 @@ func CheckLabels(labels map[string]string) error {
 		switch {
 		case name == "":
 			return errors.New("a label has no name")
-		case len(name) > MaxLabelNameBytes:
-			return fmt.Errorf("the name of a label has %d bytes, where %d are allowed", len(name), MaxLabelNameBytes)
-		case len(labels[name]) > MaxLabelValueBytes:
-			return fmt.Errorf("the label %q has %d bytes, where %d are allowed", name, len(labels[name]), MaxLabelValueBytes)
+		case len(name) > maxLabelNameBytes:
+			return fmt.Errorf("the name of a label has %d bytes, where %d are allowed", len(name), maxLabelNameBytes)
+		case len(labels[name]) > maxLabelValueBytes:
+			return fmt.Errorf("the label %q has %d bytes, where %d are allowed", name, len(labels[name]), maxLabelValueBytes)
 		}
 	}
-	if labels[LabelGraphRunID] == "" {
+	if labels[labelGraphRunID] == "" {
 		return nil
 	}
-	for _, name := range []string{LabelGraphName, LabelGraphVersion} {
+	for _, name := range []string{labelGraphName, labelGraphVersion} {
 		if labels[name] == "" {
-			return fmt.Errorf("the label %s needs the label %s beside it", LabelGraphRunID, name)
+			return fmt.Errorf("the label %s needs the label %s beside it", labelGraphRunID, name)
 		}
 	}
 	return nil

@@ -131,7 +131,7 @@ func (l *Loop) Wire() lathe.Wire { return cmp.Or(l.info.Wire, lathe.WireOpenAICh
 
 // An Input is what one run starts from. It must not change during the run.
 type Input struct {
-	// Run names the run. Its Depth is raised to [Depth] of the context. Its labels are bounded: a run
+	// Run names the run. Its Depth is raised to one more than that of the run whose tool call the context belongs to. Its labels are bounded: a run
 	// with more than [MaxLabels] of them, or with longer ones, ends at once as a bad request.
 	Run lathe.RunInfo
 	// Messages are the conversation so far, system text included, one message at least. They are not changed.

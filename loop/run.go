@@ -247,7 +247,7 @@ func (l *Loop) release(r *run) {
 
 func (r *run) run(parent context.Context) {
 	r.started = r.loop.opts.Now().Add(-r.in.Elapsed)
-	r.info.Depth = max(r.info.Depth, Depth(parent))
+	r.info.Depth = max(r.info.Depth, depthOf(parent))
 	if call := lathe.CallMetaFrom(parent); call != nil && r.info.ParentRunID == "" {
 		r.info.ParentRunID, r.info.ParentCallID = call.RunID, call.CallID
 	}

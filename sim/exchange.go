@@ -29,7 +29,7 @@ func (s *Sim) read(p *protocol, w http.ResponseWriter, r *http.Request, parse fu
 	if parse == nil {
 		parse = p.ParseRequest
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		e := badRequest("The request body could not be read.")
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

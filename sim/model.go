@@ -148,7 +148,7 @@ func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yiel
 		yield(lathe.Delta{}, err)
 	}
 	if resp.Header.Get("Content-Type") == "application/json" {
-		b, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
+		b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 		if err == nil {
 			var fin *lathe.Finish
 			if _, fin, err = asm.Complete(nil, b); err == nil {

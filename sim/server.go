@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// MaxBody is the largest request body that the handler reads, in bytes.
-const MaxBody = 16 << 20
+// maxBody is the largest request body that the handler reads, in bytes.
+const maxBody = 16 << 20
 
 // Handler serves chat completions, responses, messages and generateContent, stream and not, the counts of tokens and the lists
 // of models. Paths below /v1 are served without it, too. It checks no key.

@@ -220,7 +220,7 @@ func TestServerAnswersOnTheWire(t *testing.T) {
 func TestServerRefusesALargeBody(t *testing.T) {
 	t.Parallel()
 	rec := httptest.NewRecorder()
-	body := io.MultiReader(strings.NewReader(`{"model":"`), bytes.NewReader(make([]byte, sim.MaxBody)))
+	body := io.MultiReader(strings.NewReader(`{"model":"`), bytes.NewReader(make([]byte, 16<<20)))
 	sim.New(nil).Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", body))
 	if rec.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("status %d, want 413", rec.Code)

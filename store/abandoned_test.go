@@ -20,11 +20,11 @@ func TestNothingIsReadOfATransactionThatGoesOn(t *testing.T) {
 	}
 	var behind sync.WaitGroup
 	defer behind.Wait()
-	q := NewCallQueue(func(ctx context.Context, op string, write bool, fn func(CallRows, time.Time) error) error {
+	q := NewRecords(func(ctx context.Context, op string, write bool, fn func(Rows, time.Time) error) error {
 		if !write {
-			return m.CallQueue.begin(ctx, op, write, fn)
+			return m.change(ctx, op, write, fn)
 		}
-		behind.Go(func() { _ = m.CallQueue.begin(ctx, op, write, fn) })
+		behind.Go(func() { _ = m.change(ctx, op, write, fn) })
 		return left
 	})
 	ref := remote.Ref{Key: key, Worker: "w", Attempt: 1}
@@ -51,11 +51,19 @@ func TestNothingIsReadOfATransactionThatGoesOn(t *testing.T) {
 	if row, err := q.CancelCall(t.Context(), key); row != nil || !errors.Is(err, left) {
 		t.Errorf("cancel: %v, %v", row, err)
 	}
-	l := NewLedgerRecords(func(ctx context.Context, op string, write bool, fn func(LedgerRows) error) error {
-		behind.Go(func() { _ = m.LedgerRecords.begin(ctx, op, write, fn) })
-		return left
-	})
-	if n, err := l.Sweep(t.Context(), time.Now()); n != 0 || !errors.Is(err, left) {
+	if n, err := q.Sweep(t.Context(), time.Now()); n != 0 || !errors.Is(err, left) {
 		t.Errorf("sweep: %d, %v", n, err)
 	}
+	secret := []byte("random")
+	if kept, err := q.SharedSecret(t.Context(), "seal", secret); kept != nil || !errors.Is(err, left) {
+		t.Errorf("secret: %q, %v", kept, err)
+	}
+	if err := q.SetValue(t.Context(), "name", secret); !errors.Is(err, left) {
+		t.Errorf("value: %v", err)
+	}
+	signal := Signal{RunID: "run_1", Kind: SignalCancel, Body: secret}
+	if err := q.PutSignal(t.Context(), signal); !errors.Is(err, left) {
+		t.Errorf("signal: %v", err)
+	}
+	clear(secret)
 }

@@ -36,7 +36,7 @@
 //
 // A run is a log of events; everything else is derived from it. [Summary] computes the rows of a RunIndex from the
 // events, [CheckAppend] and [CheckSignal] check what is written, [PlanCompaction] applies a Compactor's change,
-// [Cursor] and [Page] implement paging. [CallQueue] and [LedgerRecords] have the rules of a remote.Queue and a
-// Ledger for stores that execute a Go function in a transaction, and [CallNotifier] delivers the notifications of a remote.Queue within a process.
+// [Cursor] and [Page] implement paging. A store that executes a Go function in a transaction has the rules of all
+// interfaces that are not about logs from [NewRecords]. [CallNotifier] delivers the notifications of a remote.Queue within a process.
 // Start with Store and storetest.Test, then add one interface and its test at a time.
 package store

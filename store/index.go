@@ -59,7 +59,7 @@ type RunSummary struct {
 	LastID      int64        `json:"last_event_id"`
 	Turns       int          `json:"turns"`
 	ToolCalls   int          `json:"tool_calls"` // planned
-	// Tools are the names of the tools that were planned, in the order of their first call: at most [MaxRowTools]. Rows
+	// Tools are the names of the tools that were planned, in the order of their first call: at most 64. Rows
 	// that an older version wrote have none.
 	Tools []string    `json:"tools,omitempty"`
 	Usage lathe.Usage `json:"usage"`
@@ -101,12 +101,12 @@ type CallSummary struct {
 	ToolCalls    int         `json:"tool_calls"`
 	// ToolLatencyMS is the sum of the times of the tool calls that this model call asked for.
 	ToolLatencyMS int64 `json:"tool_latency_ms"`
-	// Tools are the executed ones of these calls, in order: at most [MaxRowTools]. Rows that an older version wrote have none.
+	// Tools are the executed ones of these calls, in order: at most 64. Rows that an older version wrote have none.
 	Tools []ToolTiming `json:"tools,omitempty"`
 }
 
-// MaxRowTools bounds the tools that one row names.
-const MaxRowTools = 64
+// maxRowTools bounds the tools that one row names.
+const maxRowTools = 64
 
 // A ToolTiming is one executed tool call.
 type ToolTiming struct {

@@ -39,7 +39,7 @@ type Ledger interface {
 	// Record adds what calls without a reservation used. A second Record with the same id does nothing.
 	Record(ctx context.Context, id string, at time.Time, entries []UsageRow) error
 	// Sweep charges the reservations that have expired at now in full, and returns their number. It removes rows older than
-	// [LedgerKept].
+	// thirteen months.
 	Sweep(ctx context.Context, now time.Time) (charged int, err error)
 	// Balances returns the balance of each account, in the order of the accounts. One that nothing was booked on is 0.
 	Balances(ctx context.Context, accounts []Account) ([]Balance, error)
@@ -47,15 +47,15 @@ type Ledger interface {
 	Usage(ctx context.Context, f *UsageFilter) ([]UsageRow, error)
 }
 
-// LedgerKept is how long the rows of a [Ledger] are kept: thirteen months.
-const LedgerKept = 400 * 24 * time.Hour
+// ledgerKept is how long the rows of a [Ledger] are kept: thirteen months.
+const ledgerKept = 400 * 24 * time.Hour
 
 // ChargedKept is how long a store remembers a reservation that was charged, and the id of a Record: a Settle within that time
 // replaces what was charged, and a repeated Record is recognised.
 const ChargedKept = 24 * time.Hour
 
 // LedgerBegins returns the month before which Sweep removes rows: "2025-10". It is compared with days and with months.
-func LedgerBegins(now time.Time) string { return now.UTC().Add(-LedgerKept).Format("2006-01") }
+func LedgerBegins(now time.Time) string { return now.UTC().Add(-ledgerKept).Format("2006-01") }
 
 // The kinds of an [Account].
 const (
@@ -84,13 +84,13 @@ func (a Account) Resets() time.Time {
 // A Limit bounds an account. A negative field is no bound, and the zero value admits only what costs and uses nothing.
 type Limit struct{ Nanos, Tokens int64 }
 
-// NoLimit bounds nothing.
+// NoLimit admits every call.
 var NoLimit = Limit{-1, -1}
 
 // A Budget bounds a key or a group in each day and each month. The zero value admits only what costs and uses nothing.
 type Budget struct{ Day, Month Limit }
 
-// NoBudget bounds nothing.
+// NoBudget admits every call.
 var NoBudget = Budget{NoLimit, NoLimit}
 
 // BoundsMoney reports whether the budget has a limit in US dollars.
@@ -165,7 +165,7 @@ type UsageFilter struct {
 	Limit        int    // the most rows, the first ones; 0: all
 }
 
-// Selects reports whether the filter selects a row.
+// Selects reports whether a row has the key of the filter and a day within its bounds, as far as they are set.
 func (f *UsageFilter) Selects(k *UsageKey) bool {
 	return (f.Key == "" || f.Key == k.Key) && (f.Since == "" || k.Day >= f.Since) && (f.Until == "" || k.Day < f.Until)
 }
@@ -237,7 +237,8 @@ func (c Counts) Bounded() Counts {
 	return c
 }
 
-// CheckReservation returns an error if the reservation is not valid.
+// CheckReservation returns an error of code invalid_request if a reservation has no ID or no day, or an amount that is negative or above
+// what one call can be booked with.
 func CheckReservation(op string, r *Reservation) error {
 	var err error
 	switch {
@@ -255,7 +256,7 @@ func CheckReservation(op string, r *Reservation) error {
 	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 }
 
-// CheckEntries returns an error if entries of a Record are not valid.
+// CheckEntries returns an error of code invalid_request if a Record has no id, or an entry without a day.
 func CheckEntries(op, id string, entries []UsageRow) error {
 	if id == "" || slices.ContainsFunc(entries, func(e UsageRow) bool { return !isDay(e.Day) }) {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("entries have an id, and each has a day")}

@@ -5,46 +5,16 @@ import (
 	"time"
 )
 
-var _ Ledger = (*LedgerRecords)(nil)
-
-// LedgerRecords is a [Ledger] over [LedgerRows]. [Memory] and store/sqlite have one; store/postgres, whose changes lock the accounts one
-// by one, has the same rules in SQL.
-type LedgerRecords struct {
-	begin func(ctx context.Context, op string, write bool, fn func(rows LedgerRows) error) error
-}
-
-// NewLedgerRecords returns a ledger. begin executes fn with the rows of a store in one transaction, which changes nothing if fn returns
-// an error or write is false. It returns a *[lathe.Error].
-func NewLedgerRecords(begin func(ctx context.Context, op string, write bool, fn func(rows LedgerRows) error) error) *LedgerRecords {
-	return &LedgerRecords{begin}
-}
-
-// LedgerRows are the rows of [LedgerRecords] in one transaction. A reservation is open, or charged because it expired; an id of a Record
-// is one that is recorded, with its time in Expires.
-type LedgerRows interface {
-	// Reservation returns what PutReservation stored under an id; the state is "" if there is nothing.
-	Reservation(id string) (r *Reservation, state string, err error)
-	// PutReservation stores a reservation without its limits in the state open, charged or recorded, and removes it with the state "".
-	PutReservation(r *Reservation, state string) error
-	// Expired returns open reservations that expire at now or earlier. It may leave some for the next time.
-	Expired(now time.Time) ([]*Reservation, error)
-	// Balances returns the balance of each account, in the order of the accounts. One that nothing was booked on is 0.
-	Balances(accounts []Account) ([]Balance, error)
-	// Book adds by to the balances of the accounts of k and, unless c is nil, c to its usage, as [Counts.Add] does.
-	Book(k *UsageKey, by Balance, c *Counts) error
-	// Usage is that of [Ledger].
-	Usage(f *UsageFilter) ([]UsageRow, error)
-	// Forget removes the reservations that are not open and expired before that time, and the balances and usage of the periods before first.
-	Forget(expired time.Time, first string) error
-}
+// ledgerRecords has the rules of a [Ledger].
+type ledgerRecords struct{ begin transaction }
 
 // Reserve implements [Ledger].
-func (l *LedgerRecords) Reserve(ctx context.Context, r *Reservation) error {
+func (l ledgerRecords) Reserve(ctx context.Context, r *Reservation) error {
 	const op = "reserve"
 	if err := CheckReservation("store: "+op, r); err != nil {
 		return err
 	}
-	return l.begin(ctx, op, true, func(rows LedgerRows) error {
+	return l.begin(ctx, op, true, func(rows Rows, _ time.Time) error {
 		if _, state, err := rows.Reservation(r.ID); err != nil || state != "" {
 			return err
 		}
@@ -63,9 +33,9 @@ func (l *LedgerRecords) Reserve(ctx context.Context, r *Reservation) error {
 }
 
 // Settle implements [Ledger].
-func (l *LedgerRecords) Settle(ctx context.Context, id string, used Counts) error {
+func (l ledgerRecords) Settle(ctx context.Context, id string, used Counts) error {
 	used = used.Bounded()
-	return l.begin(ctx, "settle", true, func(rows LedgerRows) error {
+	return l.begin(ctx, "settle", true, func(rows Rows, _ time.Time) error {
 		r, state, err := rows.Reservation(id)
 		if err == nil && (state == "open" || state == "charged") {
 			if err = rows.PutReservation(r, ""); err == nil {
@@ -77,7 +47,7 @@ func (l *LedgerRecords) Settle(ctx context.Context, id string, used Counts) erro
 }
 
 // closeReservation books what was used under a reservation, in place of what is reserved or was charged.
-func closeReservation(rows LedgerRows, r *Reservation, state string, used Counts) error {
+func closeReservation(rows Rows, r *Reservation, state string, used Counts) error {
 	by := Balance{ReservedNanos: -r.Nanos, ReservedTokens: -r.Tokens()}
 	if state == "charged" {
 		by = Balance{}
@@ -92,12 +62,12 @@ func closeReservation(rows LedgerRows, r *Reservation, state string, used Counts
 }
 
 // Record implements [Ledger].
-func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, entries []UsageRow) error {
+func (l ledgerRecords) Record(ctx context.Context, id string, at time.Time, entries []UsageRow) error {
 	const op = "record the usage"
 	if err := CheckEntries("store: "+op, id, entries); err != nil {
 		return err
 	}
-	return l.begin(ctx, op, true, func(rows LedgerRows) error {
+	return l.begin(ctx, op, true, func(rows Rows, _ time.Time) error {
 		if _, state, err := rows.Reservation(id); err != nil || state != "" {
 			return err
 		}
@@ -111,10 +81,10 @@ func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, ent
 }
 
 // Sweep implements [Ledger].
-func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
+func (l ledgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 	charged := 0
-	err := l.begin(ctx, "sweep the ledger", true, func(rows LedgerRows) error {
-		due, err := rows.Expired(now)
+	err := l.begin(ctx, "sweep the ledger", true, func(rows Rows, _ time.Time) error {
+		due, err := rows.ExpiredReservations(now)
 		for i := 0; i < len(due) && err == nil; i++ {
 			if err = rows.PutReservation(due[i], "charged"); err == nil {
 				err = closeReservation(rows, due[i], "open", due[i].Charged())
@@ -123,7 +93,7 @@ func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 		if charged = len(due); err != nil {
 			return err
 		}
-		return rows.Forget(now.Add(-ChargedKept), LedgerBegins(now))
+		return rows.ForgetLedger(now.Add(-ChargedKept), LedgerBegins(now))
 	})
 	if err != nil {
 		return 0, err
@@ -132,8 +102,8 @@ func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (int, error) {
 }
 
 // Balances implements [Ledger].
-func (l *LedgerRecords) Balances(ctx context.Context, accounts []Account) (out []Balance, err error) {
-	err = l.begin(ctx, "read the balances", false, func(rows LedgerRows) error {
+func (l ledgerRecords) Balances(ctx context.Context, accounts []Account) (out []Balance, err error) {
+	err = l.begin(ctx, "read the balances", false, func(rows Rows, _ time.Time) error {
 		out, err = rows.Balances(accounts)
 		return err
 	})
@@ -141,8 +111,8 @@ func (l *LedgerRecords) Balances(ctx context.Context, accounts []Account) (out [
 }
 
 // Usage implements [Ledger].
-func (l *LedgerRecords) Usage(ctx context.Context, f *UsageFilter) (out []UsageRow, err error) {
-	err = l.begin(ctx, "read the usage", false, func(rows LedgerRows) error {
+func (l ledgerRecords) Usage(ctx context.Context, f *UsageFilter) (out []UsageRow, err error) {
+	err = l.begin(ctx, "read the usage", false, func(rows Rows, _ time.Time) error {
 		out, err = rows.Usage(f)
 		return err
 	})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,10 @@ var _ Store = (*Memory)(nil)
 // [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable if a
 // limit is reached, and cancelled or timeout if ctx is done.
 type Memory struct {
-	*CallQueue
-	*RequestRecords
-	*SharedSecrets
-	*LedgerRecords
-	*NamedValues
+	*Records
 	*core
 	kept     journals
+	rows     memoryRows
 	inputs   inputs
 	nodes    map[string]advertised // by name
 	watchers watchers[string]
@@ -76,18 +74,27 @@ func NewMemory(opts *MemoryOptions) *Memory {
 		o.MaxFinished = o.MaxRuns
 	}
 	o.Share = max(o.Share, 1)
-	c := &core{now: o.Now}
-	s := &Memory{core: c, nodes: map[string]advertised{}, SharedSecrets: &SharedSecrets{core: c, of: map[string][]byte{}},
-		NamedValues: &NamedValues{core: c, of: map[string][]byte{}}, RequestRecords: &RequestRecords{core: c, of: map[RequestDigest]*requestRow{}}}
-	calls := &memoryCalls{core: c, runs: &s.kept, calls: map[string]*QueuedCall{}, workers: map[string]*memoryWorker{}}
-	s.CallQueue = NewCallQueue(calls.change)
-	ledger := &memoryLedger{core: c, balances: map[Account]*Balance{}, usage: map[UsageKey]*Counts{}, reservations: map[string]memoryReservation{}}
-	s.LedgerRecords = NewLedgerRecords(ledger.change)
-	s.kept = journals{MemoryOptions: o, removed: calls.forgetRun, runs: map[string]*journal{}, usages: map[string]*usage{}, gone: map[string]*GoneError{}}
+	s := &Memory{core: &core{now: o.Now}, nodes: map[string]advertised{}}
+	s.rows = memoryRows{
+		memoryCalls{calls: map[string]*list.Element{}, workers: map[string]*memoryWorker{}},
+		memoryLedger{map[Account]*Balance{}, map[UsageKey]*Counts{}, map[string]memoryReservation{}},
+		memoryRequests{requests: map[RequestDigest]*list.Element{}},
+		memoryValues{}, &s.kept, &s.watchers,
+	}
+	s.kept = journals{MemoryOptions: o, removed: s.rows.forgetCalls, runs: map[string]*journal{}, usages: map[string]*usage{}, gone: map[string]*GoneError{}}
+	s.Records = NewRecords(s.change)
 	return s
 }
 
-// A core is what the parts of a [Memory] share: one lock, and the clock.
+// change implements the transactions of [NewRecords].
+func (s *Memory) change(ctx context.Context, op string, write bool, fn func(Rows, time.Time) error) error {
+	return s.do(ctx, op, func(now time.Time) error {
+		s.rows.at, s.rows.writes = now, write
+		return fn(&s.rows, now)
+	})
+}
+
+// A core has the lock and the clock of a [Memory].
 type core struct {
 	mu  sync.Mutex
 	now func() time.Time
@@ -105,10 +112,13 @@ func (c *core) do(ctx context.Context, op string, fn func(now time.Time) error) 
 }
 
 func failure(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var known *lathe.Error
 	code := lathe.CodeUnavailable
 	switch {
-	case err == nil || errors.As(err, &known):
+	case errors.As(err, &known):
 		return err
 	case errors.Is(err, lathe.ErrConflict):
 		code = lathe.CodeConflict
@@ -136,7 +146,7 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	copies := make([]event.Event, len(events))
 	var size int64
 	for i := range events {
-		copies[i] = clone(events[i], &s.inputs)
+		copies[i] = clone(events[i], s.inputs.keep)
 		size += weightOf(&copies[i])
 	}
 	err = s.do(ctx, op, func(now time.Time) error {
@@ -193,7 +203,7 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 			return nil
 		})
 		for i := after; err == nil && i < int64(len(events)); i++ {
-			if err = ctx.Err(); err == nil && !yield(clone(events[i], nil), nil) {
+			if err = ctx.Err(); err == nil && !yield(Copy(events[i]), nil) {
 				return
 			}
 		}
@@ -207,13 +217,13 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 func (s *Memory) Delete(ctx context.Context, runID string) error {
 	return s.do(ctx, "delete", func(time.Time) error {
 		s.kept.forget(runID)
-		s.RequestRecords.forget(func(id string) bool { return id == runID })
+		s.rows.forgetRequestsOf(func(id string) bool { return id == runID })
 		delete(s.kept.gone, runID)
 		return nil
 	})
 }
 
-// invalid returns the error for arguments that cannot be stored.
+// invalid returns err with the code invalid_request.
 func invalid(op string, err error) error {
 	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: " + op, Err: err}
 }

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -40,7 +38,8 @@ func (j *journal) owner(now time.Time) string {
 	return j.claim.node
 }
 
-// wants reports whether a node should resume the run.
+// wants reports whether Claim returns the run: it is resumable, no node owns it, and it is running, or has input that no owner has read, or its
+// time has come.
 func (j *journal) wants(now time.Time) bool {
 	r := &j.sum.Run
 	switch {
@@ -57,7 +56,7 @@ func (j *journal) hasUnreadSignals() bool {
 	return j.sum.Run.Status == "parked" && len(j.signals) > j.claim.signals
 }
 
-// give lets the node have the run until its lease ends.
+// give makes the node the owner of the run until the lease ends, and returns the claim.
 func (j *journal) give(node string, lease time.Duration, now time.Time) Claim {
 	j.claim.node, j.claim.until = node, now.Add(lease)
 	return Claim{RunID: j.id, Node: node, Epoch: j.claim.epoch, Lease: lease, Signals: len(j.signals)}
@@ -68,7 +67,7 @@ func (s *Memory) AppendAs(ctx context.Context, c Claim, last int64, events ...ev
 	return s.append(ctx, c.RunID, last, events, &c)
 }
 
-// claim executes fn for a node that claims runs.
+// claim executes fn under the lock. It returns an error of code invalid_request for a claim without a node or a lease.
 func (c *core) claim(ctx context.Context, op, node string, lease time.Duration, fn func(now time.Time) error) error {
 	if node == "" || lease <= 0 {
 		return invalid(op, errors.New("a claim wants the name of a node and a lease"))
@@ -176,42 +175,4 @@ func (s *Memory) Address(ctx context.Context, node string) (address string, err 
 func (s *Memory) Watch(ctx context.Context, fn func(runID string)) error {
 	s.watchers.watch(ctx, fn)
 	return failure("watch", ctx.Err())
-}
-
-// PutSignal implements [SignalStore].
-func (s *Memory) PutSignal(ctx context.Context, f Signal) error {
-	const op = "put signal"
-	if err := CheckSignal(&f); err != nil {
-		return invalid(op, err)
-	}
-	f.Body = bytes.Clone(f.Body)
-	return s.do(ctx, op, func(now time.Time) error {
-		j, err := s.kept.going(f.RunID)
-		if err != nil {
-			return err
-		}
-		for i := range j.signals {
-			if j.signals[i].Kind == f.Kind && j.signals[i].Key == f.Key {
-				return lathe.ErrConflict
-			}
-		}
-		f.Time = now
-		j.signals = append(j.signals, f)
-		s.watchers.notify(f.RunID)
-		return nil
-	})
-}
-
-// Signals implements [SignalStore].
-func (s *Memory) Signals(ctx context.Context, runID string) (out []Signal, err error) {
-	err = s.do(ctx, "signals", func(time.Time) error {
-		if j := s.kept.runs[runID]; j != nil {
-			out = slices.Clone(j.signals)
-			for i := range out {
-				out[i].Body = bytes.Clone(out[i].Body)
-			}
-		}
-		return nil
-	})
-	return out, err
 }

@@ -33,41 +33,39 @@ func (k *inputs) keep(input json.RawMessage) json.RawMessage {
 	return kept
 }
 
-// clone returns an event that shares nothing with e that could change. A finished run's Result is
-// for its caller and is not kept, as in every store. The input of a run is kept by shared; nil: it is copied.
-func clone(e event.Event, shared *inputs) event.Event {
+// Copy returns an event that shares nothing with e that could change. A finished run's Result and the request of a model call are for
+// the caller and not for stores: they are left out.
+func Copy(e event.Event) event.Event {
+	return clone(e, func(in json.RawMessage) json.RawMessage { return slices.Clone(in) })
+}
+
+// clone is [Copy] with the copy of a run's input that keep returns.
+func clone(e event.Event, keep func(json.RawMessage) json.RawMessage) event.Event {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		c := *d
-		c.Messages, c.Tools.Withheld = cloneMessages(d.Messages), slices.Clone(d.Tools.Withheld)
-		if c.Labels, c.Retention = maps.Clone(d.Labels), clonePointer(d.Retention); shared != nil {
-			c.Input = shared.keep(d.Input)
-		} else {
-			c.Input = slices.Clone(d.Input)
-		}
+		c.Messages, c.Tools.Withheld, c.Labels = cloneMessages(d.Messages), slices.Clone(d.Tools.Withheld), maps.Clone(d.Labels)
+		c.Retention, c.Input = clonePointer(d.Retention), keep(d.Input)
 		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d
-		c.Request = nil // for sinks only: it would hold the conversation and the memory of the run
+		c.Request = nil // it would hold the conversation and the memory of the run
 		e.Data = &c
 	case *event.ModelCallFinished:
 		c := *d
 		c.Faults, c.Dropped = slices.Clone(d.Faults), slices.Clone(d.Dropped)
 		c.ProviderCost, c.Cost = clonePointer(d.ProviderCost), clonePointer(d.Cost)
-		if d.Message != nil {
-			m := cloneMessage(*d.Message)
-			c.Message = &m
+		if c.Message = clonePointer(d.Message); c.Message != nil {
+			c.Message.Parts = slices.Clone(c.Message.Parts)
+			cloneInner(c.Message)
 		}
 		e.Data = &c
 	case *event.ToolCallProposed:
-		c := *d
-		e.Data = &c
+		e.Data = clonePointer(d)
 	case *event.ToolCallParseError:
-		c := *d
-		e.Data = &c
+		e.Data = clonePointer(d)
 	case *event.ToolCallPlanned:
-		c := *d
-		e.Data = &c
+		e.Data = clonePointer(d)
 	case *event.ApprovalRequested:
 		c := *d
 		c.Arguments = slices.Clone(d.Arguments)
@@ -122,12 +120,6 @@ func cloneMessages(ms []lathe.Message) []lathe.Message {
 		cloneInner(m)
 	}
 	return out
-}
-
-func cloneMessage(m lathe.Message) lathe.Message {
-	m.Parts = slices.Clone(m.Parts)
-	cloneInner(&m)
-	return m
 }
 
 // cloneInner replaces what the members and parts of m refer to by copies. It writes to m.Parts.

@@ -46,8 +46,27 @@ func (f *RunFilter) covers(nanos int64) bool {
 	return (f.Since.IsZero() || nanos >= f.Since.UnixNano()) && (f.Until.IsZero() || nanos < f.Until.UnixNano())
 }
 
-// pageOf returns one page of the rows of all runs that fit the filter, and the cursor after it; "" if no row follows. It takes memory in
-// proportion to the page, however many rows there are.
+// firsts collects the first values of many, in memory in proportion to their number.
+type firsts[T any] struct {
+	limit   int
+	compare func(a, b T) int
+	found   []T
+}
+
+func (f *firsts[T]) add(v T) {
+	if f.found = append(f.found, v); len(f.found) > 4*f.limit {
+		f.all()
+	}
+}
+
+// all returns at most limit values in order.
+func (f *firsts[T]) all() []T {
+	slices.SortFunc(f.found, f.compare)
+	f.found = f.found[:min(len(f.found), f.limit)]
+	return f.found
+}
+
+// pageOf returns one page of the rows of all runs that fit the filter, and the cursor after it; "" if no row follows.
 func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, copied func(*T) T, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
 	if f == nil {
 		f = &RunFilter{}
@@ -61,25 +80,18 @@ func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) 
 		after = &c
 	}
 	limit := Page(f)
+	page := firsts[*T]{limit: limit + 1, compare: func(a, b *T) int { return place(a).before(place(b)) }} // one more row means that another page follows
 	err = s.do(ctx, "list", func(time.Time) error {
-		var found []*T
-		cut := func() {
-			slices.SortFunc(found, func(a, b *T) int { return place(a).before(place(b)) })
-			found = found[:min(len(found), limit+1)] // one more row means that another page follows
-		}
 		for _, j := range s.kept.runs {
 			if j.fits(f) {
 				rowsOf(&j.sum, func(row *T) {
 					if at := place(row); (after == nil || at.before(*after) > 0) && f.covers(at.Nanos) {
-						found = append(found, row)
+						page.add(row)
 					}
 				})
 			}
-			if len(found) > 4*limit {
-				cut()
-			}
 		}
-		cut()
+		found := page.all()
 		if len(found) > limit {
 			found, next = found[:limit], place(found[limit-1]).String()
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -10,9 +9,8 @@ import (
 // maxLedgerRows bounds the rows of usage in a [Memory]. Beyond it those of the oldest day are removed.
 const maxLedgerRows = 100_000
 
-// memoryLedger has the rows of [LedgerRecords] in a [Memory].
+// memoryLedger has the rows of a [Ledger] in a [Memory].
 type memoryLedger struct {
-	*core
 	balances     map[Account]*Balance
 	usage        map[UsageKey]*Counts
 	reservations map[string]memoryReservation
@@ -23,11 +21,6 @@ type memoryReservation struct {
 	state string
 }
 
-func (m *memoryLedger) change(ctx context.Context, op string, _ bool, fn func(LedgerRows) error) error {
-	return m.do(ctx, op, func(time.Time) error { return fn(m) })
-}
-
-// Reservation implements [LedgerRows], as the methods below.
 func (m *memoryLedger) Reservation(id string) (*Reservation, string, error) {
 	r := m.reservations[id]
 	return &r.Reservation, r.state, nil
@@ -40,7 +33,7 @@ func (m *memoryLedger) PutReservation(r *Reservation, state string) error {
 	return nil
 }
 
-func (m *memoryLedger) Expired(now time.Time) (out []*Reservation, err error) {
+func (m *memoryLedger) ExpiredReservations(now time.Time) (out []*Reservation, err error) {
 	for _, r := range m.reservations {
 		if r.state == "open" && !r.Expires.After(now) {
 			out = append(out, &r.Reservation)
@@ -101,7 +94,7 @@ func (m *memoryLedger) Usage(f *UsageFilter) (out []UsageRow, err error) {
 	return out, nil
 }
 
-func (m *memoryLedger) Forget(expired time.Time, first string) error {
+func (m *memoryLedger) ForgetLedger(expired time.Time, first string) error {
 	maps.DeleteFunc(m.reservations, func(_ string, r memoryReservation) bool { return r.state != "open" && r.Expires.Before(expired) })
 	maps.DeleteFunc(m.balances, func(a Account, _ *Balance) bool { return a.Period < first })
 	maps.DeleteFunc(m.usage, func(k UsageKey, _ *Counts) bool { return k.Day < first })

@@ -2,7 +2,7 @@ package store
 
 import (
 	"cmp"
-	"context"
+	"container/list"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,17 +18,17 @@ const (
 	maxWorkers = 10_000
 )
 
-// memoryCalls has the rows of a [CallQueue] in a [Memory].
+// memoryCalls has the calls and the workers of a [Memory].
 type memoryCalls struct {
-	*core
-	runs    *journals
 	at      time.Time // of the transaction
 	writes  bool
-	calls   map[string]*QueuedCall
-	open    []*QueuedCall // the calls that have not ended, in the order in which they were queued
+	calls   map[string]*list.Element
+	open    list.List // of *QueuedCall: those that have not ended, in the order in which they were queued
 	workers map[string]*memoryWorker
 	joined  int // workers so far
 }
+
+func callOf(e *list.Element) *QueuedCall { return e.Value.(*QueuedCall) }
 
 type memoryWorker struct {
 	remote.Worker
@@ -36,41 +36,43 @@ type memoryWorker struct {
 	until time.Time
 }
 
-func (m *memoryCalls) change(ctx context.Context, op string, write bool, fn func(CallRows, time.Time) error) error {
-	return m.do(ctx, op, func(now time.Time) error {
-		m.at, m.writes = now, write
-		return fn(m, now)
-	})
-}
-
-// Call implements [CallRows], as the methods below.
 func (m *memoryCalls) Call(key string) (*QueuedCall, error) {
-	c := m.calls[key]
-	if c == nil {
+	e := m.calls[key]
+	if e == nil {
 		return nil, lathe.ErrNotFound
 	}
-	return c, nil
+	return callOf(e), nil
 }
 
-func (m *memoryCalls) PutCall(c *QueuedCall) error {
-	if m.calls[c.Key] == nil {
+func (m *memoryRows) PutCall(c *QueuedCall) error {
+	e := m.calls[c.Key]
+	if e == nil {
 		if len(m.calls) >= maxCalls { // remove calls that have ended, however recently
 			if n, _ := m.ForgetCalls(m.at); n == 0 {
 				return fmt.Errorf("%d calls are kept, and no more can be", maxCalls)
 			}
 		}
-		m.calls[c.Key] = c
-		m.open = append(m.open, c)
+		e = m.open.PushBack(c)
+		m.calls[c.Key] = e
 	}
 	if c.State.Ended() {
-		m.open = slices.DeleteFunc(m.open, func(o *QueuedCall) bool { return o == c })
+		m.open.Remove(e)
 	}
 	return nil
 }
 
+func (m *memoryCalls) RenewCall(ref remote.Ref, until time.Time) (cancelled bool, err error) {
+	c, err := m.Call(ref.Key)
+	if err != nil || c.Ref() != ref || c.State != remote.Claimed && c.State != remote.Started {
+		return false, lathe.ErrNotFound
+	}
+	c.Lease = until
+	return c.Cancelled, nil
+}
+
 func (m *memoryCalls) QueuedCalls(definitions []string, limit int) (out []*QueuedCall, err error) {
-	for _, c := range m.open {
-		if len(out) < limit && c.State == remote.Queued && !c.due(m.at) && slices.Contains(definitions, c.Definition) {
+	for e := m.open.Front(); e != nil && len(out) < limit; e = e.Next() {
+		if c := callOf(e); c.State == remote.Queued && !c.due(m.at) && slices.Contains(definitions, c.Definition) {
 			out = append(out, c)
 		}
 	}
@@ -78,17 +80,18 @@ func (m *memoryCalls) QueuedCalls(definitions []string, limit int) (out []*Queue
 }
 
 func (m *memoryCalls) DueCalls() (out []*QueuedCall, err error) {
-	for _, c := range m.open {
-		if c.due(m.at) {
+	for e := m.open.Front(); e != nil; e = e.Next() {
+		if c := callOf(e); c.due(m.at) {
 			out = append(out, c)
 		}
 	}
 	return out, nil
 }
 
-func (m *memoryCalls) ForgetCalls(before time.Time) (n int, err error) {
-	for key, c := range m.calls {
-		if j := m.runs.runs[c.RunID]; c.State.Ended() && c.Ended.Before(before) && (j == nil || j.over != nil) {
+func (m *memoryRows) ForgetCalls(before time.Time) (n int, err error) {
+	for key, e := range m.calls {
+		c := callOf(e)
+		if j := m.kept.runs[c.RunID]; c.State.Ended() && c.Ended.Before(before) && (j == nil || j.over != nil) {
 			if n++; m.writes {
 				delete(m.calls, key)
 			}
@@ -97,10 +100,14 @@ func (m *memoryCalls) ForgetCalls(before time.Time) (n int, err error) {
 	return n, nil
 }
 
-// forgetRun removes the calls of a run that is deleted.
-func (m *memoryCalls) forgetRun(runID string) {
-	maps.DeleteFunc(m.calls, func(_ string, c *QueuedCall) bool { return c.RunID == runID })
-	m.open = slices.DeleteFunc(m.open, func(c *QueuedCall) bool { return c.RunID == runID })
+// forgetCalls removes the calls of a run that is deleted.
+func (m *memoryCalls) forgetCalls(runID string) {
+	for key, e := range m.calls {
+		if callOf(e).RunID == runID {
+			m.open.Remove(e)
+			delete(m.calls, key)
+		}
+	}
 }
 
 func (m *memoryCalls) Worker(id string) (*remote.Worker, time.Time, error) {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,29 @@ func TestMemoryForgetsWorkers(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got, err := s.Workers(ctx); err != nil || len(got) != 0 {
 			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// Watchers learn that the list of workers is another when a worker leaves whose time was up, since it was not removed before.
+func TestMemoryNotifiesOfAnExpiredWorkerThatLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var seen int
+		go func() { _ = s.WatchCalls(ctx, func(remote.Notification) { seen++ }) }()
+		synctest.Wait()
+		for i, ttl := range []time.Duration{time.Minute, 0} {
+			if err := s.PutWorker(ctx, &remote.Worker{ID: "f/a"}, ttl); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if seen != i+1 {
+				t.Errorf("put for %v: %d notifications, want %d", ttl, seen, i+1)
+			}
 		}
 	})
 }

@@ -188,7 +188,7 @@ func (k *journals) reopen(j *journal) {
 	}
 }
 
-// forget removes a run.
+// forget removes a run and its calls, without a record that it was removed.
 func (k *journals) forget(runID string) {
 	j := k.runs[runID]
 	if j == nil {

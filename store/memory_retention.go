@@ -41,7 +41,7 @@ func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) erro
 				deleted[id] = true
 			}
 		}
-		s.RequestRecords.forget(func(id string) bool { return deleted[id] })
+		s.rows.forgetRequestsOf(func(id string) bool { return deleted[id] })
 		return nil
 	})
 }
@@ -91,37 +91,45 @@ func (s *Memory) retire(ctx context.Context, more func(next *journal, total int6
 
 // Ended implements [Compactor].
 func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time, limit int) (out []RunSummary, err error) {
+	found := firsts[*RunSummary]{limit: limit, compare: byUpdate}
 	err = s.do(ctx, "list", func(time.Time) error {
-		for _, j := range s.kept.ended() {
-			if r := &j.sum.Run; len(out) < limit && r.Updated.Before(before) && (after == nil || byUpdate(r, after) > 0) {
-				out = append(out, r.clone())
+		for _, j := range s.kept.runs {
+			if r := &j.sum.Run; j.over != nil && r.Updated.Before(before) && (after == nil || byUpdate(r, after) > 0) {
+				found.add(r)
 			}
+		}
+		for _, r := range found.all() {
+			out = append(out, r.clone())
 		}
 		return nil
 	})
 	return out, err
 }
 
-// Compact implements [Compactor]. Reads that have begun see the events as they were.
+// Compact implements [Compactor]. Reads that have begun see the events as they were. shrink is called while others use the store.
 func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
-	return s.do(ctx, "compact", func(time.Time) error {
+	const op = "compact"
+	c, err := PlanCompaction(ctx, "store: "+op, runID, s.Read, shrink)
+	if err != nil || c == nil {
+		return err
+	}
+	return s.do(ctx, op, func(time.Time) error {
 		j := s.kept.runs[runID]
 		switch {
-		case j == nil:
-			return lathe.ErrNotFound
-		case j.over == nil:
+		case j == nil: // it was deleted meanwhile
+			return nil
+		case j.over == nil || int64(len(j.events)) != c.sum.Run.LastID:
 			return lathe.ErrConflict
 		}
-		var sum Summary
-		var size int64
-		events := make([]event.Event, len(j.events))
-		for i := range events {
-			events[i] = clone(shrink(j.events[i]), &s.inputs)
-			size += weightOf(&events[i])
-			sum.Apply(&events[i])
+		var more int64
+		events := slices.Clone(j.events)
+		for _, e := range c.Events {
+			e = clone(e, s.inputs.keep)
+			more += weightOf(&e) - weightOf(&events[e.ID-1])
+			events[e.ID-1] = e
 		}
-		j.events, j.sum = events, sum
-		s.kept.weigh(j, size-j.bytes)
+		j.events, j.sum = events, c.sum
+		s.kept.weigh(j, more)
 		return nil
 	})
 }

@@ -202,11 +202,11 @@ func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	}
 }
 
-// What lists say of a run is the same, made of its events or of what is kept of them for lists.
-func TestBriefHasWhatListsShow(t *testing.T) {
+// What lists say of a run is the same, made of its events or of copies of them.
+func TestCopyHasWhatListsShow(t *testing.T) {
 	t.Parallel()
 	cost := 0.5
-	var whole, brief store.Summary
+	var whole, copied store.Summary
 	for i, d := range []event.Data{
 		&event.RunStarted{Model: "m", Provider: "p", Principal: "ann", Target: "t", Input: []byte(`{"version":1}`)},
 		&event.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"},
@@ -224,12 +224,11 @@ func TestBriefHasWhatListsShow(t *testing.T) {
 		&event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"},
 	} {
 		e := event.Event{ID: int64(i + 1), RunID: "r", RequestID: "q", SessionID: "s", Turn: i / 3, Time: time.Unix(int64(i), 5), Data: d}
-		b := store.Brief(&e)
-		e.Time = e.Time.UTC()
+		b := store.Copy(e)
 		whole.Apply(&e)
-		brief.Apply(&b)
-		if diff := cmp.Diff(whole.Run, brief.Run) + cmp.Diff(whole.Calls, brief.Calls); diff != "" {
-			t.Errorf("after %s (-whole +brief):\n%s", d.EventType(), diff)
+		copied.Apply(&b)
+		if diff := cmp.Diff(whole.Run, copied.Run) + cmp.Diff(whole.Calls, copied.Calls); diff != "" {
+			t.Errorf("after %s (-whole +copied):\n%s", d.EventType(), diff)
 		}
 	}
 }

@@ -11,47 +11,16 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-var _ remote.Queue = (*CallQueue)(nil)
-
-// A CallQueue is a [remote.Queue] over [CallRows]. [Memory] and store/sqlite have one; store/postgres, whose changes are one statement
-// each, has the same rules in SQL.
-type CallQueue struct {
-	begin    func(ctx context.Context, op string, write bool, fn func(rows CallRows, now time.Time) error) error
+// A callQueue has the rules of a [remote.Queue].
+type callQueue struct {
+	begin    transaction
 	notifier CallNotifier
 }
 
-// NewCallQueue returns a queue. begin executes fn with the rows of a store and the time of its clock, in one transaction, which changes
-// nothing if fn returns an error or write is false. If ctx is done, begin may return while fn is executed: what fn sets counts only if begin
-// returns nil. fn's errors may be [lathe.ErrConflict] and [lathe.ErrNotFound]; begin returns a *[lathe.Error].
-func NewCallQueue(begin func(ctx context.Context, op string, write bool, fn func(rows CallRows, now time.Time) error) error) *CallQueue {
-	return &CallQueue{begin: begin}
-}
+// errUnchanged says that a call is already as an operation leaves it.
+var errUnchanged = errors.New("the call stays as it is")
 
-// CallRows are the rows of a [CallQueue] in one transaction. What the methods return is changed by the caller, and stored by a Put.
-type CallRows interface {
-	// Call returns the row of a key, or [lathe.ErrNotFound].
-	Call(key string) (*QueuedCall, error)
-	// PutCall stores a row. A new one is the last in the order of calls.
-	PutCall(c *QueuedCall) error
-	// QueuedCalls returns at most limit calls of these definitions that are queued and whose time is not up, in order.
-	QueuedCalls(definitions []string, limit int) ([]*QueuedCall, error)
-	// DueCalls returns the calls whose lease, or time to start, has ended while they wait for it. It may leave some for the next time.
-	DueCalls() ([]*QueuedCall, error)
-	// ForgetCalls removes the calls that ended before that time and whose run has ended or does not exist. A transaction that does not
-	// write counts them.
-	ForgetCalls(before time.Time) (int, error)
-
-	// Worker returns a worker that has not expired, or [lathe.ErrNotFound].
-	Worker(id string) (w *remote.Worker, until time.Time, err error)
-	// PutWorker stores a worker until that time; a time that is not after now removes it. The workers with the same Since keep their order.
-	PutWorker(w *remote.Worker, until time.Time) error
-	// Workers returns the workers that have not expired, in the order of Since.
-	Workers() ([]remote.Worker, error)
-	// ForgetWorkers removes the workers that have expired. A transaction that does not write counts them.
-	ForgetWorkers() (int, error)
-}
-
-// A QueuedCall is one row of a [CallQueue]: the call without Left, and what the queue alone uses.
+// A QueuedCall is one of the [Rows]: the call without Left, and what the queue alone uses.
 type QueuedCall struct {
 	remote.Call
 	Hash            string // of the arguments: see [remote.Call.ArgumentsHash]
@@ -87,7 +56,7 @@ func cloneWorker(w *remote.Worker) remote.Worker {
 	return out
 }
 
-// end ends the call and removes its arguments.
+// end gives the call a state in which it has ended, and removes its arguments.
 func (c *QueuedCall) end(state remote.State, now time.Time) {
 	c.State, c.Arguments, c.Ended = state, nil, now
 }
@@ -131,7 +100,7 @@ func (c *QueuedCall) expire(now time.Time) {
 }
 
 // PutCall implements [remote.Queue].
-func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
+func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
 	const op = "queue a call"
 	if err := c.Check("store: " + op); err != nil {
 		return nil, err
@@ -140,7 +109,7 @@ func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	added.Arguments = bytes.Clone(c.Arguments)
 	added.State, added.Attempt, added.Worker, added.Cancelled, added.Decided, added.Result = remote.Queued, 0, "", false, false, nil
 	var row *remote.Call
-	err := q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		has, err := rows.Call(c.Key)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
@@ -162,7 +131,7 @@ func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 }
 
 // notify delivers what may have changed of a call.
-func (q *CallQueue) notify(c *remote.Call) {
+func (q *callQueue) notify(c *remote.Call) {
 	n := remote.Notification{Key: c.Key, Cancelled: c.Cancelled && c.State == remote.Started}
 	if c.State == remote.Queued {
 		n.Definition = c.Definition
@@ -171,8 +140,8 @@ func (q *CallQueue) notify(c *remote.Call) {
 }
 
 // FindCall implements [remote.Queue].
-func (q *CallQueue) FindCall(ctx context.Context, key string) (row *remote.Call, err error) {
-	err = q.begin(ctx, "find a call", false, func(rows CallRows, now time.Time) error {
+func (q *callQueue) FindCall(ctx context.Context, key string) (row *remote.Call, err error) {
+	err = q.begin(ctx, "find a call", false, func(rows Rows, now time.Time) error {
 		c, err := rows.Call(key)
 		if err == nil {
 			row = c.row(now)
@@ -182,17 +151,19 @@ func (q *CallQueue) FindCall(ctx context.Context, key string) (row *remote.Call,
 	return row, err
 }
 
-// change calls do with the call of that key, stores it, and returns its row afterwards.
-func (q *CallQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (*remote.Call, error) {
+// change calls do with the call of that key, stores it unless do returns errUnchanged, and returns its row afterwards.
+func (q *callQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (*remote.Call, error) {
 	var row *remote.Call
-	err := q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		c, err := rows.Call(key)
 		if err == nil {
 			err = do(c, now)
 		}
 		if err == nil {
-			row = c.row(now)
 			err = rows.PutCall(c)
+		}
+		if err == nil || errors.Is(err, errUnchanged) {
+			row, err = c.row(now), nil
 		}
 		return err
 	})
@@ -204,82 +175,86 @@ func (q *CallQueue) change(ctx context.Context, op, key string, do func(*QueuedC
 }
 
 // CancelCall implements [remote.Queue].
-func (q *CallQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
+func (q *callQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
 	return q.change(ctx, "cancel a call", key, func(c *QueuedCall, now time.Time) error {
-		if !c.State.Ended() {
-			if c.Cancelled = true; c.State != remote.Started {
-				c.end(remote.Cancelled, now)
-			}
+		if c.State.Ended() || c.Cancelled {
+			return errUnchanged
+		}
+		if c.Cancelled = true; c.State != remote.Started {
+			c.end(remote.Cancelled, now)
 		}
 		return nil
 	})
 }
 
 // DecideCall implements [remote.Queue].
-func (q *CallQueue) DecideCall(ctx context.Context, key string) (*remote.Call, error) {
+func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, error) {
 	return q.change(ctx, "decide a call", key, func(c *QueuedCall, _ time.Time) error {
-		c.Decided = c.Decided || c.State == remote.Unknown
+		if c.Decided || c.State != remote.Unknown {
+			return errUnchanged
+		}
+		c.Decided = true
 		return nil
 	})
 }
 
-// withClaim calls do with the call if the worker holds it in that attempt. do returns false if the call is in a state that does
-// not allow the operation.
-func (q *CallQueue) withClaim(ctx context.Context, op string, ref remote.Ref, do func(*QueuedCall, time.Time) bool) error {
+// withClaim calls do with the call if the worker holds it in that attempt. do returns [lathe.ErrConflict] if the call is in a state that
+// does not allow the operation.
+func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, do func(*QueuedCall, time.Time) error) error {
 	_, err := q.change(ctx, op, ref.Key, func(c *QueuedCall, now time.Time) error {
-		if c.Attempt != ref.Attempt || c.Worker != ref.Worker || ref.Worker == "" || !do(c, now) {
+		if c.Ref() != ref || ref.Worker == "" {
 			return lathe.ErrConflict
 		}
-		return nil
+		return do(c, now)
 	})
 	return err
 }
 
 // StartCall implements [remote.Queue].
-func (q *CallQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
-	return q.withClaim(ctx, "start a call", ref, func(c *QueuedCall, now time.Time) bool {
+func (q *callQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
+	return q.withClaim(ctx, "start a call", ref, func(c *QueuedCall, now time.Time) error {
 		if c.State != remote.Claimed || c.due(now) || !now.Before(c.Deadline) {
-			return false
+			return lathe.ErrConflict
 		}
 		c.State, c.Lease = remote.Started, now.Add(lease)
 		c.Starts++
-		return true
+		return nil
 	})
 }
 
 // FinishCall implements [remote.Queue].
-func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
+func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
 	r = cloneResult(r)
-	return q.withClaim(ctx, "finish a call", ref, func(c *QueuedCall, now time.Time) bool {
+	return q.withClaim(ctx, "finish a call", ref, func(c *QueuedCall, now time.Time) error {
 		switch {
 		case c.State == remote.Done:
-			return true
+			return errUnchanged
 		case c.State == remote.Claimed || c.State == remote.Cancelled || c.State == remote.Unknown && c.Decided:
-			return false
+			return lathe.ErrConflict
 		}
 		c.Result = r // a call that was queued again after it was started has its worker until the next claim
 		c.end(remote.Done, now)
-		return true
+		return nil
 	})
 }
 
 // ReturnCall implements [remote.Queue].
-func (q *CallQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
-	return q.withClaim(ctx, "return a call", ref, func(c *QueuedCall, now time.Time) bool {
+func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
+	return q.withClaim(ctx, "return a call", ref, func(c *QueuedCall, now time.Time) error {
 		if c.State != remote.Claimed && c.State != remote.Started {
-			return false
+			return lathe.ErrConflict
 		}
 		c.Worker = ""
 		c.requeue(now)
-		return true
+		return nil
 	})
 }
 
 // ClaimCalls implements [remote.Queue]. It looks first without writing: mostly there is nothing to claim.
-func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
+func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
 	var some bool
-	err := q.begin(ctx, op, false, func(rows CallRows, _ time.Time) error {
+	err := q.begin(ctx, op, false, func(rows Rows, _ time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, min(limit, 1))
 		some = len(calls) > 0
 		return err
@@ -288,7 +263,7 @@ func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 		return nil, err
 	}
 	var out []remote.Call
-	err = q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+	err = q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, limit)
 		for i := 0; i < len(calls) && err == nil; i++ {
 			c := calls[i]
@@ -306,20 +281,15 @@ func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 }
 
 // RenewCalls implements [remote.Queue].
-func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) ([]remote.Ref, error) {
+func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) ([]remote.Ref, error) {
 	var stop []remote.Ref
-	err := q.begin(ctx, "renew calls", len(held) > 0, func(rows CallRows, now time.Time) error {
+	err := q.begin(ctx, "renew calls", len(held) > 0, func(rows Rows, now time.Time) error {
 		for _, ref := range held {
-			c, err := rows.Call(ref.Key)
-			mine := err == nil && c.Attempt == ref.Attempt && c.Worker == worker && (c.State == remote.Claimed || c.State == remote.Started)
-			if mine {
-				c.Lease = now.Add(lease)
-				err = rows.PutCall(c)
-			}
+			cancelled, err := rows.RenewCall(remote.Ref{Key: ref.Key, Attempt: ref.Attempt, Worker: worker}, now.Add(lease))
 			if err != nil && !errors.Is(err, lathe.ErrNotFound) {
 				return err
 			}
-			if !mine || c.Cancelled {
+			if err != nil || cancelled {
 				stop = append(stop, ref)
 			}
 		}
@@ -332,11 +302,11 @@ func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote
 }
 
 // ExpireCalls implements [remote.Queue]. It looks first without writing: mostly nothing has expired.
-func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
+func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "expire calls"
 	var due []*QueuedCall
 	var forgotten, workers int
-	look := func(rows CallRows, now time.Time) (err error) {
+	look := func(rows Rows, now time.Time) (err error) {
 		if due, err = rows.DueCalls(); err != nil {
 			return err
 		}
@@ -350,7 +320,7 @@ func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var changed []*remote.Call
-	err := q.begin(ctx, op, true, func(rows CallRows, now time.Time) error {
+	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		err := look(rows, now)
 		for i := 0; i < len(due) && err == nil; i++ {
 			due[i].expire(now)
@@ -372,25 +342,25 @@ func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
 }
 
 // WatchCalls implements [remote.Queue].
-func (q *CallQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
+func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
 	q.notifier.Watch(ctx, fn)
 	return nil
 }
 
 // PutWorker implements [remote.WorkerIndex].
-func (q *CallQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
-	changed, row := false, cloneWorker(w)
-	err := q.begin(ctx, "keep a worker", true, func(rows CallRows, now time.Time) error {
+func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
+	changed, row := ttl <= 0, cloneWorker(w) // one that is removed may have expired: it was listed until its time was up
+	err := q.begin(ctx, "keep a worker", true, func(rows Rows, now time.Time) error {
 		row.Since = now
 		has, _, err := rows.Worker(row.ID)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
-			changed = ttl > 0
+			changed = true
 		case err != nil:
 			return err
 		default:
 			row.Since = has.Since
-			changed = ttl <= 0 || !slices.EqualFunc(has.Tools, row.Tools, func(a, b remote.Tool) bool { return a.Definition() == b.Definition() })
+			changed = changed || !slices.EqualFunc(has.Tools, row.Tools, func(a, b remote.Tool) bool { return a.Definition() == b.Definition() })
 		}
 		return rows.PutWorker(&row, now.Add(ttl))
 	})
@@ -401,8 +371,8 @@ func (q *CallQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 }
 
 // ShortenWorker implements [remote.WorkerIndex].
-func (q *CallQueue) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
-	return q.begin(ctx, "shorten the time of a worker", true, func(rows CallRows, now time.Time) error {
+func (q *callQueue) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	return q.begin(ctx, "shorten the time of a worker", true, func(rows Rows, now time.Time) error {
 		w, until, err := rows.Worker(id)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
@@ -415,8 +385,8 @@ func (q *CallQueue) ShortenWorker(ctx context.Context, id string, ttl time.Durat
 }
 
 // Workers implements [remote.WorkerIndex].
-func (q *CallQueue) Workers(ctx context.Context) (out []remote.Worker, err error) {
-	err = q.begin(ctx, "list workers", false, func(rows CallRows, _ time.Time) error {
+func (q *callQueue) Workers(ctx context.Context) (out []remote.Worker, err error) {
+	err = q.begin(ctx, "list workers", false, func(rows Rows, _ time.Time) error {
 		out, err = rows.Workers()
 		return err
 	})

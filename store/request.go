@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"time"
+
+	"github.com/lathe-run/lathe"
 )
 
 // RequestsKept is how long stores keep the record of a request.
@@ -40,4 +43,53 @@ type RequestRecord struct {
 	// Delivered is set once a client has received the response. DeliveredAge is the time since then.
 	Delivered    bool
 	DeliveredAge time.Duration
+}
+
+// requestRecords has the rules of a [RequestStore].
+type requestRecords struct{ begin transaction }
+
+// PutRequest implements [RequestStore].
+func (q requestRecords) PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error {
+	return q.begin(ctx, "put the request", true, func(rows Rows, now time.Time) error {
+		if err := rows.ForgetRequests(now.Add(-RequestsKept)); err != nil {
+			return err
+		}
+		switch has, _, _, err := rows.Request(digest); {
+		case err != nil && !errors.Is(err, lathe.ErrNotFound):
+			return err
+		case err == nil && has != instead && has != runID:
+			return lathe.ErrConflict
+		}
+		return rows.PutRequest(digest, runID, now, time.Time{})
+	})
+}
+
+// FindRequest implements [RequestStore].
+func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (r RequestRecord, err error) {
+	err = q.begin(ctx, "find the request", false, func(rows Rows, now time.Time) error {
+		runID, at, delivered, err := rows.Request(digest)
+		if err != nil {
+			return err
+		}
+		if r = (RequestRecord{RunID: runID, Age: now.Sub(at)}); !delivered.IsZero() {
+			r.Delivered, r.DeliveredAge = true, now.Sub(delivered)
+		}
+		return nil
+	})
+	return r, err
+}
+
+// DeliverRequest implements [RequestStore].
+func (q requestRecords) DeliverRequest(ctx context.Context, digest RequestDigest, runID string, ago time.Duration) error {
+	began := time.Now() // and not when the transaction begins
+	return q.begin(ctx, "deliver the request", true, func(rows Rows, now time.Time) error {
+		has, at, delivered, err := rows.Request(digest)
+		if errors.Is(err, lathe.ErrNotFound) || err == nil && (has != runID || !delivered.IsZero()) {
+			return nil
+		}
+		if err == nil {
+			err = rows.PutRequest(digest, runID, at, now.Add(-ago-time.Since(began)))
+		}
+		return err
+	})
 }

@@ -14,9 +14,9 @@ import (
 
 // The limits of one page of [Find]. A page that reaches one ends early; its cursor continues the search.
 const (
-	MaxScannedRuns   = 10_000   // rows that are compared with a [RunQuery]
-	MaxSearchedRuns  = 500      // runs whose events are read for a text
-	MaxSearchedBytes = 32 << 20 // of the texts of their events
+	maxScannedRuns   = 10_000   // rows that are compared with a [RunQuery]
+	maxSearchedRuns  = 500      // runs whose events are read for a text
+	maxSearchedBytes = 32 << 20 // of the texts of their events
 )
 
 // A RunQuery selects runs by what a [RunIndex] has no index for. Empty fields select all.
@@ -36,7 +36,7 @@ func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []R
 		return rows, next, false, err
 	}
 	s := textSearch{text: strings.ToLower(q.Text)}
-	rows, next, err = Search(ctx, ix, f, MaxScannedRuns, func(ctx context.Context, r *RunSummary) (bool, error) {
+	rows, next, err = Search(ctx, ix, f, maxScannedRuns, func(ctx context.Context, r *RunSummary) (bool, error) {
 		if !q.fits(r) || q.Text == "" {
 			return q.fits(r), nil
 		}
@@ -45,7 +45,7 @@ func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []R
 	return rows, next, next != "" && len(rows) < Page(f), err
 }
 
-// fits reports whether a row is of the kind that is asked for.
+// fits reports whether a row has the tool, model, reason and error code of the query. It does not look for the text.
 func (q *RunQuery) fits(r *RunSummary) bool {
 	return (q.Tool == "" || slices.Contains(r.Tools, q.Tool)) && (q.Model == "" || q.Model == r.Model || q.Model == r.Target) &&
 		(q.Reason == "" || q.Reason == r.Reason) && (q.ErrorCode == "" || q.ErrorCode == r.ErrorCode)
@@ -130,7 +130,7 @@ type textSearch struct {
 
 // in reports whether a text of the run has the text that is looked for. A run that was deleted meanwhile has none.
 func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, error) {
-	if s.runs == MaxSearchedRuns || s.bytes >= MaxSearchedBytes {
+	if s.runs == maxSearchedRuns || s.bytes >= maxSearchedBytes {
 		return false, ErrSearchStopped
 	}
 	s.runs++

@@ -20,7 +20,7 @@ type SecretKeeper interface {
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns an error if the value cannot be kept under the name.
+// FitsSecret returns an error of code invalid_request for an empty name, an empty value, and one above [MaxSharedSecret].
 func FitsSecret(op, name string, value []byte) error {
 	if name == "" || len(value) == 0 || len(value) > MaxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}
@@ -28,26 +28,28 @@ func FitsSecret(op, name string, value []byte) error {
 	return nil
 }
 
-var _ SecretKeeper = (*SharedSecrets)(nil)
+// namedRecords has the rules of a [SecretKeeper] and a [ValueKeeper]. Both are rows under a name: that of a value begins with valuePrefix.
+type namedRecords struct{ begin transaction }
 
-// SharedSecrets is the part of a [Memory] that implements [SecretKeeper].
-type SharedSecrets struct {
-	*core
-	of map[string][]byte
-}
+// valuePrefix begins the names of values. [SecretKeeper] has no name that begins so.
+const valuePrefix = "value:"
 
 // SharedSecret implements [SecretKeeper].
-func (s *SharedSecrets) SharedSecret(ctx context.Context, name string, value []byte) (kept []byte, err error) {
+func (n namedRecords) SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error) {
 	const op = "keep the secret"
 	if err := FitsSecret("store: "+op, name, value); err != nil {
 		return nil, err
 	}
-	err = s.do(ctx, op, func(time.Time) error {
-		if s.of[name] == nil {
-			s.of[name] = bytes.Clone(value)
+	value = bytes.Clone(value)
+	var kept []byte
+	err := n.begin(ctx, op, true, func(rows Rows, _ time.Time) (err error) {
+		if kept, err = rows.Value(name); err == nil && kept == nil {
+			kept, err = bytes.Clone(value), rows.PutValue(name, value)
 		}
-		kept = bytes.Clone(s.of[name])
-		return nil
+		return err
 	})
-	return kept, err
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,4 +46,29 @@ func CheckSignal(f *Signal) error {
 		return errors.New("the signal has no kind")
 	}
 	return nil
+}
+
+// signalRecords has the rules of a [SignalStore].
+type signalRecords struct{ begin transaction }
+
+// PutSignal implements [SignalStore].
+func (s signalRecords) PutSignal(ctx context.Context, f Signal) error {
+	const op = "put signal"
+	if err := CheckSignal(&f); err != nil {
+		return invalid(op, err)
+	}
+	f.Body = bytes.Clone(f.Body)
+	return s.begin(ctx, op, true, func(rows Rows, now time.Time) error {
+		f.Time = now
+		return rows.PutSignal(&f)
+	})
+}
+
+// Signals implements [SignalStore].
+func (s signalRecords) Signals(ctx context.Context, runID string) (out []Signal, err error) {
+	err = s.begin(ctx, "signals", false, func(rows Rows, _ time.Time) error {
+		out, err = rows.Signals(runID)
+		return err
+	})
+	return out, err
 }

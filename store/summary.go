@@ -18,7 +18,7 @@ type Summary struct {
 	asked   map[string]time.Time // when requests for approval that have no answer expire, by call
 }
 
-// Apply takes the next event of the run.
+// Apply adds the next event of the run to the rows.
 func (s *Summary) Apply(e *event.Event) {
 	r := &s.Run
 	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)
@@ -35,14 +35,14 @@ func (s *Summary) Apply(e *event.Event) {
 		s.called(e, d)
 	case *event.ToolCallPlanned:
 		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
-		if len(r.Tools) < MaxRowTools && d.Tool != "" && !slices.Contains(r.Tools, d.Tool) {
+		if len(r.Tools) < maxRowTools && d.Tool != "" && !slices.Contains(r.Tools, d.Tool) {
 			r.Tools = append(slices.Clip(r.Tools), d.Tool) // the rows that were handed out keep theirs
 		}
 	case *event.ToolCallExecuted:
 		if n := len(s.Calls); n > 0 {
 			c := &s.Calls[n-1]
 			c.ToolLatencyMS += d.LatencyMS
-			if len(c.Tools) < MaxRowTools && d.ToolName != "" {
+			if len(c.Tools) < maxRowTools && d.ToolName != "" {
 				c.Tools = append(slices.Clip(c.Tools), ToolTiming{Tool: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS})
 			}
 		}
@@ -77,41 +77,6 @@ func retentionState(r *event.RunRetention) string {
 	default:
 		return "due"
 	}
-}
-
-// Brief returns what Apply needs of an event. Nothing in it is the caller's: the event may change afterwards.
-func Brief(e *event.Event) event.Event {
-	b := *e
-	b.Time = e.Time.Round(0).UTC() // as it is read again
-	switch d := e.Data.(type) {
-	case *event.RunStarted:
-		b.Data = &event.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Executor: d.Executor, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
-	case *event.ModelCallStarted:
-		b.Data = &event.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
-	case *event.ModelCallFinished:
-		c := *d
-		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost, c.Cost = nil, "", nil, clonePointer(d.ProviderCost), clonePointer(d.Cost)
-		b.Data = &c
-	case *event.ToolCallPlanned:
-		b.Data = &event.ToolCallPlanned{Tool: d.Tool, Seq: d.Seq}
-	case *event.ToolCallExecuted:
-		b.Data = &event.ToolCallExecuted{ToolName: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS}
-	case *event.ApprovalRequested:
-		b.Data = &event.ApprovalRequested{ToolCallID: d.ToolCallID, ExpiresAt: d.ExpiresAt}
-	case *event.ApprovalResolved:
-		b.Data = &event.ApprovalResolved{ToolCallID: d.ToolCallID}
-	case *event.ToolCallResult:
-		b.Data = &event.ToolCallResult{ToolCallID: d.ToolCallID}
-	case *event.RunPaused:
-		b.Data = &event.RunPaused{Reason: d.Reason, Pending: slices.Clone(d.Pending)}
-	case *event.RunFinished:
-		b.Data = &event.RunFinished{Status: d.Status, Reason: d.Reason, ErrorCode: d.ErrorCode}
-	case *event.RunResumed:
-		b.Data = &event.RunResumed{}
-	default: // nothing that a list shows
-		b.Data = nil
-	}
-	return b
 }
 
 // earliest returns when the first of the requests for approval expires that have no answer.

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -32,7 +29,7 @@ type ValueKeeper interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// FitsValue returns an error if the value cannot be kept under the name.
+// FitsValue returns an error of code invalid_request for an empty name, and for a name or a value above its bound.
 func FitsValue(op, name string, value []byte) error {
 	if name == "" || len(name) > MaxValueName || len(value) > MaxValue {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), MaxValueName, MaxValue)}
@@ -40,38 +37,25 @@ func FitsValue(op, name string, value []byte) error {
 	return nil
 }
 
-var _ ValueKeeper = (*NamedValues)(nil)
-
-// NamedValues is the part of a [Memory] that implements [ValueKeeper].
-type NamedValues struct {
-	*core
-	of map[string][]byte
-}
-
 // SetValue implements [ValueKeeper].
-func (s *NamedValues) SetValue(ctx context.Context, name string, value []byte) error {
+func (n namedRecords) SetValue(ctx context.Context, name string, value []byte) error {
 	const op = "set a value"
 	if err := FitsValue("store: "+op, name, value); err != nil {
 		return err
 	}
-	return s.do(ctx, op, func(time.Time) error {
-		if s.of[name] = bytes.Clone(value); len(value) == 0 {
-			delete(s.of, name)
-		}
-		return nil
-	})
+	value = bytes.Clone(value)
+	return n.begin(ctx, op, true, func(rows Rows, _ time.Time) error { return rows.PutValue(valuePrefix+name, value) })
 }
 
 // Values implements [ValueKeeper].
-func (s *NamedValues) Values(ctx context.Context, prefix string) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	err := s.do(ctx, "read values", func(time.Time) error {
-		for _, name := range slices.Sorted(maps.Keys(s.of)) {
-			if strings.HasPrefix(name, prefix) && len(out) < MaxValues {
-				out[name] = bytes.Clone(s.of[name])
-			}
+func (n namedRecords) Values(ctx context.Context, prefix string) (out map[string][]byte, err error) {
+	err = n.begin(ctx, "read values", false, func(rows Rows, _ time.Time) error {
+		found, err := rows.Values(valuePrefix+prefix, MaxValues)
+		out = make(map[string][]byte, len(found))
+		for name, value := range found {
+			out[name[len(valuePrefix):]] = value
 		}
-		return nil
+		return err
 	})
 	return out, err
 }

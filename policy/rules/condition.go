@@ -36,7 +36,7 @@ func (c *compiler) environment() (*cel.Env, error) {
 			cel.CrossTypeNumericComparisons(true),
 			cel.DefaultUTCTimeZone(true),
 			cel.ParserRecursionLimit(maxWhenDepth),
-			cel.ParserExpressionSizeLimit(MaxWhenBytes),
+			cel.ParserExpressionSizeLimit(maxWhenBytes),
 			cel.ExtendedValidations(),
 		)
 	}

@@ -15,14 +15,14 @@ import (
 // Limits of a list of rules.
 const (
 	maxRules        = 1_000
-	MaxWhenBytes    = 4_096
+	maxWhenBytes    = 4_096
 	maxWhenDepth    = 32
 	defaultMaxCost  = 100_000
 	maxPatternBytes = 256
 )
 
-// RuleNone is the rule of the verdict on calls that no rule matches, without another policy.
-const RuleNone = "rules.none"
+// ruleNone is the rule of the verdict on calls that no rule matches, without another policy.
+const ruleNone = "rules.none"
 
 // A Rule decides about the calls that it matches. All fields that are set must match; a rule with
 // only a name matches every call, and denies it.
@@ -140,8 +140,8 @@ func (r *rule) check() (bad Problems) {
 	if len(r.Principal) > maxPatternBytes {
 		bad = append(bad, Problem{Field: "principal", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
 	}
-	if len(r.When) > MaxWhenBytes {
-		bad = append(bad, Problem{Field: "when", Message: fmt.Sprintf("the condition is longer than %d bytes", MaxWhenBytes)})
+	if len(r.When) > maxWhenBytes {
+		bad = append(bad, Problem{Field: "when", Message: fmt.Sprintf("the condition is longer than %d bytes", maxWhenBytes)})
 	}
 	return bad
 }
@@ -216,7 +216,7 @@ func (p *Policy) Call(c *lathe.CallInfo) lathe.Verdict {
 
 func (p *Policy) fallback(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
 	if p.other == nil {
-		return lathe.Verdict{Rule: RuleNone, Reason: "no rule allows this call"}
+		return lathe.Verdict{Rule: ruleNone, Reason: "no rule allows this call"}
 	}
 	return ask(p.other)
 }
@@ -279,7 +279,7 @@ func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 		return out
 	}
 	if p.other == nil {
-		return append(out, policy.Finding{Rule: RuleNone, Matched: true, Why: "no rule fits"})
+		return append(out, policy.Finding{Rule: ruleNone, Matched: true, Why: "no rule fits"})
 	}
 	_, rest := policy.Explain(p.other, c)
 	return append(out, rest...)

@@ -41,10 +41,10 @@ func TestT3_WhatNoRuleAllowsIsDenied(t *testing.T) {
 		want lathe.Decision
 		rule string
 	}{
-		{"none", nil, "x", lathe.Deny, rules.RuleNone},
+		{"none", nil, "x", lathe.Deny, "rules.none"},
 		{"allow only, fits", []rules.Rule{allow}, "x1", lathe.Allow, "a"},
-		{"allow only, other tool", []rules.Rule{allow}, "y", lathe.Deny, rules.RuleNone},
-		{"deny only, other tool", []rules.Rule{deny}, "x", lathe.Deny, rules.RuleNone},
+		{"allow only, other tool", []rules.Rule{allow}, "y", lathe.Deny, "rules.none"},
+		{"deny only, other tool", []rules.Rule{deny}, "x", lathe.Deny, "rules.none"},
 		{"deny wins over allow", []rules.Rule{allow, deny}, "xz", lathe.Deny, "d"},
 		{"ask wins over allow", []rules.Rule{allow, ask}, "xy", lathe.Ask, "q"},
 		{"an unknown decision denies", []rules.Rule{allow, {Name: "u", Decision: 9, Tool: "x"}}, "x", 9, "u"},
@@ -134,7 +134,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 		{Name: "not a bool", When: `args.size`},
 		{Name: "text", When: `"yes"`},
 		{Name: "", Effect: "reads"},
-		{Name: "long", When: strings.Repeat("a", rules.MaxWhenBytes+1)},
+		{Name: "long", When: strings.Repeat("a", 4097)},
 		{Name: "syntax", When: `args.(`},
 	}, nil)
 	var ps rules.Problems
@@ -238,7 +238,7 @@ func TestAlgebra(t *testing.T) {
 				t.Fatalf("an ask rule turned %v into %v", got, v)
 			}
 		case lathe.Allow:
-			if got.Rule != rules.RuleNone && got.Rule[0] == 'r' && strictness(v.Decision) < strictness(got.Decision) {
+			if got.Rule != "rules.none" && got.Rule[0] == 'r' && strictness(v.Decision) < strictness(got.Decision) {
 				t.Fatalf("an allow rule turned %v into %v", got, v)
 			}
 		}

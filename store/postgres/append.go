@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
@@ -17,7 +15,7 @@ import (
 // maxWait bounds how long an append waits for those before it: beyond it is refused, not queued.
 const maxWait = 10 * time.Second
 
-// maxLease bounds a lease.
+// maxLease is the longest time that a statement takes: longer ones are cut.
 const maxLease = 365 * 24 * time.Hour
 
 // A request is a queued append.
@@ -36,7 +34,7 @@ type request struct {
 	done   chan answer
 }
 
-// size is that of the events.
+// size returns the bytes of the events.
 func (r *request) size() (n int) {
 	for _, body := range r.bodies {
 		n += len(body)
@@ -77,10 +75,7 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 	if errors.Is(err, errOtherLog) { // what was held of the run was of one that was deleted since
 		end, err = s.tryAppend(ctx, op, runID, c, last, events)
 	}
-	if err != nil {
-		return end, failure(ctx, op, err)
-	}
-	return end, nil
+	return end, failure(ctx, op, err)
 }
 
 // errOtherLog says that the log ends where it should, but is not the one that was known.
@@ -159,7 +154,7 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 	return nil
 }
 
-// A sight is how a log stands.
+// A sight is the state of a log in the database.
 type sight struct {
 	end   int64
 	epoch int64
@@ -171,16 +166,10 @@ func (n *sight) accepts(c *store.Claim) bool {
 	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
 }
 
-// look sees how the log of a request stands.
+// look reads the state of the log of a request: the zero value if there is no such run.
 func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
-			FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, r.runID, r.last+1, r.mark).Scan(&n.end, &n.epoch, &n.owner, &n.mine)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
+	_, err = s.one(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
+		FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, []any{r.runID, r.last + 1, r.mark}, &n.end, &n.epoch, &n.owner, &n.mine)
 	return n, err
 }
 

@@ -21,34 +21,25 @@ func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, lim
 	if limit <= 0 {
 		return nil, nil
 	}
-	var out []store.Claim
-	err := s.again(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `WITH free AS MATERIALIZED (
-				SELECT run_id, due_at AS since FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
-			), abandoned AS MATERIALIZED (
-				SELECT r.run_id, l.until AS since FROM lease l JOIN run r ON r.lease = l.id AND r.due_at = 'infinity'
-				WHERE l.until <= now() AND (r.status <> 'parked' OR r.last_id > r.seen_id OR r.facts > r.seen_facts OR r.wake_at <= now())
-				LIMIT $3 FOR SHARE OF l SKIP LOCKED FOR NO KEY UPDATE OF r SKIP LOCKED
-			), first AS (
-				SELECT * FROM free UNION ALL SELECT * FROM abandoned ORDER BY since LIMIT $3
-			) UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
-			FROM first WHERE run.run_id = first.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
-		if err == nil {
-			out, err = claims(rows, node, lease)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return collect(ctx, s.database, op, claimOf(node, lease), `WITH free AS MATERIALIZED (
+			SELECT run_id, due_at AS since FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
+		), abandoned AS MATERIALIZED (
+			SELECT r.run_id, l.until AS since FROM lease l JOIN run r ON r.lease = l.id AND r.due_at = 'infinity'
+			WHERE l.until <= now() AND (r.status <> 'parked' OR r.last_id > r.seen_id OR r.facts > r.seen_facts OR r.wake_at <= now())
+			LIMIT $3 FOR SHARE OF l SKIP LOCKED FOR NO KEY UPDATE OF r SKIP LOCKED
+		), first AS (
+			SELECT * FROM free UNION ALL SELECT * FROM abandoned ORDER BY since LIMIT $3
+		) UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
+		FROM first WHERE run.run_id = first.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
 }
 
-func claims(rows pgx.Rows, node string, lease time.Duration) ([]store.Claim, error) {
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Claim, error) {
+// claimOf reads a claim of the node.
+func claimOf(node string, lease time.Duration) pgx.RowToFunc[store.Claim] {
+	return func(r pgx.CollectableRow) (store.Claim, error) {
 		c := store.Claim{Node: node, Lease: lease}
-		return c, r.Scan(&c.RunID, &c.Epoch, &c.Signals)
-	})
+		err := r.Scan(&c.RunID, &c.Epoch, &c.Signals)
+		return c, err
+	}
 }
 
 // mayClaim returns an error if a node may not claim runs.
@@ -105,13 +96,10 @@ func (s *Store) refusal(ctx context.Context, op, runID string) error {
 // Release implements [store.Shared].
 func (s *Store) Release(ctx context.Context, c store.Claim, seen int64) error {
 	const op = "postgres: release"
-	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease = NULL, lease_until = now(), seen_id = $4, seen_facts = $5 WHERE run_id = $1 AND owner = $2 AND epoch = $3",
-			c.RunID, c.Node, c.Epoch, seen, c.Signals)
-		return err
-	})
+	err := s.exec(ctx, op, "UPDATE run SET owner = NULL, lease = NULL, lease_until = now(), seen_id = $4, seen_facts = $5 WHERE run_id = $1 AND owner = $2 AND epoch = $3",
+		c.RunID, c.Node, c.Epoch, seen, c.Signals)
 	if err != nil {
-		return failure(ctx, op, err)
+		return err
 	}
 	s.runs.add(c.RunID)
 	return nil
@@ -119,17 +107,7 @@ func (s *Store) Release(ctx context.Context, c store.Claim, seen int64) error {
 
 // Owner implements [store.Shared].
 func (s *Store) Owner(ctx context.Context, runID string) (node string, err error) {
-	const op = "postgres: owner"
-	err = s.again(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `SELECT owner FROM run WHERE run_id = $1 AND owner IS NOT NULL AND NOT ended AND lease_until > now()
-			AND (lease_until < 'infinity' OR EXISTS (SELECT FROM lease WHERE id = run.lease AND until > now()))`, runID).Scan(&node)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return "", failure(ctx, op, err)
-	}
-	return node, nil
+	_, err = s.one(ctx, `SELECT owner FROM run WHERE run_id = $1 AND owner IS NOT NULL AND NOT ended AND lease_until > now()
+		AND (lease_until < 'infinity' OR EXISTS (SELECT FROM lease WHERE id = run.lease AND until > now()))`, []any{runID}, &node)
+	return node, failure(ctx, "postgres: owner", err)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,52 +19,28 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 	if after != nil {
 		since, id = after.Updated.UnixNano(), after.RunID
 	}
-	var out []store.RunSummary
-	err := s.again(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `SELECT summary FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) AND ended_at < $3
-			ORDER BY ended_at, run_id LIMIT $4`, since, id, before.UnixNano(), limit)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r store.RunSummary, err error) {
-			var raw []byte
-			if err = row.Scan(&raw); err == nil {
-				err = json.Unmarshal(raw, &r)
-			}
-			return r, err
-		})
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return collect(ctx, s.database, op, scanJSON[store.RunSummary], `SELECT summary FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) AND ended_at < $3
+		ORDER BY ended_at, run_id LIMIT $4`, since, id, before.UnixNano(), limit)
 }
 
 // Compact implements [store.Compactor]. The content can no longer be read through the store. PostgreSQL frees the space
 // and erases the content when it vacuums; its WAL and backups contain the content until they expire.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "postgres: compact"
-	changes, row, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
-	if err != nil {
+	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
+	if err != nil || c == nil {
 		return failure(ctx, op, err)
-	}
-	if len(changes) == 0 {
-		return nil
 	}
 	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated. Two
 	// processes that compact one run write the same.
 	err = s.again(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction
 		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)
-		for _, c := range changes {
-			b.Queue("UPDATE event SET body = $3 WHERE run_id = $1 AND id = $2", runID, c.ID, c.Body)
+		for i, body := range c.Bodies {
+			b.Queue("UPDATE event SET body = $3 WHERE run_id = $1 AND id = $2", runID, c.Events[i].ID, body)
 		}
-		b.Queue(`UPDATE run SET summary = $2, bytes = (SELECT coalesce(sum(octet_length(body)), 0) FROM event WHERE run_id = $1) WHERE run_id = $1 AND ended`, runID, row)
+		b.Queue(`UPDATE run SET summary = $2, bytes = (SELECT coalesce(sum(octet_length(body)), 0) FROM event WHERE run_id = $1) WHERE run_id = $1 AND ended`, runID, c.Row)
 		return s.pool.SendBatch(ctx, b).Close()
 	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }

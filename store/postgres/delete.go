@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxDeleted bounds the runs of one transaction.
+// maxDeleted bounds the runs that one transaction deletes.
 const maxDeleted = 50
 
 // Delete implements [store.Store]. The run can no longer be read once Delete returns. PostgreSQL frees the
@@ -37,15 +37,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 		return nil
 	}
 	for {
-		var ids []string
-		err := s.again(ctx, func(ctx context.Context) error {
-			rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE "+which+" ORDER BY run_id LIMIT $2", name, maxDeleted)
-			if err != nil {
-				return err
-			}
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
-		})
+		ids, err := collect(ctx, s.database, op, pgx.RowTo[string], "SELECT run_id FROM run WHERE "+which+" ORDER BY run_id LIMIT $2", name, maxDeleted)
 		if err == nil {
 			err = s.again(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}

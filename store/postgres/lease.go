@@ -54,7 +54,7 @@ func (s *Store) renew(ctx context.Context, node string, lease time.Duration, ski
 		b.Queue(prolongLease, node, micros(lease))
 		b.Queue(putUnderLease+skip+underLease, node)
 		b.Queue(heldUnderLease, node).Query(func(rows pgx.Rows) (err error) {
-			out, err = claims(rows, node, lease)
+			out, err = pgx.CollectRows(rows, claimOf(node, lease))
 			return err
 		})
 		b.Queue(forgetLeases)

@@ -11,15 +11,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var (
-	_ store.Ledger = (*LedgerRecords)(nil)
-	_ store.Ledger = (*Store)(nil)
-)
-
-// LedgerRecords is the part of a [Store] that implements [store.Ledger]. Each change is one statement, which locks the balances of
+// A ledger implements [store.Ledger]. Each change is one statement, which locks the balances of
 // its accounts in the order of kind, name and period, and only then rows of usage. Sums are bounded by [store.MaxBooked], since one that overflows is
 // an error.
-type LedgerRecords struct{ db *database }
+type ledger struct{ *database }
 
 const (
 	// openStatement makes the rows of accounts that have none, so that the next statement can lock them.
@@ -51,7 +46,7 @@ const (
 	accountsOf = `LATERAL (VALUES ('group', r.team, left(r.day, 7)), ('group', r.team, r.day), ('key', r.key, left(r.day, 7)), ('key', r.key, r.day))
 		AS a(kind, name, period) WHERE (a.kind <> 'group' OR r.team <> '')`
 
-	// addUsage adds the rows of e.
+	// addUsage adds the rows of e to the sums of their day, key, group and model.
 	addUsage = `INSERT INTO ledger_usage AS u (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
 	SELECT day, key, team, model, sum(calls)::bigint, sum(estimated)::bigint, sum(unpriced)::bigint, least(sum(input_tokens), 1000000000000000000)::bigint, least(sum(cached_tokens), 1000000000000000000)::bigint,
 		least(sum(cache_write_tokens), 1000000000000000000)::bigint, least(sum(output_tokens), 1000000000000000000)::bigint, least(sum(tokens), 1000000000000000000)::bigint, least(sum(nanos), 1000000000000000000)::bigint
@@ -116,7 +111,7 @@ const (
 )
 
 // Reserve implements [store.Ledger].
-func (l *LedgerRecords) Reserve(ctx context.Context, r *store.Reservation) error {
+func (l *ledger) Reserve(ctx context.Context, r *store.Reservation) error {
 	const op = "postgres: reserve"
 	if err := store.CheckReservation(op, r); err != nil {
 		return err
@@ -129,9 +124,9 @@ func (l *LedgerRecords) Reserve(ctx context.Context, r *store.Reservation) error
 	}
 	var balances []store.Balance
 	var reserved bool
-	err := l.db.again(ctx, func(ctx context.Context) error {
+	err := l.again(ctx, func(ctx context.Context) error {
 		for range 2 { // the second time with the rows of a new day
-			rows, err := l.db.pool.Query(ctx, reserveStatement, kinds, names, periods, nanos, tokens, r.Nanos, r.Tokens(), r.ID, r.Expires, r.Day, r.Key, r.Group, r.Model,
+			rows, err := l.pool.Query(ctx, reserveStatement, kinds, names, periods, nanos, tokens, r.Nanos, r.Tokens(), r.ID, r.Expires, r.Day, r.Key, r.Group, r.Model,
 				r.InputTokens, r.OutputTokens)
 			if err != nil {
 				return err
@@ -144,7 +139,7 @@ func (l *LedgerRecords) Reserve(ctx context.Context, r *store.Reservation) error
 			}); err != nil || len(balances) == len(kinds) {
 				return err
 			}
-			if _, err := l.db.pool.Exec(ctx, openStatement, kinds, names, periods); err != nil {
+			if _, err := l.pool.Exec(ctx, openStatement, kinds, names, periods); err != nil {
 				return err
 			}
 		}
@@ -163,24 +158,17 @@ func (l *LedgerRecords) Reserve(ctx context.Context, r *store.Reservation) error
 }
 
 // Settle implements [store.Ledger].
-func (l *LedgerRecords) Settle(ctx context.Context, id string, used store.Counts) error {
+func (l *ledger) Settle(ctx context.Context, id string, used store.Counts) error {
 	used = used.Bounded()
 	args := []any{id}
 	for _, p := range used.Fields() {
 		args = append(args, *p)
 	}
-	err := l.db.again(ctx, func(ctx context.Context) error {
-		_, err := l.db.pool.Exec(ctx, settleStatement, args...)
-		return err
-	})
-	if err != nil {
-		return failure(ctx, "postgres: settle", err)
-	}
-	return nil
+	return l.exec(ctx, "postgres: settle", settleStatement, args...)
 }
 
 // Record implements [store.Ledger].
-func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, entries []store.UsageRow) error {
+func (l *ledger) Record(ctx context.Context, id string, at time.Time, entries []store.UsageRow) error {
 	const op = "postgres: record the usage"
 	if err := store.CheckEntries(op, id, entries); err != nil {
 		return err
@@ -203,33 +191,26 @@ func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, ent
 	for _, c := range counts {
 		args = append(args, c)
 	}
-	err := l.db.again(ctx, func(ctx context.Context) error {
-		_, err := l.db.pool.Exec(ctx, recordStatement, args...)
-		return err
-	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return l.exec(ctx, op, recordStatement, args...)
 }
 
 // maxSwept bounds the reservations that one Sweep charges.
 const maxSwept = 1000
 
 // Sweep implements [store.Ledger].
-func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (charged int, err error) {
-	err = l.db.again(ctx, func(ctx context.Context) error {
-		if err := l.db.pool.QueryRow(ctx, sweepStatement, now, maxSwept).Scan(&charged); err != nil {
+func (l *ledger) Sweep(ctx context.Context, now time.Time) (charged int, err error) {
+	err = l.again(ctx, func(ctx context.Context) error {
+		if err := l.pool.QueryRow(ctx, sweepStatement, now, maxSwept).Scan(&charged); err != nil {
 			return err
 		}
-		if _, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_reservation WHERE state <> 'open' AND expires < $1", now.Add(-store.ChargedKept)); err != nil {
+		if _, err := l.pool.Exec(ctx, "DELETE FROM ledger_reservation WHERE state <> 'open' AND expires < $1", now.Add(-store.ChargedKept)); err != nil {
 			return err
 		}
 		first := store.LedgerBegins(now)
-		if _, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_balance WHERE period < $1", first); err != nil {
+		if _, err := l.pool.Exec(ctx, "DELETE FROM ledger_balance WHERE period < $1", first); err != nil {
 			return err
 		}
-		_, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_usage WHERE day < $1", first)
+		_, err := l.pool.Exec(ctx, "DELETE FROM ledger_usage WHERE day < $1", first)
 		return err
 	})
 	if err != nil {
@@ -239,31 +220,17 @@ func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (charged int, 
 }
 
 // Balances implements [store.Ledger].
-func (l *LedgerRecords) Balances(ctx context.Context, accounts []store.Account) ([]store.Balance, error) {
+func (l *ledger) Balances(ctx context.Context, accounts []store.Account) ([]store.Balance, error) {
 	var kinds, names, periods []string
 	for _, a := range accounts {
 		kinds, names, periods = append(kinds, a.Kind), append(names, a.Name), append(periods, a.Period)
 	}
-	out := make([]store.Balance, 0, len(accounts))
-	err := l.db.again(ctx, func(ctx context.Context) error {
-		rows, err := l.db.pool.Query(ctx, `SELECT w.kind, w.name, w.period, coalesce(spent_nanos, 0), coalesce(spent_tokens, 0), coalesce(reserved_nanos, 0), coalesce(reserved_tokens, 0)
-			FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w(kind, name, period, n) LEFT JOIN ledger_balance b USING (kind, name, period) ORDER BY w.n`,
-			kinds, names, periods)
-		if err != nil {
-			return err
-		}
-		out = out[:0]
-		var b store.Balance
-		_, err = pgx.ForEachRow(rows, []any{&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens}, func() error {
-			out = append(out, b)
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, "postgres: read the balances", err)
-	}
-	return out, nil
+	return collect(ctx, l.database, "postgres: read the balances", func(r pgx.CollectableRow) (b store.Balance, err error) {
+		err = r.Scan(&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens)
+		return b, err
+	}, `SELECT w.kind, w.name, w.period, coalesce(spent_nanos, 0), coalesce(spent_tokens, 0), coalesce(reserved_nanos, 0), coalesce(reserved_tokens, 0)
+		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w(kind, name, period, n) LEFT JOIN ledger_balance b USING (kind, name, period) ORDER BY w.n`,
+		kinds, names, periods)
 }
 
 const (
@@ -281,27 +248,17 @@ const (
 )
 
 // Usage implements [store.Ledger].
-func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) (out []store.UsageRow, err error) {
-	err = l.db.again(ctx, func(ctx context.Context) error {
-		query, args := usageOfAll, []any{f.Since, cmp.Or(f.Until, afterDays), f.Limit}
-		if f.Key != "" {
-			query, args = usageOfKey, append(args, f.Key)
-		}
-		rows, err := l.db.pool.Query(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		out = nil
-		var u store.UsageRow
+func (l *ledger) Usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
+	query, args := usageOfAll, []any{f.Since, cmp.Or(f.Until, afterDays), f.Limit}
+	if f.Key != "" {
+		query, args = usageOfKey, append(args, f.Key)
+	}
+	return collect(ctx, l.database, "postgres: read the usage", func(r pgx.CollectableRow) (u store.UsageRow, err error) {
 		to := []any{&u.Day, &u.Key, &u.Group, &u.Model}
 		for _, p := range u.Fields() {
 			to = append(to, p)
 		}
-		_, err = pgx.ForEachRow(rows, to, func() error { out = append(out, u); return nil })
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, "postgres: read the usage", err)
-	}
-	return out, nil
+		err = r.Scan(to...)
+		return u, err
+	}, query, args...)
 }

@@ -2,17 +2,13 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 )
 
-// A listing is one of the lists of a store.
+// A listing says how the runs, or the model calls, are listed.
 type listing[T any] struct {
 	query string
 	place []string // the columns that order it, the newest first
@@ -45,10 +41,7 @@ func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.Cal
 		return list(ctx, s, calls, f)
 	}
 	var n int
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM run WHERE principal = $1 LIMIT $2) few", f.Principal, fewRuns+1).Scan(&n)
-	})
-	switch {
+	switch _, err := s.one(ctx, "SELECT count(*) FROM (SELECT FROM run WHERE principal = $1 LIMIT $2) few", []any{f.Principal, fewRuns + 1}, &n); {
 	case err != nil:
 		return nil, "", failure(ctx, "postgres: list", err)
 	case n > fewRuns:
@@ -96,25 +89,9 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilte
 	}
 	n := store.Page(f)
 	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // not an argument: the plan depends on it
-	var out []T
-	err := s.again(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, q.String(), args...)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row T, err error) {
-			var raw []byte
-			if err = r.Scan(&raw); err == nil {
-				if err = json.Unmarshal(raw, &row); err != nil {
-					err = &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
-				}
-			}
-			return row, err
-		})
-		return err
-	})
+	out, err := collect(ctx, s.database, op, scanJSON[T], q.String(), args...)
 	if err != nil {
-		return nil, "", failure(ctx, op, err)
+		return nil, "", err
 	}
 	if len(out) > n {
 		return out[:n], l.at(&out[n-1]).String(), nil

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -96,3 +97,47 @@ func class(code string) string { return code[:min(2, len(code))] }
 
 // unwritable reports whether the server cannot keep such data, wherever and whenever.
 func unwritable(err error) bool { return class(sqlState(err)) == "22" || sqlState(err) == "54000" }
+
+// exec executes a statement, which may be executed twice.
+func (d *database) exec(ctx context.Context, op, statement string, args ...any) error {
+	return failure(ctx, op, d.again(ctx, func(ctx context.Context) error {
+		_, err := d.pool.Exec(ctx, statement, args...)
+		return err
+	}))
+}
+
+// one reads the row of a query, and returns false if there is none.
+func (d *database) one(ctx context.Context, query string, args []any, to ...any) (found bool, err error) {
+	err = d.again(ctx, func(ctx context.Context) error { return d.pool.QueryRow(ctx, query, args...).Scan(to...) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// collect returns what scan reads of each row of a query, which may be a statement that may be executed twice.
+func collect[T any](ctx context.Context, d *database, op string, scan pgx.RowToFunc[T], query string, args ...any) (out []T, err error) {
+	err = d.again(ctx, func(ctx context.Context) error {
+		rows, err := d.pool.Query(ctx, query, args...)
+		if err == nil {
+			out, err = pgx.AppendRows([]T(nil), rows, scan)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+// scanJSON reads a row of one column, which is JSON.
+func scanJSON[T any](r pgx.CollectableRow) (v T, err error) {
+	var raw []byte
+	if err = r.Scan(&raw); err != nil {
+		return v, err
+	}
+	if err = json.Unmarshal(raw, &v); err != nil {
+		err = &lathe.Error{Code: lathe.CodeInternal, Op: "postgres: list", Err: err}
+	}
+	return v, err
+}

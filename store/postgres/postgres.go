@@ -34,14 +34,13 @@ const (
 //
 // If a connection breaks during a write, the store finds out whether the write was committed: a committed
 // write is not reported to its writer as a conflict, and is never stored twice. If the store cannot find
-// out in time, the error is unavailable, and the events may be stored or not. This holds for its CallQueue and its
-// RequestRecords, too.
+// out in time, the error is unavailable, and the events may be stored or not. This holds for its other rows, too.
 type Store struct {
-	*CallQueue
-	*RequestRecords
-	*SharedSecrets
-	*LedgerRecords
-	*NamedValues
+	remote.Queue
+	store.Ledger
+	store.RequestStore
+	store.SecretKeeper
+	store.ValueKeeper
 	*database
 
 	requests chan *request
@@ -85,7 +84,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 		o.MaxConns = defaultConns
 	}
 	d := &database{stop: make(chan struct{}), runs: newOutbox[string](), calls: newOutbox[remote.Notification]()}
-	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d, requests: make(chan *request)}
+	s := &Store{Queue: &callQueue{database: d}, Ledger: &ledger{d}, RequestStore: &requestRecords{d}, SecretKeeper: &named{d}, ValueKeeper: &named{d}, database: d, requests: make(chan *request)}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
@@ -133,11 +132,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failure says what an error of the database is to the caller.
+// failure says what an error of the database is to the caller; nil: nil.
 func failure(ctx context.Context, op string, err error) error {
 	var known *lathe.Error
 	switch {
-	case errors.As(err, &known):
+	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}

@@ -13,15 +13,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var (
-	_ remote.Queue = (*CallQueue)(nil)
-	_ remote.Queue = (*Store)(nil)
-)
-
-// A CallQueue is the part of a [Store] that stores calls for workers, and lists the workers. It implements
-// [remote.Queue].
-type CallQueue struct {
-	db   *database
+// A callQueue implements [remote.Queue].
+type callQueue struct {
+	*database
 	here store.CallNotifier // for watchers of this process
 }
 
@@ -49,8 +43,8 @@ func scanCall(row pgx.Row) (c callRow, err error) {
 	return c, nil
 }
 
-func (q *CallQueue) findCall(ctx context.Context, op, key string) (callRow, error) {
-	c, err := scanCall(q.db.pool.QueryRow(ctx, "SELECT "+callColumns+" FROM call WHERE key = $1", key))
+func (q *callQueue) findCall(ctx context.Context, op, key string) (callRow, error) {
+	c, err := scanCall(q.pool.QueryRow(ctx, "SELECT "+callColumns+" FROM call WHERE key = $1", key))
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = notFound(op)
 	}
@@ -58,15 +52,15 @@ func (q *CallQueue) findCall(ctx context.Context, op, key string) (callRow, erro
 }
 
 // PutCall implements [remote.Queue].
-func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
+func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Duration) (*remote.Call, error) {
 	const op = "postgres: queue a call"
 	if err := c.Check(op); err != nil {
 		return nil, err
 	}
 	hash := c.ArgumentsHash()
 	var row callRow
-	err := q.db.again(ctx, func(ctx context.Context) (err error) {
-		row, err = scanCall(q.db.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
+	err := q.again(ctx, func(ctx context.Context) (err error) {
+		row, err = scanCall(q.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 microsecond') ON CONFLICT (key) DO NOTHING RETURNING `+callColumns,
 			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, int(c.Effect), []byte(c.Arguments), hash, micros(within)))
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -87,12 +81,12 @@ func (q *CallQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 }
 
 // FindCall implements [remote.Queue].
-func (q *CallQueue) FindCall(ctx context.Context, key string) (*remote.Call, error) {
+func (q *callQueue) FindCall(ctx context.Context, key string) (*remote.Call, error) {
 	return q.changeCall(ctx, "postgres: find a call", key, "")
 }
 
 // CancelCall implements [remote.Queue].
-func (q *CallQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
+func (q *callQueue) CancelCall(ctx context.Context, key string) (*remote.Call, error) {
 	row, err := q.changeCall(ctx, "postgres: cancel a call", key, `UPDATE call SET cancelled = true, args = CASE state WHEN 'started' THEN args END,
 		ended = CASE state WHEN 'started' THEN NULL ELSE now() END, state = CASE state WHEN 'started' THEN state ELSE 'cancelled' END
 		WHERE key = $1 AND state IN ('queued', 'claimed', 'started')`)
@@ -103,17 +97,17 @@ func (q *CallQueue) CancelCall(ctx context.Context, key string) (*remote.Call, e
 }
 
 // DecideCall implements [remote.Queue].
-func (q *CallQueue) DecideCall(ctx context.Context, key string) (*remote.Call, error) {
+func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, error) {
 	return q.changeCall(ctx, "postgres: decide a call", key, "UPDATE call SET decided = true WHERE key = $1 AND state = 'unknown'")
 }
 
 // changeCall executes a statement about a call, and returns the row as it is afterwards. The statement must
 // have no further effect when it is repeated.
-func (q *CallQueue) changeCall(ctx context.Context, op, key, statement string) (*remote.Call, error) {
+func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (*remote.Call, error) {
 	var row callRow
-	err := q.db.again(ctx, func(ctx context.Context) (err error) {
+	err := q.again(ctx, func(ctx context.Context) (err error) {
 		if statement != "" {
-			if _, err := q.db.pool.Exec(ctx, statement, key); err != nil {
+			if _, err := q.pool.Exec(ctx, statement, key); err != nil {
 				return err
 			}
 		}
@@ -128,48 +122,36 @@ func (q *CallQueue) changeCall(ctx context.Context, op, key, statement string) (
 
 // ClaimCalls implements [remote.Queue]. If a connection broke before the server's answer arrived, there may
 // be claims that no worker knows of: their leases expire.
-func (q *CallQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
+func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "postgres: claim calls"
 	if limit <= 0 || len(definitions) == 0 {
 		return nil, nil
 	}
-	var out []remote.Call
-	err := q.db.again(ctx, func(ctx context.Context) error {
-		rows, err := q.db.pool.Query(ctx, `WITH free AS MATERIALIZED (
-				SELECT key FROM call WHERE state = 'queued' AND definition = ANY($2) AND deadline > now() ORDER BY seq LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
-			), claimed AS (
-				UPDATE call SET state = 'claimed', attempt = attempt + 1, worker = $1, lease_until = now() + $3 * interval '1 microsecond'
-				FROM free WHERE call.key = free.key RETURNING call.*
-			) SELECT `+callColumns+" FROM claimed ORDER BY seq", worker, definitions, micros(lease), limit)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (remote.Call, error) {
-			c, err := scanCall(r)
-			return c.Call, err
-		})
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return collect(ctx, q.database, op, func(r pgx.CollectableRow) (remote.Call, error) {
+		c, err := scanCall(r)
+		return c.Call, err
+	}, `WITH free AS MATERIALIZED (
+			SELECT key FROM call WHERE state = 'queued' AND definition = ANY($2) AND deadline > now() ORDER BY seq LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
+		), claimed AS (
+			UPDATE call SET state = 'claimed', attempt = attempt + 1, worker = $1, lease_until = now() + $3 * interval '1 microsecond'
+			FROM free WHERE call.key = free.key RETURNING call.*
+		) SELECT `+callColumns+" FROM claimed ORDER BY seq", worker, definitions, micros(lease), limit)
 }
 
 // withClaim executes a statement about an attempt, adding the conditions that every attempt must meet. If no row
 // matches, the attempt no longer holds the call, unless the statement was sent before without an answer
 // and the row is as the statement leaves it.
-func (q *CallQueue) withClaim(ctx context.Context, op string, ref remote.Ref, statement, after string, args ...any) error {
+func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, statement, after string, args ...any) error {
 	args = append([]any{ref.Key, ref.Attempt, ref.Worker}, args...)
 	tries := 0
-	err := q.db.again(ctx, func(ctx context.Context) error {
+	err := q.again(ctx, func(ctx context.Context) error {
 		tries++
-		done, err := q.db.pool.Exec(ctx, statement+" AND key = $1 AND attempt = $2 AND worker = $3 AND worker <> ''", args...)
+		done, err := q.pool.Exec(ctx, statement+" AND key = $1 AND attempt = $2 AND worker = $3 AND worker <> ''", args...)
 		if err != nil || done.RowsAffected() == 1 {
 			return err
 		}
 		var mine bool
-		err = q.db.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&mine)
+		err = q.pool.QueryRow(ctx, "SELECT attempt = $2 AND worker IN ('', $3) AND "+after+" FROM call WHERE key = $1", ref.Key, ref.Attempt, ref.Worker).Scan(&mine)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return notFound(op)
@@ -186,13 +168,13 @@ func (q *CallQueue) withClaim(ctx context.Context, op string, ref remote.Ref, st
 }
 
 // StartCall implements [remote.Queue].
-func (q *CallQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
+func (q *callQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Duration) error {
 	return q.withClaim(ctx, "postgres: start a call", ref, `UPDATE call SET state = 'started', starts = starts + 1, lease_until = now() + $4 * interval '1 microsecond'
 		WHERE state = 'claimed' AND lease_until > now() AND deadline > now()`, "state = 'started'", micros(lease))
 }
 
 // FinishCall implements [remote.Queue].
-func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
+func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
 	const op = "postgres: finish a call"
 	result, err := r.MarshalJSON()
 	if err != nil {
@@ -207,7 +189,7 @@ func (q *CallQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 const againState = "CASE WHEN cancelled OR deadline <= now() THEN 'cancelled' ELSE 'queued' END"
 
 // ReturnCall implements [remote.Queue].
-func (q *CallQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
+func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 	err := q.withClaim(ctx, "postgres: return a call", ref, `UPDATE call SET state = `+againState+`, worker = '',
 		ended = CASE `+againState+` WHEN 'cancelled' THEN now() END, args = CASE `+againState+` WHEN 'queued' THEN args END
 		WHERE state IN ('claimed', 'started')`, "worker = '' AND state IN ('queued', 'cancelled')")
@@ -220,7 +202,7 @@ func (q *CallQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 }
 
 // RenewCalls implements [remote.Queue].
-func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) (stop []remote.Ref, err error) {
+func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) (stop []remote.Ref, err error) {
 	const op = "postgres: renew calls"
 	if len(held) == 0 {
 		return nil, nil
@@ -229,31 +211,25 @@ func (q *CallQueue) RenewCalls(ctx context.Context, worker string, held []remote
 	for i, ref := range held {
 		keys[i], attempts[i] = ref.Key, int32(ref.Attempt)
 	}
-	type attempt struct {
-		key string
-		n   int
-	}
-	goesOn := map[attempt]bool{}
-	err = q.db.again(ctx, func(ctx context.Context) error {
-		clear(goesOn)
-		rows, err := q.db.pool.Query(ctx, `WITH held AS MATERIALIZED (
-				SELECT c.key FROM call c JOIN unnest($2::text[], $3::int[]) AS r(key, attempt) ON c.key = r.key AND c.attempt = r.attempt
-				WHERE c.worker = $1 AND c.state IN ('claimed', 'started') ORDER BY c.key FOR NO KEY UPDATE OF c
-			) UPDATE call SET lease_until = now() + $4 * interval '1 microsecond' FROM held WHERE call.key = held.key RETURNING call.key, attempt, cancelled`,
-			worker, keys, attempts, micros(lease))
-		if err != nil {
-			return err
-		}
-		var a attempt
+	found, err := collect(ctx, q.database, op, func(r pgx.CollectableRow) (ref remote.Ref, err error) {
 		var cancelled bool
-		_, err = pgx.ForEachRow(rows, []any{&a.key, &a.n, &cancelled}, func() error { goesOn[a] = !cancelled; return nil })
-		return err
-	})
+		if err = r.Scan(&ref.Key, &ref.Attempt, &cancelled); cancelled {
+			ref = remote.Ref{}
+		}
+		return ref, err
+	}, `WITH held AS MATERIALIZED (
+			SELECT c.key FROM call c JOIN unnest($2::text[], $3::int[]) AS r(key, attempt) ON c.key = r.key AND c.attempt = r.attempt
+			WHERE c.worker = $1 AND c.state IN ('claimed', 'started') ORDER BY c.key FOR NO KEY UPDATE OF c
+		) UPDATE call SET lease_until = now() + $4 * interval '1 microsecond' FROM held WHERE call.key = held.key RETURNING call.key, attempt, cancelled`, worker, keys, attempts, micros(lease))
 	if err != nil {
-		return nil, failure(ctx, op, err)
+		return nil, err
+	}
+	renewed := map[remote.Ref]bool{}
+	for _, ref := range found {
+		renewed[ref] = true
 	}
 	for _, ref := range held {
-		if !goesOn[attempt{ref.Key, ref.Attempt}] {
+		if !renewed[remote.Ref{Key: ref.Key, Attempt: ref.Attempt}] {
 			stop = append(stop, ref)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// maxReaped bounds the calls of one statement.
+// maxReaped bounds the calls that one statement ends or queues again.
 const maxReaped = 1_000
 
 // expireLost deals with calls whose lease has ended. Those that others are at work on are passed over.
@@ -26,7 +26,7 @@ const expireLate = `WITH due AS MATERIALIZED (
 ) UPDATE call SET state = 'cancelled', ended = now(), args = NULL FROM due WHERE call.key = due.key RETURNING call.key, ''`
 
 // ExpireCalls implements [remote.Queue].
-func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
+func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "postgres: expire calls"
 	gaveUp, err := (&remote.Result{IsError: true, Code: lathe.CodeUnavailable}).MarshalJSON()
 	if err != nil {
@@ -37,38 +37,30 @@ func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
 		statement string
 		args      []any
 	}{{expireLost, []any{remote.MaxStarts, gaveUp, maxReaped}}, {expireLate, []any{maxReaped}}} {
-		var outbox []remote.Notification
-		err := q.db.again(ctx, func(ctx context.Context) error {
-			rows, err := q.db.pool.Query(ctx, step.statement, step.args...)
-			if err != nil {
-				return err
-			}
-			outbox, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (h remote.Notification, err error) { return h, r.Scan(&h.Key, &h.Definition) })
-			return err
-		})
+		outbox, err := collect(ctx, q.database, op, func(r pgx.CollectableRow) (h remote.Notification, err error) {
+			err = r.Scan(&h.Key, &h.Definition)
+			return h, err
+		}, step.statement, step.args...)
 		if err != nil {
-			return n, failure(ctx, op, err)
+			return n, err
 		}
 		for _, h := range outbox {
 			q.notifyCall(h)
 		}
 		n += len(outbox)
 	}
-	err = q.db.again(ctx, func(ctx context.Context) error {
-		gone, err := q.db.pool.Exec(ctx, `DELETE FROM call WHERE ended < now() - $1 * interval '1 microsecond'
+	err = q.again(ctx, func(ctx context.Context) error {
+		gone, err := q.pool.Exec(ctx, `DELETE FROM call WHERE ended < now() - $1 * interval '1 microsecond'
 			AND NOT EXISTS (SELECT FROM run WHERE run.run_id = call.run_id AND NOT run.ended)`, micros(remote.CallsKept))
 		if err != nil {
 			return err
 		}
 		n += int(gone.RowsAffected())
-		left, err := q.db.pool.Exec(ctx, "DELETE FROM worker WHERE until <= now()")
+		left, err := q.pool.Exec(ctx, "DELETE FROM worker WHERE until <= now()")
 		if err == nil && left.RowsAffected() > 0 {
 			q.notifyCall(remote.Notification{})
 		}
 		return err
 	})
-	if err != nil {
-		return n, failure(ctx, op, err)
-	}
-	return n, nil
+	return n, failure(ctx, op, err)
 }

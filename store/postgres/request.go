@@ -2,30 +2,22 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe/store"
 )
 
-var (
-	_ store.RequestStore = (*RequestRecords)(nil)
-	_ store.RequestStore = (*Store)(nil)
-)
-
-// RequestRecords is the part of a [Store] that implements [store.RequestStore].
-type RequestRecords struct{ db *database }
+// requestRecords implement [store.RequestStore].
+type requestRecords struct{ *database }
 
 // maxPruned bounds the old records that one PutRequest removes.
 const maxPruned = 100
 
 // PutRequest implements [store.RequestStore].
-func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDigest, runID, instead string) error {
+func (q *requestRecords) PutRequest(ctx context.Context, digest store.RequestDigest, runID, instead string) error {
 	const op = "postgres: put the request"
-	err := q.db.again(ctx, func(ctx context.Context) error {
-		tag, err := q.db.pool.Exec(ctx, `WITH old AS (
+	err := q.again(ctx, func(ctx context.Context) error {
+		tag, err := q.pool.Exec(ctx, `WITH old AS (
 			SELECT digest FROM request WHERE at < now() - $3 * interval '1 microsecond' AND digest <> $1 LIMIT $4 FOR UPDATE SKIP LOCKED
 		), pruned AS (
 			DELETE FROM request WHERE digest IN (SELECT digest FROM old)
@@ -38,27 +30,22 @@ func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDig
 		}
 		return err
 	})
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
+	return failure(ctx, op, err)
 }
 
 // FindRequest implements [store.RequestStore].
-func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDigest) (store.RequestRecord, error) {
+func (q *requestRecords) FindRequest(ctx context.Context, digest store.RequestDigest) (store.RequestRecord, error) {
 	const op = "postgres: find the request"
 	var r store.RequestRecord
 	var age int64
 	var delivered *int64
-	err := q.db.again(ctx, func(ctx context.Context) error {
-		return q.db.pool.QueryRow(ctx, `SELECT run_id, (extract(epoch FROM now() - at) * 1000000)::bigint, (extract(epoch FROM now() - delivered) * 1000000)::bigint
-			FROM request WHERE digest = $1`, digest[:]).Scan(&r.RunID, &age, &delivered)
-	})
+	found, err := q.one(ctx, `SELECT run_id, (extract(epoch FROM now() - at) * 1000000)::bigint, (extract(epoch FROM now() - delivered) * 1000000)::bigint
+		FROM request WHERE digest = $1`, []any{digest[:]}, &r.RunID, &age, &delivered)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return store.RequestRecord{}, notFound(op)
 	case err != nil:
 		return store.RequestRecord{}, failure(ctx, op, err)
+	case !found:
+		return store.RequestRecord{}, notFound(op)
 	}
 	r.Age = time.Duration(age) * time.Microsecond
 	if delivered != nil {
@@ -68,15 +55,12 @@ func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDi
 }
 
 // DeliverRequest implements [store.RequestStore].
-func (q *RequestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, ago time.Duration) error {
+func (q *requestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, ago time.Duration) error {
 	began := time.Now().Add(-ago)
-	err := q.db.again(ctx, func(ctx context.Context) error {
-		_, err := q.db.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
+	err := q.again(ctx, func(ctx context.Context) error {
+		_, err := q.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
 			digest[:], runID, time.Since(began).Microseconds())
 		return err
 	})
-	if err != nil {
-		return failure(ctx, "postgres: deliver the request", err)
-	}
-	return nil
+	return failure(ctx, "postgres: deliver the request", err)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -19,13 +18,7 @@ const maxGone = 100_000
 
 // DeleteBefore implements [store.Retainer].
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
-	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
-		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended_at < $1 ORDER BY ended_at, run_id LIMIT $2", t.UnixNano(), maxDeleted)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowTo[string])
-	})
+	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at < $1 ORDER BY ended_at, run_id LIMIT $2", t.UnixNano(), maxDeleted)
 }
 
 // trimTimeout bounds the time in which the server adds up the sizes of all runs: it reads all rows of the table.
@@ -79,31 +72,18 @@ func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found 
 // has compressed them. Trim adds up the sizes of all runs once.
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	last, found, err := s.trimTo(ctx, maxBytes)
-	if err != nil {
+	if err != nil || !found {
 		return failure(ctx, "postgres: retain", err)
 	}
-	if !found {
-		return nil
-	}
-	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
-		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, maxDeleted)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowTo[string])
-	})
+	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, maxDeleted)
 }
 
-// retire removes the runs that next names, which have ended, until it names none, and remembers that it
-// did. Several processes may be at it at once: each looks again after every few.
-func (s *Store) retire(ctx context.Context, next func(context.Context) ([]string, error)) error {
+// retire removes the runs whose ids the query returns, which have ended, until it returns none, and records that it did. Several
+// processes may do so at once: each queries again after every few.
+func (s *Store) retire(ctx context.Context, query string, args ...any) error {
 	const op = "postgres: retain"
 	for {
-		var ids []string
-		err := s.again(ctx, func(ctx context.Context) (err error) {
-			ids, err = next(ctx)
-			return err
-		})
+		ids, err := collect(ctx, s.database, op, pgx.RowTo[string], query, args...)
 		if err == nil && len(ids) > 0 {
 			err = s.again(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}
@@ -113,26 +93,21 @@ func (s *Store) retire(ctx context.Context, next func(context.Context) ([]string
 				return s.pool.SendBatch(ctx, b).Close()
 			})
 		}
-		if err != nil {
+		if err != nil || len(ids) == 0 {
 			return failure(ctx, op, err)
-		}
-		if len(ids) == 0 {
-			return nil
 		}
 	}
 }
 
-// missing says why there is nothing to read of a run.
+// missing returns a [store.GoneError] if retention has removed the run, and else [lathe.ErrNotFound].
 func (s *Store) missing(ctx context.Context, runID string) error {
 	e := &store.GoneError{RunID: runID}
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, "SELECT principal, time FROM gone WHERE run_id = $1", runID).Scan(&e.Principal, &e.Time)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return lathe.ErrNotFound
-	}
-	if err != nil {
+	found, err := s.one(ctx, "SELECT principal, time FROM gone WHERE run_id = $1", []any{runID}, &e.Principal, &e.Time)
+	switch {
+	case err != nil:
 		return err
+	case !found:
+		return lathe.ErrNotFound
 	}
 	e.Time = e.Time.UTC()
 	return e

@@ -49,24 +49,11 @@ const uniqueViolation = "23505"
 
 // Signals implements [store.SignalStore].
 func (s *Store) Signals(ctx context.Context, runID string) ([]store.Signal, error) {
-	const op = "postgres: signals"
-	var out []store.Signal
-	err := s.again(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, "SELECT kind, key, body, time FROM fact WHERE run_id = $1 ORDER BY seq", runID)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Signal, error) {
-			f := store.Signal{RunID: runID}
-			var at time.Time
-			err := r.Scan(&f.Kind, &f.Key, (*[]byte)(&f.Body), &at)
-			f.Time = at.UTC()
-			return f, err
-		})
-		return err
-	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return collect(ctx, s.database, "postgres: signals", func(r pgx.CollectableRow) (store.Signal, error) {
+		f := store.Signal{RunID: runID}
+		var at time.Time
+		err := r.Scan(&f.Kind, &f.Key, (*[]byte)(&f.Body), &at)
+		f.Time = at.UTC()
+		return f, err
+	}, "SELECT kind, key, body, time FROM fact WHERE run_id = $1 ORDER BY seq", runID)
 }

@@ -23,7 +23,7 @@ type state struct {
 	mark int64
 }
 
-// states holds those of runs that are going on here, so that an append need not read the log.
+// states has the states of running runs that this process has appended to, so that an append need not read the log.
 type states struct {
 	mu    sync.Mutex
 	byRun map[string]state

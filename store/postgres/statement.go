@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe/store"
 )
 
 // A batch of appends is one statement, which is one transaction. It adds the events of those runs alone
 // whose rows it could move or make, and returns them.
 const (
-	// beginStatement makes runs.
+	// beginStatement inserts runs that do not exist, with their first events.
 	beginStatement = `WITH moved AS (
 	INSERT INTO run (run_id, last_id, mark, bytes, updated, status, ended, wake_at, summary, epoch, owner, lease_until, started, session_id, principal, resumable)
 	SELECT run_id, next, mark, size, updated, status, ended, wake_at, summary,
@@ -65,7 +67,7 @@ func (s *Store) try(batch []*request, statement string) (map[string]bool, error)
 	return moved, err
 }
 
-// A column has one argument of a statement, with a value for each request.
+// column returns an argument with a value for each request.
 func column[T any](batch []*request, value func(*request) T) []T {
 	out := make([]T, len(batch))
 	for i, r := range batch {
@@ -74,16 +76,7 @@ func column[T any](batch []*request, value func(*request) T) []T {
 	return out
 }
 
-// flat has one argument with all values of each request.
-func flat[T any](batch []*request, add func([]T, *request) []T) []T {
-	out := []T{}
-	for _, r := range batch {
-		out = add(out, r)
-	}
-	return out
-}
-
-// arguments are those of the statement for the kind of the requests.
+// arguments returns those of beginStatement or moveStatement: an array for each column.
 func arguments(batch []*request) []any {
 	args := []any{
 		column(batch, func(r *request) string { return r.runID }),
@@ -109,68 +102,34 @@ func arguments(batch []*request) []any {
 	}
 	if batch[0].last == 0 {
 		args = append(args,
-			column(batch, func(r *request) int64 { return micros(r.lease()) }),
+			column(batch, func(r *request) int64 { return micros(r.by().Lease) }),
 			column(batch, func(r *request) int64 { return r.run.Started.UnixNano() }),
 			column(batch, func(r *request) string { return r.run.SessionID }),
 			column(batch, func(r *request) string { return r.run.Principal }),
 			column(batch, func(r *request) bool { return r.run.Resumable && r.run.Executor == "" }))
 	} else {
 		args = append(args,
-			column(batch, func(r *request) int64 { return r.epoch() }),
+			column(batch, func(r *request) int64 { return r.by().Epoch }),
 			column(batch, func(r *request) int64 { return r.last }),
 			column(batch, func(r *request) int64 { return r.was }))
 	}
-	return append(args,
-		flat(batch, func(out []string, r *request) []string {
-			for range r.bodies {
-				out = append(out, r.runID)
-			}
-			return out
-		}),
-		flat(batch, func(out []int64, r *request) []int64 {
-			for i := range r.bodies {
-				out = append(out, r.last+int64(i)+1)
-			}
-			return out
-		}),
-		flat(batch, func(out [][]byte, r *request) [][]byte { return append(out, r.bodies...) }),
-		flat(batch, func(out []string, r *request) []string {
-			for range r.calls {
-				out = append(out, r.runID)
-			}
-			return out
-		}),
-		flat(batch, func(out []int64, r *request) []int64 {
-			for _, c := range r.calls {
-				out = append(out, c.id)
-			}
-			return out
-		}),
-		flat(batch, func(out []int64, r *request) []int64 {
-			for _, c := range r.calls {
-				out = append(out, c.time)
-			}
-			return out
-		}),
-		flat(batch, func(out [][]byte, r *request) [][]byte {
-			for _, c := range r.calls {
-				out = append(out, c.summary)
-			}
-			return out
-		}))
+	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{} // of the events
+	callRuns, callIDs, times, rows := []string{}, []int64{}, []int64{}, [][]byte{}
+	for _, r := range batch {
+		for i, body := range r.bodies {
+			runIDs, ids, bodies = append(runIDs, r.runID), append(ids, r.last+int64(i)+1), append(bodies, body)
+		}
+		for _, c := range r.calls {
+			callRuns, callIDs, times, rows = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(rows, c.summary)
+		}
+	}
+	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows)
 }
 
-// lease is for how long the claim of the run's beginning holds.
-func (r *request) lease() time.Duration {
+// by returns the claim of the request, the zero value without one.
+func (r *request) by() store.Claim {
 	if r.claim == nil {
-		return 0
+		return store.Claim{}
 	}
-	return r.claim.Lease
-}
-
-func (r *request) epoch() int64 {
-	if r.claim == nil {
-		return 0
-	}
-	return r.claim.Epoch
+	return *r.claim
 }

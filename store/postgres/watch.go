@@ -122,14 +122,14 @@ func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 }
 
 // notifyCall notifies the watchers of calls in this and in other processes.
-func (q *CallQueue) notifyCall(n remote.Notification) {
+func (q *callQueue) notifyCall(n remote.Notification) {
 	q.here.Notify(n)
-	q.db.calls.add(n)
+	q.calls.add(n)
 }
 
 // WatchCalls implements [remote.Queue], like Watch. A change made by this process is delivered at once,
 // and a second time by the database.
-func (q *CallQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
+func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
 	var one sync.Mutex
 	deliver := func(n remote.Notification) {
 		one.Lock()
@@ -140,7 +140,7 @@ func (q *CallQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)
 	defer cancel()
 	var local sync.WaitGroup
 	local.Go(func() { q.here.Watch(ctx, deliver) })
-	err := listen(ctx, q.db, "postgres: watch calls", q.db.channel+ofCalls, deliver)
+	err := listen(ctx, q.database, "postgres: watch calls", q.channel+ofCalls, deliver)
 	cancel()
 	local.Wait()
 	return err

@@ -18,13 +18,14 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	bodies, briefs := make([][]byte, len(events)), make([]event.Event, len(events))
+	bodies, copies := make([][]byte, len(events)), make([]event.Event, len(events))
 	for i := range events {
 		var err error
 		if bodies[i], err = events[i].MarshalJSON(); err != nil {
 			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 		}
-		briefs[i] = store.Brief(&events[i])
+		copies[i] = store.Copy(events[i])
+		copies[i].Time = events[i].Time.Round(0).UTC() // as it is read again
 	}
 	end, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		has, err := s.lastOf(ctx, tx, runID, last)
@@ -42,7 +43,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 				return 0, err
 			}
 		}
-		return last + int64(len(events)), s.index(ctx, tx, runID, last, briefs)
+		return last + int64(len(events)), s.index(ctx, tx, runID, last, copies)
 	})
 	return end, failure(ctx, op, err)
 }

@@ -317,21 +317,14 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 
 // list appends the rows of a query of one column to the faults, except those that say that all is well.
 func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) error {
-	rows, err := tx.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err returns the error that matters
-	for rows.Next() {
+	return each(ctx, tx, func(scan scanner) error {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			return err
-		}
-		if text != well && len(c.Faults) < maxFaults {
+		err := scan(&text)
+		if err == nil && text != well && len(c.Faults) < maxFaults {
 			c.Faults = append(c.Faults, text)
 		}
-	}
-	return rows.Err()
+		return err
+	}, query)
 }
 
 // syncFolder flushes the folder of a file that was renamed to the disk.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"time"
 
 	"github.com/lathe-run/lathe/event"
@@ -19,49 +18,26 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 	if after != nil {
 		since, id = after.Updated.UnixNano(), after.RunID
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT summary FROM run WHERE status NOT IN ('running', 'parked')
+	out, err := collect(ctx, s.read, scanJSON[store.RunSummary], `SELECT summary FROM run WHERE status NOT IN ('running', 'parked')
 		AND (updated, run_id) > (?, ?) AND updated < ? ORDER BY updated, run_id LIMIT ?`, since, id, before.UnixNano(), limit)
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	defer func() { _ = rows.Close() }() // Err returns the error that matters
-	var out []store.RunSummary
-	for rows.Next() {
-		var raw []byte
-		var row store.RunSummary
-		err := rows.Scan(&raw)
-		if err == nil {
-			err = json.Unmarshal(raw, &row)
-		}
-		if err != nil {
-			return nil, failure(ctx, op, err)
-		}
-		out = append(out, row)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return out, failure(ctx, op, err)
 }
 
 // Compact implements [store.Compactor]. The removed content is left neither in the file nor in its WAL.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
-	changes, row, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
-	if err != nil {
+	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
+	if err != nil || c == nil {
 		return failure(ctx, op, err)
-	}
-	if len(changes) == 0 {
-		return nil
 	}
 	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated.
 	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		for _, c := range changes {
-			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", c.Body, runID, c.ID); err != nil {
+		for i, body := range c.Bodies {
+			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", body, runID, c.Events[i].ID); err != nil {
 				return 0, err
 			}
 		}
-		_, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", row, runID)
+		_, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
 		return 0, err
 	})
 	if err == nil {

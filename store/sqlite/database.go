@@ -32,7 +32,7 @@ type database struct {
 	schema   int // of the file; less than version where it is open for reading only
 }
 
-// A request waits to be committed.
+// A request is a change that the writer commits together with others.
 type request struct {
 	ctx  context.Context
 	do   func(ctx context.Context, tx *sql.Tx) (int64, error)
@@ -54,6 +54,16 @@ func source(path, mode, more string) string {
 		q += "&" + more
 	}
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q}).String()
+}
+
+// snapshot executes read with the state of one moment.
+func (d *database) snapshot(ctx context.Context, read func(*sql.Tx) error) error {
+	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it has changed nothing
+	return read(tx)
 }
 
 // submit hands do to the writer and waits for the commit. The number that do returns is returned with

@@ -103,7 +103,7 @@ func refuse(has int) error {
 	return schema.Check(has)
 }
 
-// known reports an error for a file that this version cannot read.
+// known reads the version of the schema, and returns an error if this version cannot read it.
 func (d *database) known(ctx context.Context) error {
 	if err := d.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&d.schema); err != nil {
 		return err
@@ -137,19 +137,13 @@ func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 
 // parkedRuns returns the id of the last event of each parked run, by the id of the run.
 func parkedRuns(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT run_id, last_id FROM run WHERE status = 'parked'")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err reports what matters
 	out := map[string]int64{}
-	for rows.Next() {
+	err := each(ctx, tx, func(scan scanner) error {
 		var id string
 		var last int64
-		if err := rows.Scan(&id, &last); err != nil {
-			return nil, err
-		}
+		err := scan(&id, &last)
 		out[id] = last
-	}
-	return out, rows.Err()
+		return err
+	}, "SELECT run_id, last_id FROM run WHERE status = 'parked'")
+	return out, err
 }

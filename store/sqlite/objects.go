@@ -63,19 +63,12 @@ var spaceless = strings.NewReplacer("( ", "(", " )", ")")
 
 // readObjects returns the statements that made the objects of a database, by kind and name. Comments and spaces do not count: ALTER
 // TABLE leaves others than CREATE TABLE.
-func readObjects(ctx context.Context, q interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}) (map[string]string, error) {
-	rows, err := q.QueryContext(ctx, `SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\'`)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err returns the error that matters
+func readObjects(ctx context.Context, q querier) (map[string]string, error) {
 	out := map[string]string{}
-	for rows.Next() {
+	err := each(ctx, q, func(scan scanner) error {
 		var name, text string
-		if err := rows.Scan(&name, &text); err != nil {
-			return nil, err
+		if err := scan(&name, &text); err != nil {
+			return err
 		}
 		var words []string
 		for line := range strings.Lines(text) {
@@ -83,6 +76,7 @@ func readObjects(ctx context.Context, q interface {
 			words = append(words, strings.Fields(line)...)
 		}
 		out[name] = spaceless.Replace(strings.Join(words, " "))
-	}
-	return out, rows.Err()
+		return nil
+	}, `SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\'`)
+	return out, err
 }

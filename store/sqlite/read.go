@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"iter"
 	"strings"
@@ -14,55 +13,36 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
+// errStopped says that the caller reads no further event.
+var errStopped = errors.New("the caller reads no further")
+
 // Read implements [store.Store]. It reads a snapshot of the log as of its start, and delays no append.
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
-	const op = "sqlite: read"
 	return func(yield func(event.Event, error) bool) {
-		fail := func(err error) { yield(event.Event{}, failure(ctx, op, err)) }
-		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			fail(err)
-			return
-		}
-		defer func() { _ = tx.Rollback() }() // it has changed nothing
-		var last int64
-		err = tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			err = s.missing(ctx, tx, runID)
-		case err == nil && (after < 0 || after > last):
-			err = lathe.ErrNotFound
-		}
-		if err != nil {
-			fail(err)
-			return
-		}
-		rows, err := tx.QueryContext(ctx, "SELECT body FROM event WHERE run_id = ? AND id > ? ORDER BY id", runID, after)
-		if err != nil {
-			fail(err)
-			return
-		}
-		defer func() { _ = rows.Close() }() // Err reports what matters
-		for rows.Next() {
-			var body []byte
-			var e event.Event
-			err := rows.Scan(&body)
-			if err == nil {
-				err = json.Unmarshal(body, &e)
+		err := s.snapshot(ctx, func(tx *sql.Tx) error {
+			var last int64
+			err := tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return s.missing(ctx, tx, runID)
+			case err == nil && (after < 0 || after > last):
+				return lathe.ErrNotFound
+			case err != nil:
+				return err
 			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				fail(err)
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			fail(err)
+			return each(ctx, tx, func(scan scanner) error {
+				e, err := scanJSON[event.Event](scan)
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err == nil && !yield(e, nil) {
+					err = errStopped
+				}
+				return err
+			}, "SELECT body FROM event WHERE run_id = ? AND id > ? ORDER BY id", runID, after)
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(event.Event{}, failure(ctx, "sqlite: read", err))
 		}
 	}
 }
@@ -145,25 +125,8 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 	}
 	n := store.Page(f)
 	q.WriteString(order + " LIMIT ?")
-	rows, err := db.QueryContext(ctx, q.String(), append(args, n+1)...)
+	out, err := collect(ctx, db, scanJSON[T], q.String(), append(args, n+1)...)
 	if err != nil {
-		return nil, "", failure(ctx, op, err)
-	}
-	defer func() { _ = rows.Close() }() // Err reports what matters
-	var out []T
-	for rows.Next() {
-		var raw []byte
-		var row T
-		err := rows.Scan(&raw)
-		if err == nil {
-			err = json.Unmarshal(raw, &row)
-		}
-		if err != nil {
-			return nil, "", failure(ctx, op, err)
-		}
-		out = append(out, row)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, "", failure(ctx, op, err)
 	}
 	if len(out) > n {

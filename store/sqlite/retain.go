@@ -127,7 +127,7 @@ func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, er
 	return failure(ctx, "sqlite: retain", err)
 }
 
-// missing says why there is no run of that id.
+// missing returns a [store.GoneError] if retention has removed the run, and else [lathe.ErrNotFound].
 func (s *Store) missing(ctx context.Context, tx *sql.Tx, runID string) error {
 	if s.schema < 4 {
 		return lathe.ErrNotFound

@@ -16,20 +16,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var (
-	_ store.RunIndex    = (*Store)(nil)
-	_ store.SignalStore = (*Store)(nil)
-)
+var _ store.RunIndex = (*Store)(nil)
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
-// where the file cannot be written, cancelled and timeout. Its CallQueue and its RequestRecords are in the same file.
+// where the file cannot be written, cancelled and timeout. Its Records are in the same file.
 type Store struct {
-	*CallQueue
-	*RequestRecords
-	*SharedSecrets
-	*LedgerRecords
-	*NamedValues
+	*store.Records
 	*database
 	tightened []string // see Tightened
 }
@@ -57,7 +50,7 @@ func Open(path string, opts *Options) (*Store, error) {
 		return fail(lathe.CodeInvalidRequest, err)
 	}
 	d := &database{requests: make(chan *request), stop: make(chan struct{})}
-	s := &Store{CallQueue: newCallQueue(d), RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: newLedgerRecords(d), NamedValues: &NamedValues{db: d}, database: d}
+	s := &Store{Records: d.records(), database: d}
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
 			return fail(lockCode(err), err)

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"time"
 )
 
 // The statements of an append, which are made ready once.
@@ -18,7 +20,7 @@ const (
 	releasePoint = "RELEASE one"
 )
 
-// statements are those that are ready. They belong to the writer.
+// statements are the prepared statements of the writer, by their text.
 type statements map[string]*sql.Stmt
 
 // prepare makes the statements of an append ready. They are closed with the file.
@@ -41,4 +43,64 @@ func (d statements) exec(ctx context.Context, tx *sql.Tx, query string, args ...
 
 func (d statements) query(ctx context.Context, tx *sql.Tx, query string, args ...any) *sql.Row {
 	return tx.StmtContext(ctx, d[query]).QueryRowContext(ctx, args...)
+}
+
+// A querier is a transaction or a database.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// A scanner is the Scan method of one row.
+type scanner func(to ...any) error
+
+// each calls row with each row of a query, until it returns an error.
+func each(ctx context.Context, db querier, row func(scanner) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// collect returns what scan reads of each row of a query.
+func collect[T any](ctx context.Context, db querier, scan func(scanner) (T, error), query string, args ...any) (out []T, err error) {
+	err = each(ctx, db, func(s scanner) error {
+		v, err := scan(s)
+		out = append(out, v)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+// scanJSON reads a row of one column, which is JSON.
+func scanJSON[T any](scan scanner) (v T, err error) {
+	var raw []byte
+	if err = scan(&raw); err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	return v, err
+}
+
+// nanos is the form in which a time is stored; 0: the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// timeOf returns the time that nanos stores.
+func timeOf(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n)
 }

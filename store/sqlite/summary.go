@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
@@ -12,8 +11,7 @@ import (
 // maxSummaries bounds the runs whose summaries are held between appends.
 const maxSummaries = 1_024
 
-// summaries holds those of runs that are going on, so that an append need not read the log. It
-// belongs to the writer.
+// summaries has the summaries of running runs, so that an append need not read the log. It belongs to the writer.
 type summaries struct{ byRun map[string]*store.Summary }
 
 // knows reports whether the summary of the run up to last is held.
@@ -33,23 +31,13 @@ func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int
 	if last == 0 {
 		return s, nil
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT body FROM event WHERE run_id = ? AND id <= ? ORDER BY id", runID, last)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err reports what matters
-	for rows.Next() {
-		var body []byte
-		if err := rows.Scan(&body); err != nil {
-			return nil, err
+	return s, each(ctx, tx, func(scan scanner) error {
+		e, err := scanJSON[event.Event](scan)
+		if err == nil {
+			s.Apply(&e)
 		}
-		var e event.Event
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, err
-		}
-		s.Apply(&e)
-	}
-	return s, rows.Err()
+		return err
+	}, "SELECT body FROM event WHERE run_id = ? AND id <= ? ORDER BY id", runID, last)
 }
 
 func (m *summaries) put(runID string, s *store.Summary) {

@@ -18,7 +18,7 @@ type writer struct {
 
 // add indexes one tool and returns its length: the sum of the weights of its terms.
 func (w *writer) add(tool int32, spec *lathe.ToolSpec) int {
-	w.tool, w.length, w.bytes = tool, 0, MaxToolBytes
+	w.tool, w.length, w.bytes = tool, 0, maxToolBytes
 	w.index(spec.Name, nameWeight)
 	w.index(spec.Description, descriptionWeight)
 	w.schema(spec.Schema, 1)
@@ -53,7 +53,7 @@ func (w *writer) quoted(literal []byte, weight int32) {
 // schema adds the descriptions and the names of properties of a schema and of those inside it. References are not
 // followed: what they refer to is indexed where it stands, once.
 func (w *writer) schema(raw json.RawMessage, depth int) {
-	if depth > MaxSchemaDepth {
+	if depth > maxSchemaDepth {
 		return
 	}
 	for key, value := range rawjson.Members(raw) {

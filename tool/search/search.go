@@ -23,20 +23,20 @@ import (
 
 // The bounds of an index and of a search. Schemas of registered tools are bounded before they come here.
 const (
-	// MaxToolBytes bounds the text that is indexed of one tool, in bytes: its name, its description, and the names and
+	// maxToolBytes bounds the text that is indexed of one tool, in bytes: its name, its description, and the names and
 	// descriptions of its parameters, in this order. Text beyond it is not searched.
-	MaxToolBytes = 32 << 10
-	// MaxSchemaDepth is the number of levels of a parameter schema that are indexed; the schema itself is the first. A
+	maxToolBytes = 32 << 10
+	// maxSchemaDepth is the number of levels of a parameter schema that are indexed; the schema itself is the first. A
 	// property is one level below the schema that has it, and so are the elements of an array.
-	MaxSchemaDepth = 16
-	// MaxQueryBytes bounds the text of a query; text beyond it is ignored.
-	MaxQueryBytes = 4 << 10
-	// MaxQueryTerms bounds the different terms of a query; further terms are ignored.
-	MaxQueryTerms = 256
+	maxSchemaDepth = 16
+	// maxQueryBytes bounds the text of a query; text beyond it is ignored.
+	maxQueryBytes = 4 << 10
+	// maxQueryTerms bounds the different terms of a query; further terms are ignored.
+	maxQueryTerms = 256
 	// MaxHits bounds the hits of one search.
 	MaxHits = 100
-	// MaxTermBytes bounds a term: of a longer word, the first MaxTermBytes bytes count.
-	MaxTermBytes = 64
+	// maxTermBytes bounds a term: of a longer word, the first maxTermBytes bytes count.
+	maxTermBytes = 64
 )
 
 // The parameters of BM25: k1 says how fast further occurrences of a term stop counting, and b how much the length of a
@@ -73,8 +73,8 @@ type Hit struct {
 	Score    float64 // above 0; comparable within one search only
 }
 
-// NewIndex returns the index of the specs. It takes time and memory linear in the text that [MaxToolBytes] lets in, and
-// time linear in the size of the schemas times their depth, up to [MaxSchemaDepth]. It keeps no part of the specs.
+// NewIndex returns the index of the specs. It takes time and memory linear in the text of the tools, of which it
+// indexes 32 KiB each, and time linear in the size of the schemas times their depth, up to 16. It keeps no part of the specs.
 // Whether a tool is hidden or denied is the caller's to decide: every spec is indexed.
 func NewIndex(specs []*lathe.ToolSpec) *Index {
 	x := &Index{postings: make(map[string][]posting, 4*len(specs)), norms: make([]float64, len(specs))}
@@ -131,7 +131,7 @@ func compare(a, b Hit) int {
 func (x *Index) terms(query string) [][]posting {
 	seen := make(map[string]bool, 16)
 	var found [][]posting
-	eachTerm(query[:min(len(query), MaxQueryBytes)], func(term []byte) bool {
+	eachTerm(query[:min(len(query), maxQueryBytes)], func(term []byte) bool {
 		if seen[string(term)] {
 			return true
 		}
@@ -139,7 +139,7 @@ func (x *Index) terms(query string) [][]posting {
 		if p := x.postings[string(term)]; len(p) > 0 {
 			found = append(found, p)
 		}
-		return len(seen) < MaxQueryTerms
+		return len(seen) < maxQueryTerms
 	})
 	return found
 }

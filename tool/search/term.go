@@ -9,7 +9,7 @@ import (
 // eachTerm passes the terms of a text to yield, in order, until yield returns false. The bytes of a term are valid until
 // yield returns.
 func eachTerm(text string, yield func(term []byte) bool) {
-	var buf [MaxTermBytes]byte
+	var buf [maxTermBytes]byte
 	word := buf[:0]
 	var previous, spaceless rune // spaceless is the previous character of a text without spaces; 0: none
 	flush := func() bool {
@@ -48,7 +48,7 @@ func eachTerm(text string, yield func(term []byte) bool) {
 				return
 			}
 		}
-		if lower := unicode.ToLower(r); len(word)+utf8.RuneLen(lower) <= MaxTermBytes {
+		if lower := unicode.ToLower(r); len(word)+utf8.RuneLen(lower) <= maxTermBytes {
 			word = utf8.AppendRune(word, lower)
 		}
 		spaceless, previous = 0, r

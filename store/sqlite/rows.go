@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+var _ store.Rows = (*rows)(nil)
+
+// rows are the [store.Rows] of a file in one transaction, or as they are where nothing is written.
+type rows struct {
+	session
+	op     string
+	now    time.Time
+	writes bool
+	schema int
+}
+
+// records returns what the file has beside the logs of runs.
+func (d *database) records() *store.Records {
+	return store.NewRecords(func(ctx context.Context, op string, write bool, fn func(store.Rows, time.Time) error) error {
+		op = "sqlite: " + op
+		do := func(ctx context.Context, db querier) error {
+			r := &rows{session{ctx, db}, op, time.Now(), write, d.schema}
+			return fn(r, r.now)
+		}
+		if !write {
+			return failure(ctx, op, do(ctx, d.read))
+		}
+		_, err := d.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) { return 0, do(ctx, tx) })
+		return failure(ctx, op, err)
+	})
+}
+
+// A session executes statements for callers whose methods have no context.
+type session struct {
+	ctx context.Context
+	db  querier
+}
+
+// exec executes a statement and returns how many rows it has changed.
+func (s *session) exec(statement string, args ...any) (int64, error) {
+	done, err := s.db.ExecContext(s.ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// put is exec for a caller that needs no count.
+func (s *session) put(statement string, args ...any) error {
+	_, err := s.exec(statement, args...)
+	return err
+}
+
+// one returns the Scan method for the row of a query. It returns [lathe.ErrNotFound] if there is none.
+func (s *session) one(query string, args ...any) scanner {
+	row := s.db.QueryRowContext(s.ctx, query, args...)
+	return func(to ...any) error {
+		err := row.Scan(to...)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = lathe.ErrNotFound
+		}
+		return err
+	}
+}
+
+func (r *rows) Request(digest store.RequestDigest) (runID string, at, delivered time.Time, err error) {
+	if r.schema < 7 { // a read-only file of an earlier version, which has no records
+		return "", at, delivered, lathe.ErrNotFound
+	}
+	var recorded, sent int64
+	err = r.one("SELECT run_id, time, coalesce(delivered, 0) FROM request WHERE digest = ?", digest[:])(&runID, &recorded, &sent)
+	return runID, timeOf(recorded), timeOf(sent), err
+}
+
+func (r *rows) PutRequest(digest store.RequestDigest, runID string, at, delivered time.Time) error {
+	return r.put(`INSERT INTO request (digest, run_id, time, delivered) VALUES (?, ?, ?, nullif(?, 0))
+		ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, time = excluded.time, delivered = excluded.delivered`, digest[:], runID, nanos(at), nanos(delivered))
+}
+
+func (r *rows) ForgetRequests(before time.Time) error {
+	return r.put("DELETE FROM request WHERE time < ?", before.UnixNano())
+}
+
+// Value reads the table of the secrets, which has the values, too.
+func (r *rows) Value(name string) (value []byte, err error) {
+	err = r.one("SELECT value FROM secret WHERE name = ?", name)(&value)
+	if errors.Is(err, lathe.ErrNotFound) {
+		err = nil
+	}
+	return value, err
+}
+
+func (r *rows) PutValue(name string, value []byte) error {
+	if len(value) == 0 {
+		return r.put("DELETE FROM secret WHERE name = ?", name)
+	}
+	return r.put("INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
+}
+
+func (r *rows) Values(prefix string, limit int) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := each(r.ctx, r.db, func(scan scanner) error {
+		var name string
+		var value []byte
+		err := scan(&name, &value)
+		out[name] = value
+		return err
+	}, "SELECT name, value FROM secret WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name LIMIT ?2", prefix, limit)
+	return out, err
+}
+
+func (r *rows) PutSignal(f *store.Signal) error {
+	var status string
+	if err := r.one("SELECT status FROM run WHERE run_id = ?", f.RunID)(&status); err != nil {
+		return err
+	}
+	if status != "running" && status != "parked" {
+		return lathe.ErrConflict
+	}
+	n, err := r.exec(`INSERT INTO fact (run_id, seq, kind, key, body, time)
+		SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM fact WHERE run_id = ?1 ON CONFLICT (run_id, kind, key) DO NOTHING`,
+		f.RunID, f.Kind, f.Key, []byte(f.Body), nanos(f.Time))
+	if err == nil && n == 0 {
+		err = lathe.ErrConflict
+	}
+	return err
+}
+
+func (r *rows) Signals(runID string) ([]store.Signal, error) {
+	if r.schema < 2 { // likewise
+		return nil, nil
+	}
+	return collect(r.ctx, r.db, func(scan scanner) (store.Signal, error) {
+		f := store.Signal{RunID: runID}
+		var at int64
+		err := scan(&f.Kind, &f.Key, (*[]byte)(&f.Body), &at)
+		f.Time = timeOf(at)
+		return f, err
+	}, "SELECT kind, key, body, time FROM fact WHERE run_id = ? ORDER BY seq", runID)
+}
