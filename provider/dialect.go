@@ -151,6 +151,10 @@ func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 		own := *req
 		own.Relay, req = nil, &own
 	}
+	return t.generate(ctx, req)
+}
+
+func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	name := req.Model
 	if name == "" {
 		name = t.info.Model

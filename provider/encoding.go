@@ -51,7 +51,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	opts.Shared = &p.shared
 	v.short = v.c.shortIDs.Load()
 	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
-	fit, ofMessages := v.c.adapt(r, &opts.Takes, v.short)
+	fit, ofMessages := adapt(v.c, r, &opts.Takes, v.short)
 	p.body, v.dropped = v.c.wire.AppendRequest(p.body[:0], r, opts)
 	for i, path := range v.dropped {
 		v.dropped[i] = fit.Place(path)
@@ -63,7 +63,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 // adapt replaces the messages of a request by those that are encoded: as the destination takes them, with the content that the wire has a
 // form for, and with ids of calls that are unique and, if short is set, short. It returns the paths of what changed, and the conversation
 // that tells where the parts of messages were.
-func (c *Chat) adapt(r *lathe.Request, takes *destination.Row, short bool) (fit destination.Conversation, changed []string) {
+func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit destination.Conversation, changed []string) {
 	fit = takes.NewConversation()
 	messages, changed := fit.Roles(r.Messages, nil, c.fit.Sends)
 	out := make([]lathe.Message, len(messages))

@@ -3,13 +3,14 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/httpname"
-	"github.com/lathe-run/lathe/internal/text"
 )
 
 // listenConsole listens on serve.console.listen.
@@ -28,8 +29,8 @@ func (d *daemon) announceConsole(cfg *config.Config, url string) {
 	if !d.opts.Terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
 		return
 	}
-	for name, k := range text.ByName(cfg.Keys) {
-		if !k.Admin {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		if !cfg.Keys[name].Admin {
 			continue
 		}
 		if fragment, expires, err := d.app.SignInLink(name); err == nil {
