@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/delta"
 )
 
 // An attempt is the state of one call for parsers that write the arguments themselves. It keeps the text of the
@@ -60,20 +59,6 @@ func (a *attempt) keep(s string) {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(a.raw)))]
 	}
 	a.raw = appendKept(a.raw, s)
-}
-
-// asIs reports whether text, the next run, stands in a string of the arguments as it stands in the call, and may be
-// read at once. The caller knows that the run lies inside of a string.
-func (a *attempt) asIs(text string) bool {
-	return text != "" && a.open && a.bad == "" && a.total+len(text) <= a.opts.MaxPayloadBytes && plainASCII(text)
-}
-
-// passOn gives text, for which asIs is true, as a piece of the arguments.
-func (a *attempt) passOn(dst []lathe.Delta, text string) []lathe.Delta {
-	a.looked += len(text)
-	a.total += len(text)
-	a.raw = appendKept(a.raw, text)
-	return delta.Append(dst, lathe.DeltaCallArgs, a.calls-1, text)
 }
 
 // ruin gives the attempt as text; the ParseError follows where it ends. The first code counts.

@@ -65,6 +65,7 @@ func newAuto(o Options) Parser {
 		all = allOpenings()
 	}
 	a := &autoParser{reader: newReader(o, all.marks), dialects: all.dialects}
+	a.reader.run = a.read
 	a.prose = newProse(&a.reader, len(all.dialects))
 	return a
 }
@@ -80,26 +81,15 @@ func (a *autoParser) Anomalies() Anomalies {
 	return anomalies(a.parser)
 }
 
-func (a *autoParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if a.parser == nil {
-		if lead, run, ok := a.runs(text); ok {
-			return a.direct(dst, lead, run, a.text)
-		}
-	}
-	return a.feed(dst, text, a.run)
-}
-
-func (a *autoParser) text(text string, _ int) { a.prose.text(text) }
-
 func (a *autoParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	dst, err := a.finish(dst, a.run, func() {})
+	dst, err := a.reader.Flush(dst)
 	if a.parser != nil {
 		return a.parser.Flush(dst)
 	}
 	return dst, err
 }
 
-func (a *autoParser) run() {
+func (a *autoParser) read() {
 	for a.parser == nil {
 		text, mark, ok := a.next()
 		switch {

@@ -39,6 +39,7 @@ func newGemmaForm(f gemmaForm) *gemmaForm {
 
 func (f *gemmaForm) parser(o Options) Parser {
 	g := &gemma{attempt: attempt{reader: newReader(o, f.marks)}, f: f}
+	g.reader.run, g.reader.close = g.read, g.finish
 	g.prose = newProse(&g.reader, f.base)
 	g.lit.bare, g.lit.emit = true, g.args
 	return g
@@ -68,23 +69,7 @@ const (
 
 const gemmaCall = "call:"
 
-func (g *gemma) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if g.state == gemmaText || g.state == gemmaArgs {
-		if lead, run, ok := g.runs(text); ok {
-			if lead == "" && g.state == gemmaArgs && g.lit.passes(run) && g.asIs(run) {
-				return g.passOn(dst, run)
-			}
-			return g.direct(dst, lead, run, g.scanned)
-		}
-	}
-	return g.feed(dst, text, g.run)
-}
-
-func (g *gemma) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return g.finish(dst, g.run, g.close)
-}
-
-func (g *gemma) run() {
+func (g *gemma) read() {
 	for {
 		text, mark, ok := g.next()
 		if !ok {
@@ -254,7 +239,7 @@ func (g *gemma) inBad(mark int) {
 }
 
 // close ends the text.
-func (g *gemma) close() {
+func (g *gemma) finish() {
 	switch g.state {
 	case gemmaHead:
 		g.cut = true

@@ -94,6 +94,7 @@ func (g *grammar) role(mark int) role {
 
 func (g *grammar) parser(o Options) Parser {
 	t := &tagged{attempt: attempt{reader: newReader(o, g.marks)}, g: g}
+	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(g.list))
 	t.turn.header = g.messages
 	t.value.init(&t.reader)

@@ -1,10 +1,7 @@
 package dialect
 
 import (
-	"unicode/utf8"
-
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/delta"
 )
 
 // The marks of harmony, by their place in harmonyMarks. The fused words after them are what is
@@ -73,6 +70,7 @@ const (
 
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
+	h.reader.run, h.reader.close = h.read, h.finish
 	h.ends = false
 	h.payload = payload{r: &h.reader, limit: o.toolPayload, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
 	return h
@@ -84,56 +82,7 @@ func (h *harmony) Anomalies() Anomalies {
 	return h.count
 }
 
-func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if h.state == harmonyArgs && h.inside(text) {
-		h.kept = appendKept(h.kept, text)
-		return delta.Append(dst, lathe.DeltaCallArgs, h.calls-1, text)
-	}
-	return h.take(dst, text)
-}
-
-// take is Append for all pieces that lie not inside of a string of arguments.
-func (h *harmony) take(dst []lathe.Delta, text string) []lathe.Delta {
-	if h.state == harmonyText || h.state == harmonyArgs && len(h.shut) == 0 && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
-		if lead, run, ok := h.runs(text); ok {
-			if lead != "" {
-				dst = h.piece(dst, lead)
-			}
-			if run != "" {
-				dst = h.piece(dst, run)
-			}
-			return dst
-		}
-	}
-	return h.feed(dst, text, h.run)
-}
-
-// inside reports whether text, a piece of arguments, lies inside of a string of theirs, and contains no mark, nor its beginning at the end: most pieces of
-// long arguments. It may return false for such a text. Nothing needs to be done with it but to pass it on.
-func (h *harmony) inside(text string) bool {
-	m, n := h.marks, len(text)
-	return h.js.state == jsonString && !h.raw && n > 0 && h.held == "" && h.nrune == 0 && len(h.shut) == 0 &&
-		m.next >= 0 && m.only >= 0 && text[n-1] < utf8.RuneSelf && text[n-1] != byte(m.only) && n <= h.opts.MaxPayloadBytes-len(h.kept) &&
-		inStringWithout(text, byte(m.next))
-}
-
-// piece appends text of the open message.
-func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
-	if h.state == harmonyText {
-		return delta.Append(dst, h.kind, 0, text)
-	}
-	if h.raw || h.js.state != jsonString || !inString(text) { // most pieces leave the scan in its string
-		h.follow(text)
-	}
-	h.kept = appendKept(h.kept, text)
-	return delta.Append(dst, lathe.DeltaCallArgs, h.calls-1, text)
-}
-
-func (h *harmony) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return h.finish(dst, h.run, h.close)
-}
-
-func (h *harmony) run() {
+func (h *harmony) read() {
 	for {
 		for h.state == harmonyBegin || h.state == harmonyFused {
 			if !h.decide() {
@@ -402,7 +351,7 @@ func (h *harmony) argsWhole() bool {
 }
 
 // close ends the text.
-func (h *harmony) close() {
+func (h *harmony) finish() {
 	switch h.state {
 	case harmonyBegin, harmonyLead, harmonyFused:
 		h.leadIsText()
@@ -438,7 +387,7 @@ func (h *harmony) closeHeader() {
 
 // beginsToken reports whether s is the beginning of a mark.
 func beginsToken(s string) bool {
-	_, part := harmonyMarks.made().at(s, "")
+	_, part := harmonyMarks.at(s, "")
 	return part >= 0
 }
 

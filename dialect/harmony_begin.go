@@ -111,7 +111,7 @@ func beginsSentence(c byte) bool { return 'A' <= c && c <= 'Z' || c == '"' || c 
 
 // fuse continues without marks.
 func (h *harmony) fuse(kind lathe.DeltaKind) {
-	h.marks = fusedMarks.made()
+	h.marks = fusedMarks
 	h.content(kind)
 }
 

@@ -1,6 +1,8 @@
 package dialect
 
-import "github.com/lathe-run/lathe"
+import (
+	"github.com/lathe-run/lathe"
+)
 
 // spoil turns the attempt into text; the ParseError follows where it ends. Without a code, what
 // was read was no attempt at all: it is text, and no error.
@@ -108,7 +110,7 @@ func (p *jsonParser) giveUp() {
 }
 
 // close ends the text.
-func (p *jsonParser) close() {
+func (p *jsonParser) finish() {
 	switch p.state {
 	case blockNone:
 		p.gap = p.gap[:0]

@@ -128,6 +128,7 @@ func newJSONFamily(f jsonFamily) *jsonFamily {
 
 func (f *jsonFamily) parser(o Options) Parser {
 	p := &jsonParser{reader: newReader(o, f.marks), f: f}
+	p.reader.run, p.reader.close = p.read, p.finish
 	p.prose = newProse(&p.reader, len(f.list))
 	for _, b := range f.blocks {
 		p.joins = p.joins || b.quiet

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/delta"
 )
 
 const (
@@ -64,36 +63,7 @@ const (
 	blockCite                          // in the mark that ends a citation
 )
 
-func (p *jsonParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	switch p.state {
-	case blockNone:
-		if lead, run, ok := p.runs(text); ok {
-			return p.direct(dst, lead, run, p.token)
-		}
-	case blockJSON:
-		if p.inArguments(text) {
-			p.looked += len(text)
-			p.total += len(text)
-			p.raw = appendKept(p.raw, text)
-			return delta.Append(dst, lathe.DeltaCallArgs, p.calls-1, text)
-		}
-	}
-	return p.feed(dst, text, p.run)
-}
-
-// inArguments reports whether text, the next piece, lies inside of a string of the arguments of the open call, and
-// within the limit on the call. Most pieces do.
-func (p *jsonParser) inArguments(text string) bool {
-	o := &p.object
-	return o.js.state == jsonString && (o.form == nil || o.inValue && o.member == objectArgs) && p.reader.open &&
-		!p.unreadable && !p.lost && max(p.total, len(p.raw))+len(text) <= p.opts.MaxPayloadBytes && p.alone(text) && inString(text)
-}
-
-func (p *jsonParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return p.finish(dst, p.run, p.close)
-}
-
-func (p *jsonParser) run() {
+func (p *jsonParser) read() {
 	for {
 		switch p.state {
 		case blockNone, blockBad:

@@ -115,7 +115,7 @@ func (f *jsonFamily) reservedMarks() []string {
 // all that has the form of a special token, as an escape. They can only be in strings there, so it
 // says the same.
 func newEscaper(list func() []string) func(string) string {
-	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...).made() }) // at the first use: most programs write few dialects
+	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) }) // at the first use: most programs write few dialects
 	return func(s string) string {
 		set := marks()
 		var b strings.Builder
@@ -146,7 +146,7 @@ func newEscaper(list func() []string) func(string) string {
 // newCleaner returns a function that puts a space into each of the marks in a text, and into all
 // that has the form of a special token, such as `<|im_start|>`: servers take those for their own.
 func newCleaner(list func() []string) func(string) string {
-	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...).made() })
+	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) })
 	return func(s string) string {
 		set := marks()
 		var b strings.Builder

@@ -77,34 +77,6 @@ func TestPlainRun(t *testing.T) {
 	}
 }
 
-// Where inString is true, the scan reads all of the text and stays in its string.
-func TestInStringAgreesWithScan(t *testing.T) {
-	t.Parallel()
-	units := []string{"", "a", "|", "three", "sevenxx", "eight by", "text of more than eight bytes", `\n`, `\"`, `\\`, `\u00e9`, `"`, `\`, "\n", "é", "<", `\x`, `\u12`}
-	yes := 0
-	for _, a := range units {
-		for _, b := range units {
-			for _, c := range units {
-				s := a + b + c
-				j := jsonScan{state: jsonString, depth: 1}
-				for _, stop := range []byte("|a<") {
-					if got, want := inStringWithout(s, stop), inString(s) && strings.IndexByte(s, stop) < 0; got != want {
-						t.Errorf("%q without %q is taken for text inside of a string: %v, want %v", s, stop, got, want)
-					}
-				}
-				if got := inString(s); got && (j.scan(s) != len(s) || j.state != jsonString) {
-					t.Errorf("%q is taken for text inside of a string", s)
-				} else if got {
-					yes++
-				}
-			}
-		}
-	}
-	if yes < 100 {
-		t.Errorf("%d texts are inside of a string, want more", yes)
-	}
-}
-
 // A piece that is read the short way gives what single bytes give, in every state that a dialect is in after a cut of its call.
 func TestShortWayAgreesWithBytes(t *testing.T) {
 	t.Parallel()

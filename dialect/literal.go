@@ -1,7 +1,5 @@
 package dialect
 
-import "strings"
-
 const (
 	maxCommaBytes = 1024 // of a comma and the white space after it
 	maxBareBytes  = 256  // of a value that stands without quotes where strings may
@@ -71,11 +69,6 @@ func (l *literal) reset() {
 // inString reports whether the next byte belongs to a string.
 func (l *literal) inString() bool {
 	return l.state >= literalQuote && l.state <= literalOctal && l.state != literalQuotes
-}
-
-// passes reports whether text without quotes, backslashes and control characters comes next in a string as it stands in JSON.
-func (l *literal) passes(text string) bool {
-	return l.state == literalRaw || l.state == literalString && l.ends == 0 && (l.quote == '"' || strings.IndexByte(text, l.quote) < 0)
 }
 
 // scan reads the front of s and returns how much. It stops early when the value is whole or broken.

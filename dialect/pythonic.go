@@ -41,6 +41,7 @@ func (f *pythonicForm) parser(o Options) Parser {
 		set = newMarks(false, withThink(list, plainThink)...)
 	}
 	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
+	p.reader.run, p.reader.close = p.read, p.finish
 	p.prose = newProse(&p.reader, len(list))
 	p.lit.emit = p.args
 	return p
@@ -79,23 +80,7 @@ const (
 	pythonBad
 )
 
-func (p *pythonic) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if p.state == pythonText || p.state == pythonValue {
-		if lead, run, ok := p.runs(text); ok {
-			if lead == "" && p.state == pythonValue && p.lit.passes(run) && p.asIs(run) {
-				return p.passOn(dst, run)
-			}
-			return p.direct(dst, lead, run, p.scanned)
-		}
-	}
-	return p.feed(dst, text, p.run)
-}
-
-func (p *pythonic) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return p.finish(dst, p.run, p.close)
-}
-
-func (p *pythonic) run() {
+func (p *pythonic) read() {
 	for {
 		text, mark, ok := p.next()
 		if !ok {
@@ -385,7 +370,7 @@ func (p *pythonic) inBad(mark int) {
 }
 
 // close ends the text.
-func (p *pythonic) close() {
+func (p *pythonic) finish() {
 	switch p.state {
 	case pythonBegin, pythonName:
 		p.cut = true

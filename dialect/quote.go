@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"math/bits"
 	"unicode/utf8"
 )
 
@@ -18,7 +17,7 @@ var escapes = func() (e [256]string) {
 
 // emitUTF8 says s with U+FFFD for each byte that is not UTF-8.
 func emitUTF8(emit func(string), s string) {
-	if isASCII(s) || utf8.ValidString(s) {
+	if utf8.ValidString(s) {
 		emit(s)
 		return
 	}
@@ -39,25 +38,14 @@ func emitUTF8(emit func(string), s string) {
 	}
 }
 
+// plainRun returns how many bytes at the front of s are neither a quote, a backslash nor a control character.
+func plainRun(s string) int { return plainRunTo(s, '"') }
+
 // plainRunTo is plainRun that stops at the byte quote too.
 func plainRunTo(s string, quote byte) int {
-	if quote == '"' {
-		return plainRun(s)
-	}
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	q := ones * uint64(quote)
 	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if stop := stops(w) | ((w^q)-ones)&^(w^q)&tops; stop != 0 {
-			return i + bits.TrailingZeros64(stop)/8
-		}
-	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c == '"' || c == '\\' || c < 0x20 || c == quote {
-			break
-		}
+	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] != quote {
+		i++
 	}
 	return i
 }

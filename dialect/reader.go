@@ -30,35 +30,37 @@ type reader struct {
 	ends       bool   // a token that ends the turn is no part of a call that it cuts off
 	tail       string // such tokens at the end of the text so far: buffered
 	rune       [utf8.UTFMax]byte
-	nrune      int  // bytes of a rune that the piece before began
-	inPrefix   bool // what is read is the end of the prompt
-	mended     int  // names of tools that had residue of the format
+	nrune      int    // bytes of a rune that the piece before began
+	inPrefix   bool   // what is read is the end of the prompt
+	mended     int    // names of tools that had residue of the format
+	run        func() // reads what is in in
+	close      func() // ends what is open at the end of the text
 	thought    thought
 }
 
 func newReader(o Options, m *marks) reader {
-	return reader{scanner: scanner{marks: m.made()}, opts: o, ends: true}
+	return reader{scanner: scanner{marks: m}, opts: o, ends: true, close: func() {}}
 }
 
-// feed hands text to run, but for tokens at its end that may end the turn: they come with the next text.
-func (r *reader) feed(dst []lathe.Delta, text string, run func()) []lathe.Delta {
+// Append implements [Parser]. Tokens at the end of text that may end the turn are read with the next text.
+func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if !r.ends || text == "" {
-		return r.pass(dst, text, run)
+		return r.pass(dst, text)
 	}
 	switch {
 	case r.tail == "":
 	case continuesTurnEnd(r.tail, text):
 		text = r.tail + text
 	default:
-		dst = r.pass(dst, r.tail, run)
+		dst = r.pass(dst, r.tail)
 	}
 	n, _ := turnTail(text)
 	r.tail = text[len(text)-n:]
-	return r.pass(dst, text[:len(text)-n], run)
+	return r.pass(dst, text[:len(text)-n])
 }
 
-// pass hands text to run in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
-func (r *reader) pass(dst []lathe.Delta, text string, run func()) []lathe.Delta {
+// pass reads text in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
+func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	if r.nrune > 0 && text != "" {
 		for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
@@ -69,7 +71,7 @@ func (r *reader) pass(dst []lathe.Delta, text string, run func()) []lathe.Delta 
 		if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
 			r.in = string(r.rune[:r.nrune])
 			r.nrune = 0
-			run()
+			r.run()
 		}
 	}
 	if text != "" && text[len(text)-1] >= utf8.RuneSelf {
@@ -79,103 +81,27 @@ func (r *reader) pass(dst []lathe.Delta, text string, run func()) []lathe.Delta 
 	}
 	if text != "" {
 		r.in = text
-		run()
+		r.run()
 	}
 	r.flushJoined()
 	dst, r.out = r.out, nil
 	return dst
 }
 
-// runs is the short way of feed for the most frequent pieces, those without a mark. lead is what was buffered before text and
-// turns out to be text, run is text but for the end that may begin a mark or a token that ends the turn, which runs buffers. Both
-// are runs of text for the scanner. ok is false for all other pieces, of which runs buffers nothing.
-func (r *reader) runs(text string) (lead, run string, ok bool) {
-	n := len(text)
-	if n == 0 || r.nrune > 0 || text[n-1] >= utf8.RuneSelf {
-		return "", "", false
-	}
-	m := r.marks
-	if r.held == "" && r.tail == "" {
-		if !r.ends && m.lacks(text) {
-			return "", text, true
-		}
-	} else {
-		if lead = r.held; lead == "" {
-			lead = r.tail
-		}
-		if lead[len(lead)-1] >= utf8.RuneSelf || r.tail != "" && (r.held != "" || continuesTurnEnd(r.tail, text)) {
-			return "", "", false
-		}
-		for k := range len(lead) {
-			if id, part := m.at(lead[k:], text); id >= 0 || part >= 0 {
-				return "", "", false
-			}
-		}
-	}
-	ends := 0 // bytes at the end that may end the turn
-	if r.ends {
-		if turnEnd(text) > 0 {
-			return "", "", false
-		}
-		if ends = cutTurnEnd(text); ends > 0 && turnEnd(text[:n-ends]) > 0 {
-			return "", "", false
-		}
-	}
-	run = text[:n-ends]
-	held := ""
-	if i := m.find(run); i < len(run) {
-		id, part := m.at(run[i:], "")
-		if id >= 0 {
-			return "", "", false
-		}
-		run, held = run[:i], m.list[part][:len(run)-i]
-		if m.fold {
-			held = text[i : n-ends]
-		}
-	}
-	r.held, r.tail = held, text[n-ends:]
-	return lead, run, true
-}
-
-// alone reports whether text, the next piece, can be read without what came before and what follows: nothing is buffered,
-// and text ends neither inside of a rune nor in what may end the turn.
-func (r *reader) alone(text string) bool {
-	n := len(text)
-	if n == 0 || r.tail != "" || r.held != "" || r.nrune > 0 || text[n-1] >= utf8.RuneSelf {
-		return false
-	}
-	return !r.ends || turnEnd(text) == 0 && cutTurnEnd(text) == 0
-}
-
-// direct calls read with the runs of text that runs has returned, and returns dst with the deltas that read emits.
-func (r *reader) direct(dst []lathe.Delta, lead, run string, read func(text string, mark int)) []lathe.Delta {
-	r.out, r.from = dst, len(dst)
-	r.looked += len(lead) + len(run)
-	if lead != "" {
-		read(lead, -1)
-	}
-	if run != "" {
-		read(run, -1)
-	}
-	r.flushJoined()
-	dst, r.out = r.out, nil
-	return dst
-}
-
-// finish hands run the tokens that were buffered, but for those that cut a call off, the rest of a rune that was cut
+// Flush implements [Parser]. It reads the tokens that were buffered, but for those that cut a call off, the rest of a rune that was cut
 // off, and then what the scanner holds back.
-func (r *reader) finish(dst []lathe.Delta, run, end func()) ([]lathe.Delta, error) {
+func (r *reader) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	if tail := r.tail; tail != "" {
 		if _, whole := turnTail(tail); !whole || !r.open {
-			dst = r.pass(dst, tail, run)
+			dst = r.pass(dst, tail)
 		}
 	}
 	r.out, r.from = dst, len(dst)
 	r.last = true
 	r.in = string(r.rune[:r.nrune])
 	r.nrune = 0
-	run()
-	end()
+	r.run()
+	r.close()
 	r.flushJoined()
 	dst, r.out = r.out, nil
 	if r.cut {
@@ -201,13 +127,10 @@ func brokenTail(s string) int {
 // grows a large slice by a quarter only.
 func appendKept(kept []byte, s string) []byte {
 	if len(s) > cap(kept)-len(kept) {
-		kept = growKept(kept, len(s))
+		kept = slices.Grow(kept, max(len(s), cap(kept)))
 	}
 	return append(kept, s...)
 }
-
-// growKept returns kept with room for n more bytes.
-func growKept(kept []byte, n int) []byte { return slices.Grow(kept, max(n, cap(kept))) }
 
 // emit appends a delta of text.
 func (r *reader) emit(kind lathe.DeltaKind, text string) {

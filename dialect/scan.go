@@ -1,201 +1,49 @@
 package dialect
 
-import (
-	"strings"
-	"sync"
-)
-
-// marks is a set of texts that a scanner stops at. Its tables are made by the first call of made, and shared: a program uses the marks of
-// few dialects.
+// marks is a set of texts that a scanner stops at. Each has at least two bytes.
 type marks struct {
-	list   []string // lower case where fold is set
-	fold   bool     // letters match without regard to case (ASCII)
-	once   sync.Once
-	first  [256]uint8    // by first byte, the row of pairs; 0: no mark begins so
-	pairs  [][256]uint16 // by row and second byte, the place in groups of the marks that begin with the two bytes; 0: none
-	groups [][]uint16    // places in list, in order
-	starts []uint16      // by row, the place in list of the first mark that begins with the byte
-	only   int           // the one byte that all marks begin with, else -1
-	next   int           // the one byte that all have after it, else -1
-	short  int           // length of the shortest mark
+	list   []string  // lower case where fold is set
+	fold   bool      // letters match without regard to case (ASCII)
+	begins [256]bool // by byte: a mark begins with it
 }
 
-// newMarks returns a set of which only the list is made.
-func newMarks(fold bool, list ...string) *marks { return &marks{list: list, fold: fold} }
-
-// made returns m with its tables. Any number of goroutines may call it at once.
-func (m *marks) made() *marks {
-	m.once.Do(m.make)
+func newMarks(fold bool, list ...string) *marks {
+	m := &marks{list: list, fold: fold}
+	for _, text := range list {
+		c := text[0]
+		m.begins[c] = true
+		if fold && 'a' <= c && c <= 'z' {
+			m.begins[c-'a'+'A'] = true
+		}
+	}
 	return m
 }
 
-func (m *marks) make() {
-	m.groups, m.only, m.short = make([][]uint16, 1, 8), -1, len(m.list[0])
-	rows, seen := 1, [256]bool{}
-	for _, text := range m.list {
-		for _, c := range m.cases(text[0]) {
-			if !seen[c] {
-				seen[c] = true
-				rows++
-			}
-		}
-	}
-	m.pairs, m.starts = make([][256]uint16, 1, rows), make([]uint16, 1, rows)
-	for i, text := range m.list {
-		m.short = min(m.short, len(text))
-		for _, c := range m.cases(text[0]) {
-			if m.first[c] == 0 {
-				m.first[c] = uint8(len(m.pairs))
-				m.pairs = append(m.pairs, [256]uint16{})
-				m.starts = append(m.starts, uint16(i))
-			}
-			row := &m.pairs[m.first[c]]
-			group := row[text[1]]
-			if group == 0 {
-				group = uint16(len(m.groups))
-				m.groups = append(m.groups, nil)
-				for _, second := range m.cases(text[1]) {
-					row[second] = group
-				}
-			}
-			m.groups[group] = append(m.groups[group], uint16(i))
-		}
-	}
-	m.only, m.next = m.common(0), m.common(1)
-}
-
-// pair reports whether a mark begins with these two bytes.
-func (m *marks) pair(a, b byte) bool { return m.pairs[m.first[a]][b] != 0 }
-
-// cases returns the bytes that match c.
-func (m *marks) cases(c byte) []byte {
-	if m.fold && 'a' <= c && c <= 'z' {
-		return []byte{c, c - 'a' + 'A'}
-	}
-	return []byte{c}
-}
-
-// common returns the byte that all marks have at i, where it has one case only; else -1.
-func (m *marks) common(i int) int {
-	c := m.list[0][i]
-	for _, text := range m.list {
-		if text[i] != c || len(m.cases(c)) > 1 {
-			return -1
-		}
-	}
-	return int(c)
-}
-
-// index returns where in s, from i on, a mark may begin; len(s) when nowhere. Every mark has at
-// least two bytes.
+// index returns where in s, from i on, a mark may begin; len(s) when nowhere.
 func (m *marks) index(s string, i int) int {
-	switch {
-	case m.only >= 0 && m.next >= 0:
-		return m.indexSecond(s, i)
-	case m.only >= 0:
-		return m.indexFirst(s, i)
-	}
-	for ; i < len(s); i++ {
-		if m.first[s[i]] != 0 && (i+1 == len(s) || m.pair(s[i], s[i+1])) {
-			return i
-		}
-	}
-	return len(s)
-}
-
-func (m *marks) indexFirst(s string, i int) int {
-	for {
-		n := strings.IndexByte(s[i:], byte(m.only))
-		if n < 0 {
-			return len(s)
-		}
-		if i += n; i+1 == len(s) || m.pair(s[i], s[i+1]) {
-			return i
-		}
+	for i < len(s) && !m.begins[s[i]] {
 		i++
 	}
-}
-
-// indexSecond looks for the second byte, which text has less often than the first: `<` is in all
-// code, `<|` is not.
-func (m *marks) indexSecond(s string, i int) int {
-	for i+1 < len(s) {
-		n := strings.IndexByte(s[i+1:], byte(m.next))
-		if n < 0 {
-			break
-		}
-		if s[i+n] == byte(m.only) {
-			return i + n
-		}
-		i += n + 1
-	}
-	if i < len(s) && s[len(s)-1] == byte(m.only) {
-		return len(s) - 1
-	}
-	return len(s)
+	return i
 }
 
 // at looks at the front of the text a+b; a is not empty where b is not. id is the longest mark that stands there whole, part a
 // mark of which all of a+b is only the beginning; -1 stands for none.
 func (m *marks) at(a, b string) (id, part int) {
-	if a == "" || m.first[a[0]] == 0 {
-		return -1, -1
-	}
-	row := m.first[a[0]]
-	var second byte
-	switch {
-	case len(a) > 1:
-		second = a[1]
-	case b != "":
-		second = b[0]
-	default: // every mark has more bytes
-		return -1, int(m.starts[row])
-	}
 	id, part = -1, -1
-	for _, i := range m.groups[m.pairs[row][second]] {
-		mark := m.list[i]
-		if len(a) > 2 && len(mark) > 2 && mark[2] != a[2] && !m.fold { // most other marks differ in the third byte
-			continue
-		}
+	if a == "" || !m.begins[a[0]] {
+		return id, part
+	}
+	for i, mark := range m.list {
 		whole, begun := m.agree(mark, a, b)
 		if whole && (id < 0 || len(mark) > len(m.list[id])) {
-			id = int(i)
+			id = i
 		}
 		if begun {
-			if part = int(i); len(a)+len(b) < m.short {
-				break
-			}
+			part = i
 		}
 	}
 	return id, part
-}
-
-// maxShort is the length up to which words of eight bytes are searched faster than by strings.IndexByte.
-const maxShort = 24
-
-// lacks reports whether text, which is not empty, cannot contain a mark or end with the beginning of one, because it does not
-// contain the second byte that all marks share, and does not end with the first byte that they share. It returns false for all
-// other texts, and if the marks share no such bytes.
-func (m *marks) lacks(text string) bool {
-	switch {
-	case m.next < 0 || m.only < 0 || text[len(text)-1] == byte(m.only):
-		return false
-	case len(text) <= maxShort:
-		return indexEither(text, 0, byte(m.next), byte(m.next)) == len(text)
-	}
-	return strings.IndexByte(text, byte(m.next)) < 0
-}
-
-// find returns where in text a mark, or at its end the beginning of one, stands first; len(text) where none does.
-func (m *marks) find(text string) int {
-	i := m.index(text, 0)
-	for i < len(text) {
-		if id, part := m.at(text[i:], ""); id >= 0 || part >= 0 {
-			break
-		}
-		i = m.index(text, i+1)
-	}
-	return i
 }
 
 func (m *marks) agree(mark, a, b string) (whole, begun bool) {

@@ -1,6 +1,8 @@
 package dialect
 
-import "github.com/lathe-run/lathe"
+import (
+	"github.com/lathe-run/lathe"
+)
 
 // tagged reads the calls of a grammar. A value is closed by what follows its closing tag: only
 // where another parameter, or the end of the call and of its wrapper, follows, is the tag one;
@@ -59,23 +61,7 @@ const (
 	taggedBad                 // inside of an attempt that cannot be read
 )
 
-func (t *tagged) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if t.state == taggedText || t.state == taggedValue {
-		if lead, run, ok := t.runs(text); ok {
-			if lead == "" && t.state == taggedValue && t.value.mode == valueString && !t.fresh && !t.empty && t.tail == "" && t.asIs(run) {
-				return t.passOn(dst, run)
-			}
-			return t.direct(dst, lead, run, t.scanned)
-		}
-	}
-	return t.feed(dst, text, t.run)
-}
-
-func (t *tagged) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return t.finish(dst, t.run, t.close)
-}
-
-func (t *tagged) run() {
+func (t *tagged) read() {
 	for {
 		if t.state == taggedHead || t.state == taggedParam || t.state == taggedPeek {
 			if t.in == "" {
@@ -294,7 +280,7 @@ func (t *tagged) giveUp() {
 }
 
 // close ends the text.
-func (t *tagged) close() {
+func (t *tagged) finish() {
 	switch t.state {
 	case taggedText:
 		t.closeTurn()

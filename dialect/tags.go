@@ -61,27 +61,15 @@ const (
 
 func newTags(o Options) Parser {
 	t := &tags{reader: newReader(o, tagsMarks)}
+	t.reader.run, t.reader.close = t.read, t.finish
 	t.prose = newProse(&t.reader, len(tagsCalls))
 	if o.AllowDeprecatedSyntax {
-		t.marks, t.prose.base = oldTagsMarks.made(), len(oldTagsCalls)
+		t.marks, t.prose.base = oldTagsMarks, len(oldTagsCalls)
 	}
 	return t
 }
 
-func (t *tags) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if t.state == tagsText {
-		if lead, run, ok := t.runs(text); ok {
-			return t.direct(dst, lead, run, t.token)
-		}
-	}
-	return t.feed(dst, text, t.run)
-}
-
-func (t *tags) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return t.finish(dst, t.run, t.close)
-}
-
-func (t *tags) run() {
+func (t *tags) read() {
 	for {
 		switch t.state {
 		case tagsHead, tagsBody, tagsArgs, tagsOver, tagsShut:
@@ -334,7 +322,7 @@ func (t *tags) giveUp() {
 }
 
 // close ends the text.
-func (t *tags) close() {
+func (t *tags) finish() {
 	switch t.state {
 	case tagsHead:
 		t.notATag(lathe.CodeIncompleteCall)

@@ -1,7 +1,5 @@
 package dialect
 
-import "github.com/lathe-run/lathe"
-
 // thinkBlocks are the marks of thinking that models write into their text.
 var thinkBlocks = []thinkMarks{plainThink, {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]"},
 	{"<|START_THINKING|>", "<|END_THINKING|>"}}
@@ -13,6 +11,7 @@ var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
 func NewThink(opts *Options) Parser {
 	return withPrefix(func(o Options) Parser {
 		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}
+		t.reader.run = t.read
 		t.prose = newProse(&t.reader, 0)
 		return t
 	}, opts)
@@ -23,15 +22,7 @@ type thinkParser struct {
 	prose prose
 }
 
-func (t *thinkParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	return t.feed(dst, text, t.run)
-}
-
-func (t *thinkParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
-	return t.finish(dst, t.run, func() {})
-}
-
-func (t *thinkParser) run() {
+func (t *thinkParser) read() {
 	for {
 		text, mark, ok := t.next()
 		switch {

@@ -1,31 +1,37 @@
 package observe
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Labels of metrics come from bounded vocabularies, so that no client can create an unbounded number of series.
 
-// A vocabulary hands out what belongs to one label value: made once, found without allocating. A
-// value that clean refuses counts as rest, and so does each new one once there are max.
-type vocabulary[T any] struct {
+// A vocabulary hands out what belongs to the labels of one kind, such as a set of series: made once, found without allocating. Labels that
+// clean refuses count as rest, and so does each new one once there are max.
+type vocabulary[K comparable, T any] struct {
 	max   int
-	rest  string
-	clean func(string) bool
-	make  func(label string) T
+	rest  K
+	clean func(K) bool
+	make  func(K) T
 
 	mu   sync.RWMutex
-	seen map[string]T
+	seen map[K]T
 }
 
-// newVocabulary makes what belongs to rest and to the values known from the start. Without clean no other value is taken.
-func newVocabulary[T any](rest string, known []string, max int, clean func(string) bool, make func(string) T) *vocabulary[T] {
-	v := &vocabulary[T]{max: max, rest: rest, clean: clean, make: make, seen: map[string]T{rest: make(rest)}}
+type counters = vocabulary[string, prometheus.Counter]
+
+// newVocabulary makes what belongs to rest and to the labels known from the start. Without clean no other label is taken.
+func newVocabulary[K comparable, T any](rest K, known []K, max int, clean func(K) bool, make func(K) T) *vocabulary[K, T] {
+	v := &vocabulary[K, T]{max: max, rest: rest, clean: clean, make: make, seen: map[K]T{rest: make(rest)}}
 	for _, k := range known {
 		v.seen[k] = make(k)
 	}
 	return v
 }
 
-func (v *vocabulary[T]) get(label string) T {
+func (v *vocabulary[K, T]) get(label K) T {
 	v.mu.RLock()
 	t, ok := v.seen[label]
 	if !ok {

@@ -28,17 +28,15 @@ var (
 )
 
 // mcpSeries are those of one method and one tool.
-type mcpSeries = *vocabulary[prometheus.ObserverVec]
+type mcpSeries = *vocabulary[pair, prometheus.ObserverVec]
 
-// makeMCPSeries returns the series of a role. Their label is the method, a blank and the tool.
+// makeMCPSeries returns the series of a role, by method and tool.
 func makeMCPSeries(r registry, name, help string) mcpSeries {
 	durations := r.histogram(name, help, mcpBuckets, "mcp_method_name", "gen_ai_tool_name", "network_transport", "error_type")
-	return newVocabulary(rest+" ", nil, maxModelSeries, func(label string) bool {
-		method, tool, _ := strings.Cut(label, " ")
-		return slices.Contains(mcpMethods, method) && (tool == "" || toolName(tool))
-	}, func(label string) prometheus.ObserverVec {
-		method, tool, _ := strings.Cut(label, " ")
-		return durations.MustCurryWith(prometheus.Labels{"mcp_method_name": method, "gen_ai_tool_name": tool})
+	return newVocabulary(pair{first: rest}, nil, maxModelSeries, func(of pair) bool {
+		return slices.Contains(mcpMethods, of.first) && (of.second == "" || toolName(of.second))
+	}, func(of pair) prometheus.ObserverVec {
+		return durations.MustCurryWith(prometheus.Labels{"mcp_method_name": of.first, "gen_ai_tool_name": of.second})
 	})
 }
 
@@ -57,7 +55,7 @@ func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
 	if transport != "pipe" {
 		transport = "tcp"
 	}
-	series.get(op.Method+" "+op.Tool).WithLabelValues(transport, failure).Observe(max(op.Ended.Sub(op.Began), 0).Seconds())
+	series.get(pair{op.Method, op.Tool}).WithLabelValues(transport, failure).Observe(max(op.Ended.Sub(op.Began), 0).Seconds())
 }
 
 type mcpSpanKey struct{}

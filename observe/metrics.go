@@ -25,16 +25,16 @@ type Metrics struct {
 	handler  http.Handler
 	registry registry
 
-	tools     *vocabulary[*toolSeries]
-	failures  *vocabulary[prometheus.Counter]
-	providers *vocabulary[*providerSeries]
-	reasons   *vocabulary[prometheus.Counter]
-	limits    *vocabulary[prometheus.Counter]
-	decisions *vocabulary[prometheus.Counter]
-	repairs   *vocabulary[prometheus.Counter]
-	faults    *vocabulary[prometheus.Counter]
-	stages    *vocabulary[prometheus.Counter]
-	orders    *vocabulary[prometheus.Counter]
+	tools     *vocabulary[string, *toolSeries]
+	failures  *counters
+	providers *vocabulary[string, *providerSeries]
+	reasons   *counters
+	limits    *counters
+	decisions *counters
+	repairs   *counters
+	faults    *counters
+	stages    *counters
+	orders    *counters
 
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
 	lostTurns, lostSpans, lostLines               prometheus.Counter
@@ -43,8 +43,8 @@ type Metrics struct {
 	requests                                      *prometheus.CounterVec
 	routes, firstBytes                            *prometheus.HistogramVec
 	invocations                                   *prometheus.HistogramVec // of runs, by error.type
-	owners                                        *pairs[*ownerSeries]
-	clientCalls                                   *pairs[*clientSeries]
+	owners                                        *vocabulary[pair, *ownerSeries]
+	clientCalls                                   *vocabulary[pair, *clientSeries]
 	mcpClient, mcpServer                          mcpSeries
 	codes                                         map[string]bool // whose failures of model calls have a label
 

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,43 +31,13 @@ var (
 	tokenBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )
 
+// A pair is two labels: model entry and key, provider and model, or method and tool.
 type pair struct{ first, second string }
 
-// pairs holds one value, such as a set of series, for each pair of label values; get does not allocate for a known pair. For
-// a new pair beyond maxModelSeries, and for texts that cannot be labels, get returns the value of the pair of rest.
-type pairs[T any] struct {
-	make func(first, second string) T
-
-	mu   sync.RWMutex
-	seen map[pair]T
-}
-
-func newPairs[T any](make func(first, second string) T) *pairs[T] {
-	return &pairs[T]{make: make, seen: map[pair]T{{rest, rest}: make(rest, rest)}}
-}
-
-func (p *pairs[T]) get(first, second string) T {
-	at := pair{first, second}
-	p.mu.RLock()
-	t, ok := p.seen[at]
-	if !ok {
-		t = p.seen[pair{rest, rest}]
-	}
-	p.mu.RUnlock()
-	if ok || !isLabelText(first) || !isLabelText(second) {
-		return t
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known, ok := p.seen[at]; ok {
-		return known
-	}
-	if len(p.seen) >= maxModelSeries {
-		return t
-	}
-	t = p.make(first, second)
-	p.seen[at] = t
-	return t
+// newPairs counts pairs beyond maxModelSeries, and texts that cannot be labels, as the pair of rest.
+func newPairs[T any](make func(first, second string) T) *vocabulary[pair, T] {
+	clean := func(p pair) bool { return isLabelText(p.first) && isLabelText(p.second) }
+	return newVocabulary(pair{rest, rest}, nil, maxModelSeries, clean, func(p pair) T { return make(p.first, p.second) })
 }
 
 // isLabelText takes names of models and of keys: printable ASCII without blanks, 128 bytes at most.
@@ -200,13 +169,13 @@ func (m *Metrics) ownerOf(o event.RunOwner) *ownerSeries {
 	if key == "" {
 		key = noKey
 	}
-	return m.owners.get(model, key)
+	return m.owners.get(pair{model, key})
 }
 
 // observeCall counts an attempt of a model call in seconds and tokens.
 func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	s := m.ownerOf(o)
-	c := m.clientCalls.get(d.Provider, d.Model)
+	c := m.clientCalls.get(pair{d.Provider, d.Model})
 	took, first := float64(max(d.LatencyMS, 0))/1000, float64(max(d.FirstTokenMS, 0))/1000
 	s.duration.Observe(took)
 	switch d.Status {

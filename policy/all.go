@@ -15,39 +15,15 @@ func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(polici
 type all []lathe.Policy
 
 func (a all) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
-	out := noVerdict
-	for i, p := range a {
-		v := missing
-		if p != nil {
-			v = p.Tool(run, spec)
-		}
-		out = strictest(i, out, v)
-	}
-	return out
+	return a.strictest(func(p lathe.Policy) lathe.Verdict { return p.Tool(run, spec) })
 }
 
 func (a all) Step(s *lathe.StepInfo) lathe.Verdict {
-	out := noVerdict
-	for i, p := range a {
-		v := missing
-		if p != nil {
-			v = p.Step(s)
-		}
-		out = strictest(i, out, v)
-	}
-	return out
+	return a.strictest(func(p lathe.Policy) lathe.Verdict { return p.Step(s) })
 }
 
 func (a all) Call(c *lathe.CallInfo) lathe.Verdict {
-	out := noVerdict
-	for i, p := range a {
-		v := missing
-		if p != nil {
-			v = p.Call(c)
-		}
-		out = strictest(i, out, v)
-	}
-	return out
+	return a.strictest(func(p lathe.Policy) lathe.Verdict { return p.Call(c) })
 }
 
 // The verdicts of no policy, and of one that is nil.
@@ -56,11 +32,17 @@ var (
 	missing   = lathe.Verdict{Rule: ruleMissing, Reason: "a policy is missing"}
 )
 
-// strictest returns v, the verdict of policy i, or out, that of the policies before it. It is no method that is given a function: each
-// request asks about each tool, and such a function would be allocated each time.
-func strictest(i int, out, v lathe.Verdict) lathe.Verdict {
-	if i == 0 || stricter(v, out) {
-		return v
+// strictest asks each policy and returns the strictest verdict.
+func (a all) strictest(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
+	out := noVerdict
+	for i, p := range a {
+		v := missing
+		if p != nil {
+			v = ask(p)
+		}
+		if i == 0 || stricter(v, out) {
+			out = v
+		}
 	}
 	return out
 }

@@ -9,10 +9,6 @@ const RuleDisabled = "disabled"
 // use them. Is is called for each decision, by several goroutines at once. A nil Is denies every tool.
 type Disabled struct {
 	Is func(tool string) bool
-	// Version, if not nil, returns a number that has grown whenever Is returns something else than before. It must change after Is
-	// has, or together with it. Runners then call Is for the tools that they offer once for each version, not in each run; they call it for
-	// each call in any case.
-	Version func() uint64
 }
 
 // Tool denies a disabled tool as such: models are not offered it.

@@ -40,7 +40,6 @@ import (
 type Chat struct {
 	model     string
 	wire      wire.Upstream
-	grows     growing // wire, if it writes requests in pieces; else nil
 	opts      Options // BaseURL and Transport taken out
 	op        string
 	base      *url.URL
@@ -135,7 +134,6 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 		assemble: wire.AssemblerOptions{MaxBytes: o.MaxAnswerBytes, MaxCalls: o.MaxAnswerCalls},
 		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
 	}
-	c.grows, _ = codec.(growing)
 	c.fit = wire.Fit{Codec: codec, Drop: o.DropContent, Marker: o.ContentMarker}
 	_, c.server, _ = strings.Cut(httpname.Origin(base), "://")
 	if c.transport == nil {

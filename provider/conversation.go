@@ -8,12 +8,9 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/callid"
-	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -39,12 +36,10 @@ type conversation struct {
 	request *payload
 	encode  wire.EncodeOptions
 	without []string // features that the server refused during this call
-	head    headKey
-	sent    []lathe.Message // encoded in request.msgs
-	// dropped are the paths of what the request does not say, of its messages after those of its head.
-	dropped, droppedHead []string
-	scratch              lathe.Request
-	form                 form // of the messages in request.msgs
+	dropped []string // the paths of what the request does not say
+	scratch lathe.Request
+	short   bool // the ids of calls in the request are short
+	raw     bool // the request is the client's own: no message was encoded
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
@@ -66,16 +61,6 @@ type conversation struct {
 	whole   []byte // a response that is not a stream
 }
 
-// A form is how messages were changed before they were encoded.
-type form struct {
-	fit     destination.Conversation // to what the server takes
-	unique  callid.Unique            // of the calls
-	callIDs callid.Short             // the same, if short is set
-	short   bool                     // ids are sent in their short form
-	changed []lathe.Message          // memory for adapted messages
-	relayed bool                     // the request is the client's own: no message was encoded
-}
-
 func newConversation(c *Chat) *conversation {
 	h := c.header()
 	v := &conversation{c: c, request: newPayload(), answer: c.wire.NewAssembler(&c.assemble),
@@ -93,18 +78,14 @@ func newConversation(c *Chat) *conversation {
 func (v *conversation) forget() {
 	v.scope.close()
 	v.watch.stopTimer()
-	if !v.request.idle() || cap(v.request.msgs)+cap(v.request.head) > maxKept {
+	if !v.request.idle() || cap(v.request.body) > maxKept {
 		v.request = newPayload()
 	}
 	v.request.shared = wire.Shared{}
-	v.head.forget()
-	clear(v.sent[:cap(v.sent)])
-	v.sent = v.sent[:0]
 	clear(v.deltas[:cap(v.deltas)])
 	v.answer.Reset()
 	v.scratch = lathe.Request{}
-	v.url, v.encode, v.without, v.dropped, v.droppedHead = nil, wire.EncodeOptions{}, nil, nil, nil
-	v.form = form{changed: v.form.changed}
+	v.url, v.encode, v.without, v.dropped = nil, wire.EncodeOptions{}, nil, nil
 	v.setHeader(v.c.header())
 	v.headerID = ""
 	v.relayed.forget()
@@ -230,9 +211,7 @@ func (v *conversation) complete(f *lathe.Finish) {
 		}
 	}
 	v.noteBindings(m)
-	if n := len(v.droppedHead) + len(v.dropped); n > 0 {
-		f.Dropped = append(slices.Clone(v.droppedHead), v.dropped...)[:min(n, wire.MaxDropped)]
-	}
+	f.Dropped = v.dropped[:min(len(v.dropped), wire.MaxDropped)]
 }
 
 // noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.

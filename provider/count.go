@@ -40,7 +40,8 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	opts := c.encode
 	opts.Stream, opts.IncludeUsage = false, false
 	opts.Takes = takes(c, own.Model, nil)
-	adapt(c, &own, &opts.Takes)
+	opts.Takes.Fit(c.wire.Wire(), &own)
+	adapt(c, &own, &opts.Takes, false)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(counter.AppendCountRequest(nil, &own, &opts)))
 	if err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: errors.New("the model's name cannot stand in an address")}

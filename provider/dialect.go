@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
@@ -135,57 +134,27 @@ func (t *textModel) dialectOf(model string) *dialect.Dialect {
 	return t.dialect
 }
 
-// Generate makes one call. See [lathe.Model].
-func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	if req.Session == nil && req.Relay == nil {
-		return t.generate(ctx, nil, req)
-	}
-	return func(yield func(lathe.Delta, error) bool) {
-		if s, ok := req.Session.(*textSession); ok && s.t == t && s.busy.CompareAndSwap(false, true) {
-			defer s.busy.Store(false)
-			s.req = *req
-			s.req.Session, s.req.Relay = s.inner, nil
-			t.generate(ctx, &s.sent, &s.req)(yield)
-			return
-		}
-		r := *req
-		r.Session, r.Relay = nil, nil
-		t.generate(ctx, nil, &r)(yield)
-	}
-}
-
-// OpenSession returns the state of one run. What was rendered once stays as it is, so that the wrapped model continues to
-// append to its own encoded conversation.
+// OpenSession returns a session of the wrapped model.
 func (t *textModel) OpenSession() io.Closer {
-	s := &textSession{t: t}
 	if o, ok := lathe.ModelAs[sessionOpener](t.model); ok {
-		s.inner = o.OpenSession()
+		return o.OpenSession()
 	}
-	return s
+	return io.NopCloser(nil)
 }
 
 // A sessionOpener is a model that keeps state between the turns of a run, as package loop defines it.
 type sessionOpener interface{ OpenSession() io.Closer }
 
-// A textSession is what a textModel keeps between the turns of one run.
-type textSession struct {
-	t     *textModel
-	inner io.Closer // of the wrapped model; nil: none
-	busy  atomic.Bool
-	sent  rendering
-	req   lathe.Request // what the wrapped model is sent
-}
-
-// Close closes the session of the wrapped model.
-func (s *textSession) Close() error {
-	if s.inner != nil {
-		return s.inner.Close()
+// Generate makes one call. See [lathe.Model].
+func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	if req.Relay != nil {
+		own := *req
+		own.Relay, req = nil, &own
 	}
-	return nil
+	return t.generate(ctx, req)
 }
 
-func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	model := t.model
+func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	name := req.Model
 	if name == "" {
 		name = t.info.Model
@@ -200,12 +169,12 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	}
 	plain := len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) // the request says nothing of tools
 	if plain && len(req.TextCalls.Tools) == 0 && !t.opts.ThinkingStartsOpen && (len(req.Tools) == 0 || t.opts.RecoverLeakedCalls) {
-		return model.Generate(ctx, req)
+		return t.model.Generate(ctx, req)
 	}
 	opts := dialectOptions(req, tools, t.opts.MaxPayloadBytes)
 	choice, single := req.ToolChoice, req.ParallelToolCalls != nil && !*req.ParallelToolCalls
 	constrained := t.constrain != nil && len(tools) > 0 && unreadableTurns(req.Messages) >= t.opts.ConstrainAfter
-	req = t.rewritten(sent, d, req, tools, plain)
+	req = t.rewritten(d, req, tools, plain)
 	req, dropped := t.withoutFormat(req, tools)
 	if constrained {
 		constrainedReq, loosened := t.constrain.apply(req, d, tools, choice, single)
@@ -214,7 +183,7 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	return func(yield func(lathe.Delta, error) bool) {
 		r := newReading(t, d, opts, yield)
 		r.dropped = dropped
-		for delta, err := range model.Generate(ctx, req) {
+		for delta, err := range t.model.Generate(ctx, req) {
 			if err != nil {
 				r.broken(err)
 				return
@@ -227,7 +196,7 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 }
 
 // rewritten returns the request that the wrapped model is sent, in the dialect. It is plain if it says nothing of tools.
-func (t *textModel) rewritten(sent *rendering, d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec, plain bool) *lathe.Request {
+func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec, plain bool) *lathe.Request {
 	var own lathe.Request
 	switch {
 	case t.native, t.opts.RecoverLeakedCalls:
@@ -236,10 +205,7 @@ func (t *textModel) rewritten(sent *rendering, d *dialect.Dialect, req *lathe.Re
 		own = *req
 		own.Tools, own.ToolChoice, own.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
 	default:
-		if sent == nil {
-			sent = &rendering{}
-		}
-		own = *sent.render(t.writtenIn(d, req.Messages), req, tools)
+		own = *render(t.writtenIn(d, req.Messages), req, tools)
 	}
 	own.TextCalls.ReadsThinking = true
 	return &own

@@ -10,13 +10,13 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/callid"
 	"github.com/lathe-run/lathe/internal/destination"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// encodeRequest encodes req into v.request. If req continues the conversation of the last request and the codec is [growing], only
-// the new messages are encoded.
+// encodeRequest encodes req into v.request.
 func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	r := &v.scratch
 	*r = *req
@@ -35,115 +35,51 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	}
 	if !v.request.idle() { // an HTTP transport still reads it
 		v.request = newPayload()
-		v.head.forget()
-		v.sent = v.sent[:0]
 	}
 	v.encodeHeader(r)
 	opts.Takes = takes(v.c, r.Model, opts.Without)
-	relayed := r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
-	v.form.relayed = relayed
-	if !relayed {
-		v.betas = betas(v.c, r, opts)
-		opts.Bound.Bindings = &v.c.bindings
-	}
-	opts.MaxCompletionTokens = opts.MaxCompletionTokens || !relayed && opts.Takes.TokenLimit == destination.MaxCompletionTokens
-	if !relayed && v.c.grows != nil {
-		v.grow(r)
+	p := v.request
+	p.shared, v.dropped = wire.Shared{}, nil
+	v.raw = r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
+	if v.raw {
+		p.body = v.c.wire.AppendRelayed(p.body[:0], r.Relay.Request, r, opts)
 		return nil
 	}
-	p := v.request
-	p.shared = wire.Shared{}
-	v.droppedHead, v.dropped = nil, nil
-	if relayed {
-		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
-	} else {
-		opts.Shared = &p.shared
-		v.form.unique.Forget()
-		v.form.fit = opts.Takes.NewConversation()
-		changed := opts.Takes.Fit(v.c.wire.Wire(), r)
-		r.Messages = v.adapt(r.Messages, 0)
-		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
-		v.placed(v.droppedHead)
-		v.droppedHead = append(changed, v.droppedHead...)
-		clear(v.form.changed)
+	v.betas = betas(v.c, r, opts)
+	opts.Bound.Bindings = &v.c.bindings
+	opts.MaxCompletionTokens = opts.MaxCompletionTokens || opts.Takes.TokenLimit == destination.MaxCompletionTokens
+	opts.Shared = &p.shared
+	v.short = v.c.shortIDs.Load()
+	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
+	fit, ofMessages := adapt(v.c, r, &opts.Takes, v.short)
+	p.body, v.dropped = v.c.wire.AppendRequest(p.body[:0], r, opts)
+	for i, path := range v.dropped {
+		v.dropped[i] = fit.Place(path)
 	}
-	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
-	v.head.forget()
-	v.sent = v.sent[:0]
+	v.dropped = slices.Concat(changed, v.dropped, ofMessages)
 	return nil
 }
 
-// manyMessages is how many new messages make it worth while to compute their size before they are encoded.
-const manyMessages = 16
-
-// grow encodes the new messages of a conversation.
-func (v *conversation) grow(r *lathe.Request) {
-	p, c, opts := v.request, v.c.grows, &v.encode
-	if !v.head.matches(r) || !v.form.fit.Follows(&opts.Takes) {
-		p.shared = wire.Shared{}
-		opts.Shared = &p.shared
-		fitted := *r
-		changed := opts.Takes.Fit(v.c.wire.Wire(), &fitted)
-		p.head, v.droppedHead = c.AppendHead(p.head[:0], &fitted, opts)
-		v.droppedHead = append(changed, v.droppedHead...)
-		v.head.remember(r)
-	}
-	f, short := &v.form, v.c.shortIDs.Load()
-	if n := len(v.sent); !samePrefix(v.sent, r.Messages) || short != f.short || !f.fit.Follows(&opts.Takes) || n < len(r.Messages) && f.fit.Joins(&r.Messages[n]) {
-		v.sent = v.sent[:0]
-	}
-	f.short = short
-	if len(v.sent) == 0 {
-		p.msgs, v.dropped = p.msgs[:0], nil
-		f.unique.Forget()
-		f.callIDs.Forget()
-		f.fit = opts.Takes.NewConversation()
-	}
-	n := len(v.sent)
-	added := v.adapt(r.Messages[n:], n)
-	if len(added) > manyMessages {
-		room := 0
-		for i := range added {
-			room += added[i].Size()
-		}
-		p.msgs = slices.Grow(p.msgs, room)
-	}
-	before := len(v.dropped)
-	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
-	v.placed(v.dropped[before:])
-	clear(f.changed)
-	v.sent = append(v.sent, r.Messages[n:]...)
-	if len(p.tail) == 0 {
-		p.tail = c.AppendTail(nil)
-	}
-}
-
-// placed replaces the paths of messages that are encoded by those of the request's own messages.
-func (v *conversation) placed(paths []string) {
-	for i := range paths {
-		paths[i] = v.form.fit.Place(paths[i])
-	}
-}
-
-// adapt returns messages, which follow n others, in the form in which they are encoded: with the content that the wire has a form for, as
-// the destination takes them, and with ids of calls that the server accepts. It appends to v.dropped. The result is valid until the next
-// call.
-func (v *conversation) adapt(messages []lathe.Message, n int) []lathe.Message {
-	v.form.changed = v.form.changed[:0]
-	messages, v.dropped = v.form.fit.Roles(messages, n, v.dropped, v.c.fit.Sends)
+// adapt replaces the messages of a request by those that are encoded: as the destination takes them, with the content that the wire has a
+// form for, and with ids of calls that are unique and, if short is set, short. It returns the paths of what changed, and the conversation
+// that tells where the parts of messages were.
+func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit destination.Conversation, changed []string) {
+	fit = takes.NewConversation()
+	messages, changed := fit.Roles(r.Messages, nil, c.fit.Sends)
+	out := make([]lathe.Message, len(messages))
 	for i := range messages {
-		var m lathe.Message
-		m, v.dropped = v.c.fit.Message(&messages[i], n+i, v.dropped)
-		v.form.changed = append(v.form.changed, m)
+		out[i], changed = c.fit.Message(&messages[i], i, changed)
 	}
-	out, dropped := v.form.fit.Join(v.form.changed, n, v.dropped)
-	v.dropped = dropped
-	for i := range out {
-		if out[i] = v.form.unique.Apply(out[i]); v.form.short {
-			out[i] = v.form.callIDs.Apply(out[i])
+	r.Messages, changed = fit.Join(out, changed)
+	var unique callid.Unique
+	var shortened callid.Short
+	for i, m := range r.Messages {
+		if m = unique.Apply(m); short {
+			m = shortened.Apply(m)
 		}
+		r.Messages[i] = m
 	}
-	return out
+	return fit, changed
 }
 
 // encodeHeader sets v.header for req.

@@ -86,7 +86,7 @@ func ExampleChat_OpenSession() {
 	}
 	defer chat.CloseIdleConnections()
 
-	// The turns of one run: only new messages are encoded for each.
+	// The turns of one run are encoded in the same memory.
 	session := chat.OpenSession()
 	defer session.Close()
 	history := []lathe.Message{lathe.User("Hello!")}

@@ -24,7 +24,7 @@ func takes(c *Chat, model string, refused []string) destination.Row {
 // roles returns the messages with the roles under which they are sent, on which depends what content they may have.
 func roles(c *Chat, takes *destination.Row, messages []lathe.Message) []lathe.Message {
 	v := takes.NewConversation()
-	out, _ := v.Roles(messages, 0, nil, c.fit.Sends)
+	out, _ := v.Roles(messages, nil, c.fit.Sends)
 	return out
 }
 
@@ -69,14 +69,6 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 	return ""
 }
 
-// adapt changes what the server does not take in a whole request.
-func adapt(c *Chat, r *lathe.Request, takes *destination.Row) {
-	v := conversation{c: c}
-	v.form.fit = takes.NewConversation()
-	takes.Fit(c.wire.Wire(), r)
-	r.Messages = v.adapt(r.Messages, 0)
-}
-
 // refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
 // refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
 func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
@@ -86,7 +78,7 @@ func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOp
 		return false
 	}
 	messages := roles.NewConversation()
-	out, _ := messages.Roles(r.Messages, 0, nil, nil)
-	out, _ = messages.Join(out, 0, nil)
+	out, _ := messages.Roles(r.Messages, nil, nil)
+	out, _ = messages.Join(out, nil)
 	return len(out) > 0 && &out[0] != &r.Messages[0]
 }

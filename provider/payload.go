@@ -11,35 +11,19 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A payload is the body of a request in pieces, so that a conversation grows at the end of one
-// piece while the others change or stay. It may be sent again (a retry, or a transport that found
-// its connection stale), and counts its readers: while one is open, a transport may still read,
-// even after the response, and the pieces must not change.
+// A payload is the body of a request. It may be sent again (a retry, or a transport that found its connection stale), and counts its
+// readers: while one is open, a transport may still read, even after the response, and the bytes must not change.
 type payload struct {
-	head, msgs, tail []byte
-	shared           wire.Shared // is sent at its place in head; other payloads may have the same text
-	open             atomic.Int32
-	get              func() (io.ReadCloser, error) // for http.Request.GetBody
-	fresh            []payloadReader               // not used yet: no reader is used twice
+	body   []byte
+	shared wire.Shared // is sent at its place in body; other payloads may have the same text
+	open   atomic.Int32
+	get    func() (io.ReadCloser, error) // for http.Request.GetBody
+	fresh  []payloadReader               // not used yet: no reader is used twice
 }
 
-// pieces is the number of parts of a payload.
-const pieces = 5
-
-// piece returns a part of the body, in order.
-func (p *payload) piece(i int) []byte {
-	switch i {
-	case 0:
-		return p.head[:p.shared.At]
-	case 1:
-		return p.shared.Text
-	case 2:
-		return p.head[p.shared.At:]
-	case 3:
-		return p.msgs
-	default:
-		return p.tail
-	}
+// pieces returns what is sent, in order.
+func (p *payload) pieces() [3][]byte {
+	return [3][]byte{p.body[:p.shared.At], p.shared.Text, p.body[p.shared.At:]}
 }
 
 func newPayload() *payload {
@@ -52,7 +36,7 @@ func newPayload() *payload {
 }
 
 func (p *payload) size() int64 {
-	return int64(len(p.head) + len(p.shared.Text) + len(p.msgs) + len(p.tail))
+	return int64(len(p.body) + len(p.shared.Text))
 }
 
 // readersAtOnce is how many readers are made in one piece of memory.
@@ -80,8 +64,8 @@ func (p *payload) together() io.ReadCloser { return io.NopCloser(bytes.NewReader
 // whole returns a copy of the pieces.
 func (p *payload) whole() []byte {
 	b := make([]byte, 0, p.size())
-	for i := range pieces {
-		b = append(b, p.piece(i)...)
+	for _, piece := range p.pieces() {
+		b = append(b, piece...)
 	}
 	return b
 }
@@ -123,9 +107,9 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	r.touch()
-	n := 0
-	for ; r.piece < pieces; r.piece, r.pos = r.piece+1, 0 {
-		src := r.p.piece(r.piece)
+	n, pieces := 0, r.p.pieces()
+	for ; r.piece < len(pieces); r.piece, r.pos = r.piece+1, 0 {
+		src := pieces[r.piece]
 		m := copy(b[n:], src[r.pos:])
 		n += m
 		if r.pos += m; r.pos < len(src) {

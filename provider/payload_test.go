@@ -13,13 +13,13 @@ import (
 
 func TestPayloadReadsItsPieces(t *testing.T) {
 	t.Parallel()
-	for _, pieces := range [][3]string{{"head", "messages", "tail"}, {"", "", ""}, {"a", "", "b"}, {"", "m", ""}} {
+	for _, body := range []string{"request", "", "a"} {
 		p := newPayload()
-		p.head, p.msgs, p.tail = []byte(pieces[0]), []byte(pieces[1]), []byte(pieces[2])
-		want := pieces[0] + pieces[1] + pieces[2]
-		if at := len(p.head) / 2; at > 0 {
+		p.body = []byte(body)
+		want := body
+		if at := len(body) / 2; at > 0 {
 			p.shared = wire.Shared{At: at, Text: []byte("[shared]")}
-			want = pieces[0][:at] + "[shared]" + pieces[0][at:] + pieces[1] + pieces[2]
+			want = body[:at] + "[shared]" + body[at:]
 		}
 		if got := string(p.whole()); got != want {
 			t.Errorf("whole: got %q, want %q", got, want)
@@ -54,7 +54,7 @@ func TestPayloadReadsItsPieces(t *testing.T) {
 func TestPayloadTellsWhetherItWasRead(t *testing.T) {
 	t.Parallel()
 	p := newPayload()
-	p.msgs = []byte("x")
+	p.body = []byte("x")
 	r := p.newReader(time.Now())
 	if _, ok := r.lastRead(); ok {
 		t.Error("read before it was read")

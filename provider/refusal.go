@@ -11,11 +11,11 @@ import (
 // shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
 // later requests to the server then have short ids. A request that is relayed byte for byte is not changed.
 func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
-	if v.form.short || a.begun || v.form.relayed || !refusesIDs(err) {
+	if v.short || a.begun || v.raw || !refusesIDs(err) {
 		return false
 	}
 	v.c.shortIDs.Store(true)
-	return v.encodeRequest(req) == nil && v.form.short
+	return v.encodeRequest(req) == nil && v.short
 }
 
 // maxRefused limits the number of features that are stored as refused by a server.

@@ -7,52 +7,20 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// A rendering keeps what the messages of a run look like in a dialect. Of a conversation that goes
-// on, only what is new is rendered: the messages before are the same values as the last time.
-type rendering struct {
-	d        *dialect.Dialect
-	tools    []*lathe.ToolSpec
-	note     string
-	answered int             // the last message that answers, where that matters
-	said     []lathe.Message // the messages that are rendered
-	out      []lathe.Message
-	req      lathe.Request
-}
-
-// render returns req in the words of d, with these tools. What it returns is good until the next call.
-func (n *rendering) render(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec) *lathe.Request {
-	note := choiceNote(req, tools)
-	answered := -1
+// render returns req in the words of d, with these tools.
+func render(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec) *lathe.Request {
+	out := *req
+	out.Tools, out.ToolChoice, out.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
+	said := req.Messages
 	if isStructured(d) {
-		answered = lastAnswer(req.Messages)
+		said = structured(said, lastAnswer(said))
 	}
-	k := len(n.said)
-	goesOn := k > 0 && d == n.d && note == n.note && answered == n.answered && slices.Equal(tools, n.tools) &&
-		samePrefix(n.said, req.Messages) &&
-		// results of one turn share a message, and the user's text after them does
-		!(len(req.Messages) > k && n.said[k-1].Role == lathe.RoleTool && (req.Messages[k].Role == lathe.RoleTool || req.Messages[k].Role == lathe.RoleUser))
-	var part lathe.Request
-	if !goesOn {
-		k = 0
-		n.d, n.note, n.answered = d, note, answered
-		n.tools = append(n.tools[:0], tools...)
-		n.said, n.out = n.said[:0], n.out[:0]
-		part.Tools = tools
-	}
-	part.Messages = req.Messages[k:]
-	if isStructured(d) {
-		part.Messages = structured(part.Messages, answered-k)
-	}
-	n.said = append(n.said, req.Messages[k:]...)
-	n.out = append(n.out, d.Rewrite(&part).Messages...)
-	if k == 0 && note != "" {
-		first := &n.out[0]
+	out.Messages = d.Rewrite(&lathe.Request{Tools: tools, Messages: said}).Messages
+	if note := choiceNote(req, tools); note != "" {
+		first := &out.Messages[0]
 		first.Parts = append(slices.Clip(first.Parts), lathe.Text{Text: "\n\n" + note})
 	}
-	n.req = *req
-	n.req.Tools, n.req.ToolChoice, n.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
-	n.req.Messages = n.out
-	return &n.req
+	return &out
 }
 
 // choiceNote says in words what tool_choice and parallel_tool_calls say to servers that have calls.

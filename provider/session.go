@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// OpenSession returns the state of one run, for Request.Session: it keeps the encoded conversation, so that only the messages
-// that are new are encoded. A request whose messages do not continue those of the last one is encoded anew. So is one that is
-// made while another request of the session is under way, or after the session was closed.
+// OpenSession returns the memory of one run, for Request.Session: its requests are encoded where the last one was. A request that is
+// made while another one of the session is under way, or after the session was closed, is encoded elsewhere.
 func (c *Chat) OpenSession() io.Closer { return &session{c: c, v: c.take()} }
 
 // A session owns a conversation until it is closed; the conversation then serves another caller.

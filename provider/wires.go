@@ -36,14 +36,6 @@ var answers = map[lathe.Wire]string{
 	lathe.WireMessages: "a message of the Messages API", lathe.WireGemini: "an answer of generateContent",
 }
 
-// growing is implemented by codecs that encode a request in pieces, so that only the new messages of a growing conversation are
-// encoded.
-type growing interface {
-	AppendHead(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (head []byte, dropped []string)
-	AppendMessages(dst []byte, msgs []lathe.Message, at int, opts *wire.EncodeOptions, dropped []string) ([]byte, []string)
-	AppendTail(dst []byte) []byte
-}
-
 // chunked is implemented by assemblers of wires on which the deltas of relayed bytes do not describe the bytes completely.
 type chunked interface {
 	UsageOnly() bool

@@ -47,11 +47,10 @@ type callee struct {
 
 // arguments are the arguments of a call.
 type arguments struct {
-	args    []byte // as they came; once parsed, the object that the tool gets
-	checked bool   // args are known to be an object within the limits on JSON, before they are parsed
-	parsed  bool
-	repair  event.Repair // empty: they were not repaired
-	tokens  bool         // args hold tokens of secrets
+	args   []byte // as they came; once parsed, the object that the tool gets
+	parsed bool
+	repair event.Repair // empty: they were not repaired
+	tokens bool         // args hold tokens of secrets
 }
 
 // ruling is what policy and approver decided.

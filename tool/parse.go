@@ -15,12 +15,7 @@ const maxWritten = 200
 // readArguments is stage 4. It reads the argument text as one JSON object. Blank text and null stand for {}. With repair
 // on, text that has one reading as an object all the same is mended. The text of the call itself does not change.
 func readArguments(c *call) ending {
-	switch {
-	case c.checked:
-		c.args, c.parsed = trim(c.args), true
-		conceal(c)
-		return proceed
-	case blank(c.Arguments):
+	if blank(c.Arguments) {
 		c.args, c.parsed = []byte("{}"), true
 		return proceed
 	}

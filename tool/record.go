@@ -19,16 +19,7 @@ func plan(c *call) {
 		return
 	}
 	k := c.kept
-	var space [64]byte
-	text, own := hashedText(c)
-	sum, flat := digest.AppendArgsPreview(space[:0], text, w.r.hash, w.r.opts.HashKey)
-	if own && !flat && w.settings.Repair != lathe.RepairOff && len(text) <= w.limits.MaxToolArgsBytes {
-		if object, _, ok := rawjson.RepairObject(trim(text)); ok {
-			sum, _ = digest.AppendArgsPreview(space[:0], object, w.r.hash, w.r.opts.HashKey)
-		}
-	}
-	c.checked = flat && own && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
-	hash := c.scratch.keep(sum)
+	hash := digest.ArgsPreview(hashedText(c), w.r.hash, w.r.opts.HashKey)
 	if c.ParseError == "" {
 		dialect := c.Dialect
 		if dialect == "" {
@@ -46,22 +37,17 @@ func plan(c *call) {
 }
 
 // hashedText returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
-// calls have equal hashes. Blank text and null count as {}, and what repair mends does not count
-// where it is on. own reports whether it is the argument text as it stands.
-func hashedText(c *call) (text []byte, own bool) {
-	w := c.w
-	if len(c.args) > 0 && c.args[0] == '{' {
-		return c.args, true
-	}
+// calls have equal hashes. Blank text and null count as {}, and what repair mends does not count where it is on.
+func hashedText(c *call) []byte {
 	if blank(c.Arguments) {
-		return []byte("{}"), false
+		return []byte("{}")
 	}
-	if w.settings.Repair != lathe.RepairOff && len(c.args) <= w.limits.MaxToolArgsBytes {
+	if w := c.w; w.settings.Repair != lathe.RepairOff && len(c.args) <= w.limits.MaxToolArgsBytes {
 		if object, _, ok := rawjson.RepairObject(trim(c.args)); ok {
-			return object, false
+			return object
 		}
 	}
-	return c.args, true
+	return c.args
 }
 
 // maxCause bounds the cause of a failure in events, in bytes.

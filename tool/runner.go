@@ -69,7 +69,6 @@ type Runner struct {
 	works      sync.Pool    // of *Work
 	scratch    sync.Pool    // of *scratch
 	advertised advertisedLists
-	judged     judgedLast
 	abandoned  atomic.Int64
 }
 

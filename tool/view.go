@@ -130,18 +130,12 @@ func (v *view) judged() []*lathe.ToolSpec {
 	specs := slices.Grow(v.space[:0], len(v.registry.sorted))
 	v.space = specs[:0]
 	v.withheld = v.withheld[:0]
-	verdicts, judged := v.verdicts()
-	for i, e := range v.registry.sorted {
+	for _, e := range v.registry.sorted {
 		may := v.may(e.spec.Name)
 		if e.spec.Hidden || !may && v.client[e.spec.Name] == nil || !e.spec.For(v.run.Principal, v.run.Profile) {
 			continue
 		}
-		held := event.WithheldTool{}
-		if !judged || v.tooDeep(e) {
-			held = v.withhold(e)
-		} else if verdicts[i] != nil {
-			held = *verdicts[i]
-		}
+		held := v.withhold(e)
 		switch {
 		case may && held.Reason == "":
 			specs = append(specs, e.spec)
@@ -157,15 +151,11 @@ func (v *view) judged() []*lathe.ToolSpec {
 // withhold returns why a tool is not offered, without a reason if it is. A tool that needs an approval is not offered
 // if no approver is configured.
 func (v *view) withhold(e *entry) event.WithheldTool {
-	if v.tooDeep(e) {
-		return event.WithheldTool{Tool: e.spec.Name, Reason: event.WithheldDepth}
-	}
-	return v.judge(e)
-}
-
-// judge is withhold without regard to the depth of the run.
-func (v *view) judge(e *entry) event.WithheldTool {
 	held := event.WithheldTool{Tool: e.spec.Name}
+	if v.tooDeep(e) {
+		held.Reason = event.WithheldDepth
+		return held
+	}
 	if e.spec.Owner == lathe.OwnerClient {
 		return held
 	}

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/form"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -38,22 +37,22 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]tool.Qu
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := map[string]tool.Answer{}
-	for _, name := range slices.Sorted(maps.Keys(questions)) {
-		if !a.Can(questions[name]) {
+	for name, q := range text.ByName(questions) {
+		if !a.Can(q) {
 			return nil, tool.ErrCannotAsk
 		}
-		if link := questions[name].Link; link != nil {
+		if link := q.Link; link != nil {
 			var err error
 			if out[name], err = a.openLink(ctx, link); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		f, err := form.Read(questions[name].Form.Schema)
+		f, err := form.Read(q.Form.Schema)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", tool.ErrCannotAsk, err)
 		}
-		if out[name], err = a.fillIn(ctx, questions[name].Form.Message, f); err != nil {
+		if out[name], err = a.fillIn(ctx, q.Form.Message, f); err != nil {
 			return nil, err
 		}
 	}
@@ -73,9 +72,7 @@ func (a *terminalApprover) openLink(ctx context.Context, link *tool.Link) (tool.
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you to visit "+visible(u.Host)))
-	for line := range strings.SplitSeq(printable(link.Message), "\n") {
-		fmt.Fprintf(&b, "  | %s\n", line)
-	}
+	quoteLines(&b, link.Message)
 	fmt.Fprintf(&b, "  address: %s\n  nothing opens it for you: copy it into a browser if you know why %s asks\n", visible(link.URL), visible(u.Hostname()))
 	yes := "I will"
 	if link.Before {
@@ -105,9 +102,7 @@ func (a *terminalApprover) refusal(ctx context.Context, question string) (string
 func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.Form) (tool.Answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you something; do not answer with passwords"))
-	for line := range strings.SplitSeq(printable(message), "\n") {
-		fmt.Fprintf(&b, "  | %s\n", line)
-	}
+	quoteLines(&b, message)
 	fmt.Fprintf(&b, "[y] answer, %s   [n] say no   [Enter] say nothing: ", count(len(f.Fields), "field"))
 	refused, err := a.refusal(ctx, b.String())
 	if err != nil || refused != "" {

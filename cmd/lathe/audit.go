@@ -47,7 +47,7 @@ func auditFile(cmd *cobra.Command, args []string) (string, error) {
 func auditError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &exitError{exitFailed, fmt.Errorf("there is no audit log %s: audit.path in lathe.yaml says where it is", path)}
+		return failure("there is no audit log %s: audit.path in lathe.yaml says where it is", path)
 	case errors.Is(err, context.Canceled):
 		return err
 	}

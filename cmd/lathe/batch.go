@@ -24,7 +24,7 @@ func checkBatch(in io.Reader, out io.Writer) error {
 		return err
 	})
 	if err := errors.Join(err, w.Flush()); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+		return failure("batch: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -120,7 +119,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 		sinks.Emit(cmd.Context(), event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
 	})
 	if lines != nil && lines.Err() != nil {
-		return &exitError{exitFailed, fmt.Errorf("writing events: %w", lines.Err())}
+		return failure("writing events: %w", lines.Err())
 	}
 	for _, m := range outcome.Messages {
 		for _, p := range m.Parts {
@@ -129,7 +128,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 			}
 		}
 	}
-	return &exitError{exitFailed, errors.New("the call has no result")}
+	return failure("the call has no result")
 }
 
 // printResult prints the result as the model gets it, unless reported is set, and returns the exit code of the
@@ -141,14 +140,14 @@ func printResult(cmd *cobra.Command, r *lathe.ToolResult, reported bool, problem
 			text = printable(text)
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {
-			return &exitError{exitFailed, fmt.Errorf("writing the result: %w", err)}
+			return failure("writing the result: %w", err)
 		}
 	}
 	switch {
 	case r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired:
-		return &exitError{exitPolicy, errors.New("policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")}
+		return exit(exitPolicy, "policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")
 	case r.Code == lathe.CodeCancelled:
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	case r.IsError:
 		return &exitError{exitFailed, problem()}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 		}
 		lines := make([]string, len(content.Error.Errors))
 		for i, e := range content.Error.Errors {
-			lines[i] = printable(pointerOrWhole(e.Pointer) + " " + e.Message)
+			lines[i] = printable(cmp.Or(e.Pointer, wholeArguments) + " " + e.Message)
 		}
 		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", where, strings.Join(lines, "; "), call.Name)
 	}

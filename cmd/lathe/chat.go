@@ -47,7 +47,7 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
-	f.upstreamFlags(cmd)
+	f.add(cmd)
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
 	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
 	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
@@ -184,7 +184,7 @@ func (c *chat) loop() error {
 		case errors.Is(err, io.EOF), errors.Is(err, errStop):
 			return nil
 		case c.cmd.Context().Err() != nil:
-			return &exitError{exitInterrupted, errors.New("interrupted")}
+			return errInterrupted
 		case err != nil:
 			return err
 		}
@@ -228,14 +228,14 @@ func (c *chat) send(text string) error {
 	}
 	switch {
 	case c.cmd.Context().Err() != nil:
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	case errors.Is(context.Cause(ctx), errStopped):
 		c.say("stopped\n")
 	case err != nil:
 		c.say("lathe: %v\n", err)
 	}
 	if c.view.broken != nil {
-		return &exitError{exitFailed, fmt.Errorf("writing the answer: %w", c.view.broken)}
+		return failure("writing the answer: %w", c.view.broken)
 	}
 	return nil
 }

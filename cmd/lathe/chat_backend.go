@@ -33,10 +33,8 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 		}
 		return &localChat{flags: f, session: s}, nil
 	}
-	for _, name := range []string{"base-url", "wire", "dialect", "client-timeout", "script", "replay"} {
-		if cmd.Flags().Changed(name) {
-			return nil, usageError("--%s goes without --server: the daemon has its own configuration", name)
-		}
+	if err := refuseFlags(cmd, "--%s goes without --server: the daemon has its own configuration", "base-url", "wire", "dialect", "client-timeout", "script", "replay"); err != nil {
+		return nil, err
 	}
 	if over := settingOverrides(cmd); len(over) > 0 {
 		return nil, usageError("%s goes without --server: the daemon has its own configuration", over[0].From)

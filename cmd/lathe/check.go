@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +66,7 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 				_, err = fmt.Fprintln(out, "valid")
 			default:
 				for _, e := range v.errors {
-					where := pointerOrWhole(e.Pointer)
+					where := cmp.Or(e.Pointer, wholeArguments)
 					if e.Keyword == "schema" {
 						where = "the schema of " + args[0]
 						if schemaFile != "" {
@@ -91,14 +91,9 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 // schemaOf returns the schema of the file, else of the tool of that name.
 func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	if file != "" {
-		f, err := os.Open(file)
+		b, err := readNamedFile(file, schema.MaxSchemaBytes)
 		if err != nil {
 			return nil, usageError("%w", err)
-		}
-		defer f.Close()
-		b, err := readAtMost(f, schema.MaxSchemaBytes)
-		if err != nil {
-			return nil, usageError("%s: %w", file, err)
 		}
 		return b, nil
 	}
@@ -118,12 +113,8 @@ func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	return t.Spec().Schema, nil
 }
 
-func pointerOrWhole(p string) string {
-	if p == "" {
-		return "(whole)"
-	}
-	return p
-}
+// wholeArguments stands in place of the pointer "".
+const wholeArguments = "(whole)"
 
 // A verdict is what is said about one set of arguments.
 type verdict struct {

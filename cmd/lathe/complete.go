@@ -21,18 +21,14 @@ import (
 // Completion offers names that the configuration in force knows. Where it cannot be read, nothing is offered.
 
 func completeRun(cmd *cobra.Command) {
-	offer := func(flag string, fn cobra.CompletionFunc) {
-		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-			panic(err) // the flag is not defined
-		}
-	}
-	offer("model", completeModels)
-	offer("tools", completeTools)
-	offer("dialect", cobra.FixedCompletions(append([]string{provider.NativeDialect}, dialect.Names()...), cobra.ShellCompDirectiveNoFileComp))
-	offer("log", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"base-url", "system", "key-env", "client-timeout"} {
-		offer(flag, cobra.NoFileCompletions)
-	}
+	completeUpstream(cmd)
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeTools, "dialect": completeDialects(), "system": cobra.NoFileCompletions,
+		"client-timeout": cobra.NoFileCompletions})
+}
+
+// completeDialects completes how a model writes calls.
+func completeDialects() cobra.CompletionFunc {
+	return words(append([]string{provider.NativeDialect}, dialect.Names()...)...)
 }
 
 // completeUpstream completes the flags that name a model server and a model on it.
@@ -57,18 +53,7 @@ func words(list ...string) cobra.CompletionFunc {
 
 // completeGuest is completeRun for `guest run`.
 func completeGuest(cmd *cobra.Command) {
-	fixed := map[string][]string{"grant": {"clock", "random"}, "log": {"debug", "info", "warn", "error"},
-		"dialect": append([]string{provider.NativeDialect}, dialect.Names()...)}
-	for flag, words := range fixed {
-		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the flag is not defined
-		}
-	}
-	for flag, fn := range map[string]cobra.CompletionFunc{"model": completeModels, "tools": completeTools} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-			panic(err)
-		}
-	}
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"grant": words("clock", "random"), "dialect": completeDialects(), "model": completeModels, "tools": completeTools})
 }
 
 func completeModels(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -163,7 +148,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 	var out []string
 	for i := range rows {
 		if r := &rows[i]; strings.HasPrefix(r.RunID, word) {
-			out = append(out, fmt.Sprintf("%s\t%s, %s, %s", r.RunID, r.Status, printable(r.Model), r.Started.Local().Format(time.DateTime)))
+			out = append(out, fmt.Sprintf("%s\t%s, %s, %s", r.RunID, r.Status, printable(r.Model), timeText(r.Started)))
 		}
 	}
 	return out, no | cobra.ShellCompDirectiveKeepOrder

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -73,14 +72,7 @@ func configShowCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(jsonOut(out))
-				enc.SetEscapeHTML(false)
-				for _, r := range rows {
-					if err := enc.Encode(r); err != nil {
-						return err
-					}
-				}
-				return nil
+				return writeLines(out, rows...)
 			}
 			var t report.Table
 			for _, r := range rows {

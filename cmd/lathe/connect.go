@@ -37,12 +37,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`
   lathe connect codex --model sim/demo
   lathe connect claude-code --url https://lathe.example.com --model fast --key-env LATHE_API_KEY --write
   lathe connect claude-code --undo`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError("want one AGENT, got %d", len(args))
-			}
-			return nil
-		},
+		Args: wants(0, 1, "want one AGENT, got %d"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -164,7 +159,7 @@ func notWritten(err error, a *connect.Agent) error {
 	if errors.Is(err, connect.ErrUnreadable) || errors.Is(err, connect.ErrNotEdited) || errors.Is(err, connect.ErrNotReplaced) {
 		hint = fmt.Sprintf("; nothing was written: add by hand what `lathe connect %s` prints, or move the file away", a.Name)
 	}
-	return &exitError{exitFailed, fmt.Errorf("%w%s", err, hint)}
+	return failure("%w%s", err, hint)
 }
 
 // settings returns what the agent is pointed at. Unless the check is left out, the server has listed its models.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -55,44 +52,29 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	if keyEnv != "" {
 		t.key = os.Getenv(keyEnv)
 	}
-	// A key goes to no other address than the one that was named.
-	t.http = &http.Client{Timeout: connectTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.http = directClient()
+	t.http.Timeout = connectTimeout
 	return t, nil
 }
 
 // do makes a request and returns the answer's status and body.
 func (t *connectTarget) do(ctx context.Context, method, path string, body any, header ...string) (int, []byte, error) {
-	var r io.Reader = http.NoBody
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		r = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, t.url+path, r)
+	req, err := jsonRequest(ctx, method, t.url+path, t.key, body)
 	if err != nil {
 		return 0, nil, usageError("--url: %w", err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.key)
-	}
+	req.Header.Set("Content-Type", "application/json") // also of a request without a body
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := t.http.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err // without the address, which is said before
-		}
-		return 0, nil, &exitError{exitUpstream, fmt.Errorf("no server answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, err)}
+		return 0, nil, exit(exitUpstream, "no server answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
 	if err != nil {
-		return 0, nil, &exitError{exitUpstream, fmt.Errorf("the answer of %s cannot be read: %w", t.url, err)}
+		return 0, nil, exit(exitUpstream, "the answer of %s cannot be read: %w", t.url, err)
 	}
 	return resp.StatusCode, text, nil
 }
@@ -121,7 +103,7 @@ func (t *connectTarget) models(ctx context.Context) ([]string, error) {
 	}
 	var list struct{ Data []struct{ ID string } }
 	if status != http.StatusOK || json.Unmarshal(text, &list) != nil {
-		return nil, &exitError{exitUpstream, fmt.Errorf("%s/v1/models answers %d and no list of models: is it the address of a `lathe serve`?", t.url, status)}
+		return nil, exit(exitUpstream, "%s/v1/models answers %d and no list of models: is it the address of a `lathe serve`?", t.url, status)
 	}
 	var names []string
 	for _, m := range list.Data {
@@ -139,7 +121,7 @@ func chooseModel(name string, models []string) (string, error) {
 	has := "the server has " + strings.Join(shown, ", ")
 	switch {
 	case len(models) == 0:
-		return "", &exitError{exitUpstream, errors.New("the server has no model for this key")}
+		return "", exit(exitUpstream, "the server has no model for this key")
 	case name != "" && slices.Contains(models, name):
 		return name, nil
 	case name != "":
@@ -186,7 +168,7 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 		return path, nil
 	}
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-		return path, &exitError{exitUpstream, fmt.Errorf("POST %s%s answers %d: this server does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))}
+		return path, exit(exitUpstream, "POST %s%s answers %d: this server does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))
 	}
 	var failure struct{ Error struct{ Message string } }
 	_ = json.Unmarshal(text, &failure) // without a message the status is shown alone
@@ -194,5 +176,5 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 	if m := failure.Error.Message; m != "" {
 		said = ": " + printable(m)
 	}
-	return path, &exitError{exitUpstream, fmt.Errorf("POST %s%s answers %d%s; `lathe doctor` examines the model server behind it", t.url, path, status, said)}
+	return path, exit(exitUpstream, "POST %s%s answers %d%s; `lathe doctor` examines the model server behind it", t.url, path, status, said)
 }

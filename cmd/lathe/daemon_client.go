@@ -99,9 +99,44 @@ func (f *serverFlags) client(base string) (*daemonClient, error) {
 	if base != defaultServer {
 		c.flag = " --server " + base
 	}
-	// A key goes to no other address than the one that was named.
-	c.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.http = directClient()
 	return c, nil
+}
+
+// directClient returns a client that follows no redirects: a key goes to no other address than the one that was named.
+func directClient() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// jsonRequest returns a request with a key, unless that is empty, and with a body of JSON, unless that is nil.
+func jsonRequest(ctx context.Context, method, address, key string, body any) (*http.Request, error) {
+	var r io.Reader = http.NoBody
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, r)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return req, nil
+}
+
+// withoutAddress returns the cause of an error of a request, without its address, which the caller names.
+func withoutAddress(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		return u.Err
+	}
+	return err
 }
 
 // A daemonProblem is an error response of the API.
@@ -125,23 +160,9 @@ func (p *daemonProblem) Error() string {
 
 // do makes a request and returns the answer, whose body the caller closes.
 func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var r io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		r = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, r)
+	req, err := jsonRequest(ctx, method, c.base+path, c.key, body)
 	if err != nil {
 		return nil, usageError("--server: %w", err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -167,7 +188,7 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 			return nil, c.foreign(p)
 		}
 		if p.Code == "run_not_found" {
-			return nil, &exitError{exitFailed, fmt.Errorf("%w; `lathe runs list%s` shows them", p, c.flag)}
+			return nil, failure("%w; `lathe runs list%s` shows them", p, c.flag)
 		}
 	}
 	if p.Code == "" && strings.HasPrefix(path, "/api/") { // errors under /v1 have another form
@@ -182,18 +203,15 @@ func (c *daemonClient) foreign(err error) error {
 	if c.instead != "" {
 		return usageError("%s; %w", c.instead, err)
 	}
-	return &exitError{exitFailed, fmt.Errorf("%w; --server (or %s) must be the address that `lathe serve` says at its start, and its version that of `lathe version`", err, serverVariable)}
+	return failure("%w; --server (or %s) must be the address that `lathe serve` says at its start, and its version that of `lathe version`", err, serverVariable)
 }
 
 // unreached says what to do where no daemon answers.
 func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err // without the address, which is said before
-	}
+	err = withoutAddress(err)
 	if c.instead != "" {
 		return usageError("%s; no daemon answers at %s: %w", c.instead, c.base, err)
 	}
@@ -201,7 +219,7 @@ func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		advice = ""
 	}
-	return &exitError{exitFailed, fmt.Errorf("the daemon at %s cannot be reached: %w%s", c.base, err, advice)}
+	return failure("the daemon at %s cannot be reached: %w%s", c.base, err, advice)
 }
 
 // call makes a request and reads the JSON of the answer into out; nil: the answer has none.
@@ -250,16 +268,16 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 		case errors.Is(err, io.EOF):
 			return nil
 		case ctx.Err() != nil:
-			return &exitError{exitInterrupted, errors.New("interrupted")}
+			return errInterrupted
 		case err != nil:
-			return &exitError{exitFailed, fmt.Errorf("the events of the daemon at %s cannot be read: %w", c.base, err)}
+			return failure("the events of the daemon at %s cannot be read: %w", c.base, err)
 		}
 		if frame.Type == "server_draining" { // the daemon stops, and ends the stream
 			continue
 		}
 		var e event.Event
 		if err := json.Unmarshal(frame.Data, &e); err != nil {
-			return &exitError{exitFailed, fmt.Errorf("an event of the daemon at %s cannot be read: %w", c.base, err)}
+			return failure("an event of the daemon at %s cannot be read: %w", c.base, err)
 		}
 		if err := f(&e); err != nil {
 			return err

@@ -60,7 +60,7 @@ func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func
 		return err
 	}
 	if c, err = f.noted(locked.Path); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("%w; if it is lathe serve, name its address: %s --server URL (%w)", locked, cmd.CommandPath(), err)}
+		return failure("%w; if it is lathe serve, name its address: %s --server URL (%w)", locked, cmd.CommandPath(), err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "note: the daemon at %s has the store open: asking it\n", c.base)
 	return remote(c)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,10 +22,10 @@ import (
 )
 
 type doctorFlags struct {
-	model, baseURL, wire, keyFile, keyEnv string
-	timeout                               time.Duration
-	write                                 string
-	asJSON, quiet                         bool
+	upstreamFlags
+	timeout       time.Duration
+	write         string
+	asJSON, quiet bool
 }
 
 func doctorCommand() *cobra.Command {
@@ -41,21 +42,13 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 		Example: `  lathe doctor --base-url http://127.0.0.1:11434/v1 qwen3
   lathe doctor --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY gpt-5-mini --write lathe.yaml
   lathe doctor sim/fault-id-late`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError("want one MODEL, got %d", len(args))
-			}
-			return nil
-		},
+		Args:              wants(0, 1, "want one MODEL, got %d"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 		ValidArgsFunction: completeOneModel,
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "`name` of the model; the same as MODEL")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
-	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+	f.add(cmd)
+	fl.Lookup("model").Usage = "`name` of the model; the same as MODEL"
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
 	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
@@ -98,9 +91,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	started := time.Now()
-	work := view.progress()
-	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Timeout: f.timeout, Progress: func(probe string, n, of int) { work(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }})
-	work("")
+	rep, err := examineModel(cmd.Context(), view, target, &doctor.Options{Timeout: f.timeout})
 	if err != nil {
 		return f.ended(cmd, err)
 	}
@@ -118,9 +109,17 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return &exitError{exitFailed, err}
 	}
 	if rep.Broken() {
-		return &exitError{exitFailed, nil}
+		return errReported
 	}
 	return nil
+}
+
+// examineModel is [doctor.Run] with a line of progress.
+func examineModel(ctx context.Context, view *screen, target doctor.Target, opts *doctor.Options) (*doctor.Report, error) {
+	work := startProgress(view.err, view.quiet)
+	defer work.Stop()
+	opts.Progress = func(probe string, n, of int) { work.Say(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }
+	return doctor.Run(ctx, target, opts)
 }
 
 // ended says why there is no report.
@@ -128,11 +127,11 @@ func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	var none *doctor.UnreachableError
 	switch {
 	case cmd.Context().Err() != nil:
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	case errors.As(err, &none) && none.Mistake:
 		return &exitError{exitUpstream, errors.New(printable(none.Error()))}
 	case errors.As(err, &none):
-		return &exitError{exitUpstream, fmt.Errorf("%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))}
+		return exit(exitUpstream, "%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))
 	}
 	return &exitError{exitConfig, app.Cause(err)}
 }
@@ -151,7 +150,7 @@ func writeNew(path string, b []byte) error {
 
 // target finds the model that is examined, as a run would.
 func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
-	rf := runFlags{model: f.model, baseURL: f.baseURL, wire: f.wire, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	rf := runFlags{upstreamFlags: f.upstreamFlags}
 	over, name, err := rf.overrides(cmd)
 	if err != nil {
 		return doctor.Target{}, err

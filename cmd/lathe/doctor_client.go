@@ -101,7 +101,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
 		f.server(cmd.Context(), r, a, s)
 	}
 	if cmd.Context().Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	}
 	if f.asJSON {
 		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), r)
@@ -113,7 +113,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
 	}
 	for _, c := range r.Checks {
 		if !c.OK {
-			return &exitError{exitFailed, nil}
+			return errReported
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,11 +36,7 @@ func checkEdited(spec *lathe.ToolSpec, args []byte) error {
 	}
 	var texts []string
 	for _, v := range found[:min(len(found), maxComplaints)] {
-		where := v.Pointer
-		if where == "" {
-			where = "the arguments"
-		}
-		texts = append(texts, visible(where+": "+v.Message))
+		texts = append(texts, visible(cmp.Or(v.Pointer, "the arguments")+": "+v.Message))
 	}
 	return errors.New(strings.Join(texts, "; "))
 }

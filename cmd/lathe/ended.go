@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // ended turns the end of a run into an exit code and a sentence that says what to try next. view is where the run was shown; nil: nowhere.
 func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view *screen) error {
 	if ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	}
 	switch res.Reason {
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls:
@@ -22,15 +21,15 @@ func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view
 	case lathe.ReasonUpstreamError:
 		return &exitError{exitUpstream, upstreamAdvice(err, !f.noContent)}
 	case lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
-		return &exitError{exitPolicy, fmt.Errorf("the run waits: %s", res.Reason)}
+		return exit(exitPolicy, "the run waits: %s", res.Reason)
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted:
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	case lathe.ReasonToolError:
 		return &exitError{exitFailed, toolError(res, view)}
 	case lathe.ReasonInternal:
-		return &exitError{exitFailed, fmt.Errorf("the run ended internal: %w", err)}
+		return failure("the run ended internal: %w", err)
 	default:
-		return &exitError{exitFailed, fmt.Errorf("the run ended %s%s", res.Reason, reasonAdvice(res.Reason))}
+		return failure("the run ended %s%s", res.Reason, reasonAdvice(res.Reason))
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+)
 
 // evalCommand measures models when it is called with suites, and holds the commands around that.
 func evalCommand() *cobra.Command {

@@ -24,12 +24,7 @@ than 5 of 100 cases.
 The exit code is 0 unless something got worse by more than noise: then it is 1.`,
 		Example: `  lathe eval compare results-before results-after
   lathe eval compare results results --a fast --b careful`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usageError("want two folders of results, got %d", len(args))
-			}
-			return nil
-		},
+		Args: wants(2, 2, "want two folders of results, got %d"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := loadResults(args[0], "--a", models[0])
 			if err != nil {
@@ -50,7 +45,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			for _, l := range c.Lines {
 				if l.Real && l.B.OKRate < l.A.OKRate {
-					return &exitError{exitFailed, nil}
+					return errReported
 				}
 			}
 			return nil

@@ -100,12 +100,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
   lathe eval injection
   lathe eval bfcl --data bfcl --category simple,live_* --limit 50 --model fast
   lathe eval compare results-before results-after`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError("want one SUITE, got %d", len(args))
-			}
-			return nil
-		},
+		Args: wants(0, 1, "want one SUITE, got %d"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flagsFromEnvironment(cmd); err != nil {
 				return err
@@ -151,18 +146,14 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.bfcl.add(cmd)
 	group(cmd, "Settings and limits, with their defaults here; lathe.yaml has no influence, scenarios do (see docs/eval.md):", addEvalSettings)
-	for name, fn := range map[string]cobra.CompletionFunc{
+	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"model":      completeModels,
 		"user-model": completeModels,
 		"preset":     completePresets,
-		"strategy":   cobra.FixedCompletions([]string{"raw", "baseline", "production"}, cobra.ShellCompDirectiveNoFileComp),
-		"fallback":   cobra.FixedCompletions([]string{"off", "on", "both"}, cobra.ShellCompDirectiveNoFileComp),
-		"tools":      cobra.FixedCompletions([]string{"live", "recorded"}, cobra.ShellCompDirectiveNoFileComp),
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(name, fn); err != nil {
-			panic(err) // the flag is not defined
-		}
-	}
+		"strategy":   words("raw", "baseline", "production"),
+		"fallback":   words("off", "on", "both"),
+		"tools":      words("live", "recorded"),
+	})
 	return cmd
 }
 
@@ -258,7 +249,7 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	rep, err := eval.Measure(cmd.Context(), suite, scenarios, targets, opts)
 	work.Stop()
 	if cmd.Context().Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted; give the same --out with --resume to go on")}
+		return exit(exitInterrupted, "interrupted; give the same --out with --resume to go on")
 	}
 	if errors.Is(err, eval.ErrNotEmpty) {
 		return usageError("%s: give --resume to make only the runs that are missing, or name another folder", strings.TrimSuffix(err.Error(), ": "+eval.ErrNotEmpty.Error()))
@@ -284,7 +275,7 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 	} else if len(args) == 1 && suites[args[0]] != nil {
 		suite = suites[args[0]]()
 	} else if len(args) == 1 && !slices.Contains(presetNames(suite), args[0]) {
-		b, err := readSuite(args[0])
+		b, err := readNamedFile(args[0], maxSuite)
 		if err != nil {
 			return nil, nil, usageError("%w: %s", err, text.Suggest(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
 		}
@@ -312,19 +303,6 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 
 // maxSuite bounds the file of a suite, in bytes.
 const maxSuite = 1 << 20
-
-func readSuite(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	b, err := readAtMost(file, maxSuite)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return b, nil
-}
 
 func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	o := &eval.Options{Trials: f.trials, Jobs: f.jobs, Timeout: f.timeout.d, Dir: f.out, Record: f.record, Resume: f.resume, Replay: f.replay, ReplayTools: f.tools == "recorded", Unguarded: f.unguarded}
@@ -416,14 +394,14 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	case eval.Passed:
 		return nil
 	case eval.Failed:
-		return &exitError{exitFailed, nil}
+		return errReported
 	}
 	problem := fmt.Errorf("inconclusive: %s", inconclusive(rep))
 	if !rep.Scored() {
 		return harnessError(cmd, problem)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", problem)
-	return &exitError{exitFailed, nil}
+	return errReported
 }
 
 // inconclusive says what kept an evaluation without a failure from passing.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 
@@ -55,8 +54,8 @@ The exit code is 0 when all lines were answered.`,
 	cmd.Flags().StringVar(&format, "format", "bfcl", "`name` of the form of outputs and answers: bfcl")
 	cmd.Flags().BoolVar(&batch, "batch", false, "read JSON lines from standard input")
 	cmd.Flags().StringVar(&data, "data", "", "`folder` with functions and answers")
-	if err := errors.Join(cmd.MarkFlagDirname("data"),
-		cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(scoreFormats, cobra.ShellCompDirectiveNoFileComp))); err != nil {
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": words(scoreFormats...)})
+	if err := cmd.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is not defined
 	}
 	return cmd
@@ -73,7 +72,7 @@ func scoreBatch(in io.Reader, out io.Writer, s *bfcl.Scorer) error {
 		err = w.Flush()
 	}
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+		return failure("batch: %w", err)
 	}
 	return nil
 }

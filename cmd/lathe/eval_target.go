@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -97,7 +98,7 @@ func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.
 }
 
 func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
-	rf := runFlags{model: name, baseURL: f.baseURL, wire: f.wire, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	rf := runFlags{upstreamFlags: upstreamFlags{name, f.baseURL, f.wire, f.keyFile, f.keyEnv}}
 	if f.client.d > 0 {
 		rf.clientTimeout = f.client.d
 	} else if cmd.Flags().Changed("client-timeout") {
@@ -181,11 +182,8 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 
 // about says for people what is measured. The address is that of the server alone: a path or a query may hold a key.
 func (f *evalFlags) about(m *config.Model) map[string]string {
-	out := map[string]string{"provider": m.Provider, "model": m.Model, "dialect": m.Dialect, "lathe": currentVersion().Version,
+	out := map[string]string{"provider": m.Provider, "model": cmp.Or(m.Model, m.Name), "dialect": m.Dialect, "lathe": currentVersion().Version,
 		"run_timeout": f.timeout.String(), "client_timeout": m.ClientTimeout.String()}
-	if out["model"] == "" {
-		out["model"] = m.Name
-	}
 	if u, err := url.Parse(m.BaseURL.Reveal()); err == nil && u.Host != "" {
 		out["server"] = u.Scheme + "://" + u.Host
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -56,12 +55,7 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
   lathe guest run --json sum.wasm | jq -c 'select(.type == "ToolCallResult")'
   lathe guest run --grant clock --read /data=./notes --limit memory_pages=256 program.wasm
   lathe guest run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator program.wasm`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError("want one FILE.wasm, got %d: a program takes no arguments", len(args))
-			}
-			return nil
-		},
+		Args: wants(1, 1, "want one FILE.wasm, got %d: a program takes no arguments"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
@@ -109,7 +103,7 @@ func limitNames() []string { return slices.Sorted(maps.Keys(guestLimits(&guest.L
 func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	l := &guest.Limits{}
 	set := guestLimits(l)
-	for _, name := range slices.Sorted(maps.Keys(f.limits)) {
+	for name, value := range text.ByName(f.limits) {
 		if set[name] == nil {
 			return nil, usageError("--limit: no limit %q: %s", name, text.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
 		}
@@ -117,9 +111,9 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 		if name == "memory_pages" || name == "table_elements" {
 			most = 1<<16 - 1
 		}
-		v, err := strconv.ParseInt(f.limits[name], 10, 64)
+		v, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || v < 1 || v > most {
-			return nil, usageError("--limit %s=%s: want a number from 1 to %d", name, f.limits[name], most)
+			return nil, usageError("--limit %s=%s: want a number from 1 to %d", name, value, most)
 		}
 		set[name](v)
 	}
@@ -314,7 +308,7 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, file string, limits *gu
 	}
 	wasm, err := readAtMost(in, limits.WithDefaults().ModuleBytes)
 	if err != nil {
-		return nil, nil, &exitError{exitConfig, fmt.Errorf("%s: %w; see --limit module_bytes", file, err)}
+		return nil, nil, exit(exitConfig, "%s: %w; see --limit module_bytes", file, err)
 	}
 	from := app.ModuleOptions(cfg)
 	rt, err := guest.New(&guest.Options{CacheDir: from.CacheDir, Interpreter: from.Interpreter})
@@ -323,7 +317,7 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, file string, limits *gu
 	}
 	program, err := rt.Compile(cmd.Context(), wasm, limits)
 	if err != nil {
-		return nil, nil, &exitError{exitConfig, fmt.Errorf("%s: %w", file, errors.Join(err, rt.Close()))}
+		return nil, nil, exit(exitConfig, "%s: %w", file, errors.Join(err, rt.Close()))
 	}
 	return program, func() error { return errors.Join(program.Close(), rt.Close()) }, nil
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -42,10 +42,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 			return nil, err
 		}
 		settings := g.cfg.SettingsFor(entry)
-		b = &guest.Backend{Model: model, Name: entry.Label, ModelName: entry.Name, Settings: &settings, Overrides: app.Overrides(entry)}
-		if b.Name == "" {
-			b.Name = entry.Provider
-		}
+		b = &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: &settings, Overrides: app.Overrides(entry)}
 		if entry.Name == commandLineModel { // a name of this program's own
 			b.ModelName = entry.Model
 		}
@@ -69,11 +66,11 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 func guestEnded(ctx context.Context, o *guest.Outcome) error {
 	switch {
 	case ctx.Err() != nil:
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return errInterrupted
 	case o.Err != nil:
-		return &exitError{exitFailed, fmt.Errorf("the guest ended %s: %w", o.Reason, o.Err)}
+		return failure("the guest ended %s: %w", o.Reason, o.Err)
 	case o.Code != 0:
-		return &exitError{exitFailed, fmt.Errorf("the guest ended with code %d", o.Code)}
+		return failure("the guest ended with code %d", o.Code)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ It asks on a terminal for what no flag says. Elsewhere --model is needed if the 
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.upstream.upstreamFlags(cmd)
+	f.upstream.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&f.noCheck, "no-check", false, "ask the server nothing")
 	fl.BoolVar(&f.force, "force", false, "write over a file that is there")
@@ -129,7 +129,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	if err != nil {
 		return nil, configError(err)
 	}
-	d := doctorFlags{model: u.model, baseURL: u.baseURL, wire: u.wire, keyFile: u.keyFile, keyEnv: u.keyEnv}
+	d := doctorFlags{upstreamFlags: u.upstreamFlags}
 	target, err := d.targetOf(cfg, name, f.view)
 	if err != nil {
 		return nil, err
@@ -137,9 +137,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	if f.noCheck {
 		return doctor.NewProfile(target), nil
 	}
-	work := f.view.progress()
-	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Quick: true, Progress: func(probe string, n, of int) { work(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }})
-	work("")
+	rep, err := examineModel(cmd.Context(), f.view, target, &doctor.Options{Quick: true})
 	if err != nil {
 		err = d.ended(cmd, err)
 		var e *exitError
@@ -217,7 +215,7 @@ func (f *initFlags) ask(question, usual string) (string, error) {
 	f.view.ask(question)
 	line, err := f.asked.ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" && err != nil {
-		return "", &exitError{exitFailed, errors.New("nothing was written")}
+		return "", failure("nothing was written")
 	}
 	if line == "" {
 		line = usual
@@ -233,19 +231,16 @@ func (f *initFlags) listed(ctx context.Context) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("models").String(), http.NoBody)
-	if err != nil {
-		return nil
-	}
 	key := os.Getenv(f.upstream.keyEnv)
 	if f.upstream.keyFile != "" {
 		b, _ := os.ReadFile(f.upstream.keyFile) // the error is said where the key is used
 		key = strings.TrimSpace(string(b))
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
+	req, err := jsonRequest(ctx, http.MethodGet, u.JoinPath("models").String(), key, nil)
+	if err != nil {
+		return nil
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := directClient()
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,7 +39,7 @@ func loadConfig(path string, overrides []config.Override) (*config.Config, error
 	}
 	cfg, err := app.LoadConfig(path, &app.LoadOptions{Overrides: overrides})
 	if errors.Is(err, fs.ErrNotExist) && len(config.ProblemsOf(err)) == 0 {
-		return nil, &exitError{exitConfig, fmt.Errorf("there is no configuration file %s: check --config, or write one: lathe --config %s init", path, path)}
+		return nil, exit(exitConfig, "there is no configuration file %s: check --config, or write one: lathe --config %s init", path, path)
 	}
 	if err != nil {
 		return nil, configError(err)

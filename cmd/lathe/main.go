@@ -45,9 +45,19 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+var (
+	errReported    = &exitError{code: exitFailed} // the output says what failed
+	errInterrupted = &exitError{exitInterrupted, errors.New("interrupted")}
+)
+
+// exit ends the program with a code and an error.
+func exit(code int, format string, args ...any) error {
+	return &exitError{code, fmt.Errorf(format, args...)}
 }
+
+func failure(format string, args ...any) error { return exit(exitFailed, format, args...) }
+
+func usageError(format string, args ...any) error { return exit(exitUsage, format, args...) }
 
 func main() {
 	log.SetOutput(stdlog.Writer(nil)) // libraries quote there what servers send; see buildLog

@@ -71,19 +71,14 @@ An address beyond this machine needs a key.`,
 	fl.StringVar(&f.metrics, "metrics-file", "", "write metrics to this `file` at the end, in Prometheus' text form")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
 	logFormatFlag(cmd, &f.logFormat)
-	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
 	return cmd
 }
 
 // check says what is wrong with the flags together.
 func (f *mcpServeFlags) check(cmd *cobra.Command) error {
 	if f.addr == "" {
-		for _, name := range []string{"key-file", "key-env", "host", "origin"} {
-			if cmd.Flags().Changed(name) {
-				return usageError("--%s goes with --addr: a client on the standard streams needs no key", name)
-			}
-		}
-		return nil
+		return refuseFlags(cmd, "--%s goes with --addr: a client on the standard streams needs no key", "key-file", "key-env", "host", "origin")
 	}
 	if f.keyFile != "" && f.keyEnv != "" {
 		return usageError("give one of --key-file and --key-env")
@@ -107,7 +102,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if !cfg.ToolCalling.Enabled {
-		return &exitError{exitConfig, errors.New("tool_calling.enabled is false: there is nothing to serve")}
+		return exit(exitConfig, "tool_calling.enabled is false: there is nothing to serve")
 	}
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
@@ -220,7 +215,7 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 	caller := &mcp.Caller{Principal: f.principal, Allow: f.tools}
 	err = s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
 	if err != nil && cmd.Context().Err() == nil {
-		return &exitError{exitFailed, fmt.Errorf("writing to the client: %w", err)}
+		return failure("writing to the client: %w", err)
 	}
 	return nil // a client ends the server by a signal, too
 }
@@ -261,9 +256,9 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 		return err
 	}
 	defer refreshTools(s)()
-	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)
+	ln, err := daemon.Listen(cmd.Context(), f.addr, "--addr")
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", f.addr, err)}
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.Handler())
@@ -280,12 +275,7 @@ func (f *mcpServeFlags) key() (secret.Secret, error) {
 	var text string
 	switch {
 	case f.keyFile != "":
-		file, err := os.Open(f.keyFile)
-		if err != nil {
-			return secret.Secret{}, usageError("--key-file: %w", err)
-		}
-		defer file.Close()
-		b, err := readAtMost(file, 4<<10)
+		b, err := readFile(f.keyFile, maxKeyFile)
 		if err != nil {
 			return secret.Secret{}, usageError("--key-file: %w", err)
 		}
@@ -302,8 +292,10 @@ func (f *mcpServeFlags) key() (secret.Secret, error) {
 	return secret.New(text), nil
 }
 
-// minKey is how long a key has to be, in bytes.
-const minKey = 16
+const (
+	minKey     = 16      // bytes of a key of HTTP clients
+	maxKeyFile = 4 << 10 // bytes of a file that holds a key or a token
+)
 
 func trimKey(s string) string {
 	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r') {
@@ -314,25 +306,8 @@ func trimKey(s string) string {
 
 // serveMCP serves until ctx ends, then ends the sessions: their streams would never end by themselves.
 func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcp.Server, log *slog.Logger) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: stdlog.Logger(log)}
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ln) }()
-	select {
-	case err := <-done:
-		return &exitError{exitFailed, err}
-	case <-ctx.Done():
-	}
-	s.Close()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(grace); err != nil {
-		_ = srv.Close() // what did not finish in time is cut off
-	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		return &exitError{exitFailed, err}
-	}
-	return nil
+	return serveUntilDone(ctx, ln, &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: stdlog.Logger(log)}, s.Close)
 }
 
 // refreshTools notifies the clients of tools that were added or removed, until stop is called.
@@ -349,7 +324,7 @@ func refreshTools(s *mcp.Server) (stop func()) {
 // serveCatalog offers the resources and prompts.
 func serveCatalog(s *mcp.Server, c *app.Catalog) error {
 	if err := s.Offer(&c.Catalog); err != nil {
-		return &exitError{exitConfig, fmt.Errorf("mcp: %w", app.Cause(err))}
+		return exit(exitConfig, "mcp: %w", app.Cause(err))
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (f *serverFlags) running(store string) (*daemonClient, error) {
 		return nil, usageError("--store %s: a server is found by the file of an SQLite store; give --server URL", kind)
 	}
 	if c, err = f.noted(path); err != nil {
-		return nil, &exitError{exitFailed, fmt.Errorf("no running server has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)}
+		return nil, failure("no running server has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)
 	}
 	return c, nil
 }
@@ -116,7 +116,7 @@ func (c *daemonClient) ready(ctx context.Context) error {
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxReadyAnswer)) // it says no more than its status
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return &exitError{exitFailed, fmt.Errorf("%s answered with the status %d: it is no running lathe serve; check --server", c.base, resp.StatusCode)}
+		return failure("%s answered with the status %d: it is no running lathe serve; check --server", c.base, resp.StatusCode)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 
@@ -82,9 +81,7 @@ listed on standard error.`,
 	fl.StringVar(&f.choice, "tool-choice", lathe.ChoiceAuto, "`choice` for the grammar: auto, required, or function:NAME")
 	fl.BoolVar(&f.single, "single-call", false, "allow one call in a turn in the grammar")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON, as it does anyway")
-	if err := cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is not defined
-	}
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"dialect": words(dialect.Names()...)})
 	return cmd
 }
 
@@ -110,7 +107,7 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 	if f.toolsFile != "" {
 		var err error
 		if job.opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
-			return &exitError{exitUsage, fmt.Errorf("--tools: %w", err)}
+			return usageError("--tools: %w", err)
 		}
 	}
 	if f.batch {
@@ -118,7 +115,7 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 	}
 	text, err := readAtMost(stdin(cmd, "the text"), maxParseText)
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("standard input: %w", err)}
+		return failure("standard input: %w", err)
 	}
 	out := append(job.parse(nil, string(text)), "}\n"...)
 	out[0] = '{'
@@ -217,10 +214,10 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 		return err
 	})
 	if err := errors.Join(err, w.Flush()); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+		return failure("batch: %w", err)
 	}
 	if bad > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%s could not be read", count(bad, "line"))}
+		return failure("%s could not be read", count(bad, "line"))
 	}
 	return nil
 }
@@ -279,12 +276,7 @@ func parseLine(line []byte, job *parseJob) (out []byte, err error) {
 }
 
 func readToolsFile(path string) ([]*lathe.ToolSpec, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := readAtMost(f, maxToolsFile)
+	b, err := readFile(path, maxToolsFile)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		return &exitError{exitUsage, err}
 	}
 	if opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
-		return &exitError{exitUsage, fmt.Errorf("--tools: %w", err)}
+		return usageError("--tools: %w", err)
 	}
 	c, err := d.Constrain(&opts)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -136,9 +137,7 @@ func printExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings
 		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})
 	}
 	if asJSON {
-		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-		enc.SetEscapeHTML(false)
-		return enc.Encode(out)
+		return writeLines(cmd.OutOrStdout(), out)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, by rule %s\n", out.Tool, out.Decision, out.Rule)
@@ -154,11 +153,7 @@ func printExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings
 		case f.Matched:
 			mark = "+"
 		}
-		why := f.Why
-		if why == "" {
-			why = "it fits"
-		}
-		fmt.Fprintf(&b, "%s %-*s  %-5s  %s\n", mark, width, f.Rule, f.Decision, visible(why))
+		fmt.Fprintf(&b, "%s %-*s  %-5s  %s\n", mark, width, f.Rule, f.Decision, visible(cmp.Or(f.Why, "it fits")))
 	}
 	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
 	return err

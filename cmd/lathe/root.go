@@ -124,6 +124,16 @@ func choosePlain(cmd *cobra.Command) {
 	}
 }
 
+// wants accepts from least to most arguments. The error for another number is message, which has a place for that number.
+func wants(least, most int, message string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if n := len(args); n < least || n > most {
+			return usageError(message, n)
+		}
+		return nil
+	}
+}
+
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -171,7 +181,7 @@ func requireSubcommand(cmd *cobra.Command) {
 			case err == nil:
 				return nil
 			case cmd.Context().Err() != nil && (!errors.As(err, &e) || e.code != exitInterrupted):
-				return &exitError{exitInterrupted, errors.New("interrupted")}
+				return errInterrupted
 			case errors.As(err, &e):
 				return err
 			}
@@ -181,6 +191,16 @@ func requireSubcommand(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		requireSubcommand(c)
 	}
+}
+
+// refuseFlags returns a usage error for the first of the flags that is given. message has a place for its name.
+func refuseFlags(cmd *cobra.Command, message string, names ...string) error {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return usageError(message, name)
+		}
+	}
+	return nil
 }
 
 // workError returns the exit code of an error of a command's work that has none yet. The code of an error of package app

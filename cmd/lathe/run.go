@@ -26,14 +26,17 @@ import (
 // maxPrompt bounds a prompt read from standard input, in bytes.
 const maxPrompt = 16 << 20
 
+// upstreamFlags name a model server and a model on it.
+type upstreamFlags struct{ model, baseURL, wire, keyFile, keyEnv string }
+
 type runFlags struct {
-	model, baseURL, wire, keyFile, keyEnv, system string
-	dialect                                       string
-	clientTimeout                                 time.Duration
-	tools                                         []string
-	script, replay, log, metrics, store           string
-	logFormat                                     string
-	asJSON, noContent, quiet                      bool
+	upstreamFlags
+	system, dialect                     string
+	clientTimeout                       time.Duration
+	tools                               []string
+	script, replay, log, metrics, store string
+	logFormat                           string
+	asJSON, noContent, quiet            bool
 	// keyLater is set if the variable of keyEnv need not be set yet.
 	keyLater bool
 }
@@ -52,12 +55,7 @@ for on a terminal, and denied if no approver can be asked. policy.tools in lathe
   lathe run --json "What is 7 + 35?" | jq -c 'select(.type == "ToolCallResult")'
   lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator "What is 7 + 35?"
   echo "What is 7 + 35?" | lathe run -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError("want one PROMPT, got %d: quote it, or use - to read standard input", len(args))
-			}
-			return nil
-		},
+		Args:              wants(1, 1, "want one PROMPT, got %d: quote it, or use - to read standard input"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -76,7 +74,7 @@ const clientTimeoutText = "until the first piece of an answer, retries included;
 // modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
 func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	f.upstreamFlags(cmd)
+	f.add(cmd)
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, or sim/…"
 	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
 	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
@@ -90,8 +88,8 @@ func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 }
 
-// upstreamFlags adds the flags that name a model server and a model on it.
-func (f *runFlags) upstreamFlags(cmd *cobra.Command) {
+// add adds the flags.
+func (f *upstreamFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.model, "model", "", "`name` of a model at --base-url")
 	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
@@ -320,7 +318,7 @@ func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, e
 	if f.dialect != "" {
 		if f.dialect != provider.NativeDialect {
 			if _, err := app.LookupDialect(f.dialect); err != nil {
-				return nil, &exitError{exitUsage, fmt.Errorf("--dialect: %w", err)}
+				return nil, usageError("--dialect: %w", err)
 			}
 		}
 		entry.Dialect = f.dialect

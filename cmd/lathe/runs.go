@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,8 +56,8 @@ func oneRun(more int) cobra.PositionalArgs {
 var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
 
 func runsListCommand() *cobra.Command {
-	var name, after, since, until string
-	var server serverFlags
+	var since, until string
+	var from runsFlags
 	var f store.RunFilter
 	var q store.RunQuery
 	var asJSON, waiting bool
@@ -76,33 +77,28 @@ func runsListCommand() *cobra.Command {
 			if err := boundTimes(&f, since, until, time.Now()); err != nil {
 				return err
 			}
-			src, err := openRuns(cmd, &server, name)
-			if err != nil {
+			return from.read(cmd, func(src runSource) (err error) {
+				var next string
+				if waiting {
+					f.Status = "parked"
+					var rows []waitingRow
+					if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
+						err = printRows(cmd.OutOrStdout(), rows, asJSON, printWaiting)
+					}
+				} else {
+					var rows []store.RunSummary
+					if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
+						err = printRows(cmd.OutOrStdout(), rows, asJSON, printRuns)
+					}
+				}
+				if err == nil {
+					noteMore(cmd, next)
+				}
 				return err
-			}
-			defer func() { _ = src.close() }() // it was only read
-			f.After = after
-			var next string
-			if waiting {
-				f.Status = "parked"
-				var rows []waitingRow
-				if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
-					err = printRows(cmd.OutOrStdout(), rows, asJSON, printWaiting)
-				}
-			} else {
-				var rows []store.RunSummary
-				if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
-					err = printRows(cmd.OutOrStdout(), rows, asJSON, printRuns)
-				}
-			}
-			if err == nil && next != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: there are more: --after %s\n", next)
-			}
-			return err
+			})
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&waiting, "waiting", false, "the calls that wait for an approval, in place of runs")
 	fl.StringVar(&f.Status, "status", "", "only `those` that are running, parked, completed, limited, cancelled or failed")
@@ -116,7 +112,7 @@ func runsListCommand() *cobra.Command {
 	fl.StringVar(&since, "since", "", "only those that started at a `time` or later: RFC 3339, or how long ago, such as 15m, 6h or 7d")
 	fl.StringVar(&until, "until", "", "only those that started before a `time`")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this `many`")
-	fl.StringVar(&after, "after", "", "`cursor` of the list before, for what follows it")
+	fl.StringVar(&f.After, "after", "", "`cursor` of the list before, for what follows it")
 	fl.BoolVar(&asJSON, "json", false, "one JSON line for each")
 	return cmd
 }
@@ -139,15 +135,27 @@ func boundTimes(f *store.RunFilter, since, until string, now time.Time) error {
 	return nil
 }
 
+// noteMore says how a list is continued; next is empty at its end.
+func noteMore(cmd *cobra.Command, next string) {
+	if next != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: there are more: --after %s\n", next)
+	}
+}
+
 // printRows prints rows as JSON lines, or as a table.
 func printRows[T any](out io.Writer, rows []T, asJSON bool, table func(io.Writer, []T) error) error {
-	if !asJSON {
-		return table(out, rows)
+	if asJSON {
+		return writeLines(out, rows...)
 	}
+	return table(out, rows)
+}
+
+// writeLines writes each value as a line of JSON.
+func writeLines[T any](out io.Writer, values ...T) error {
 	enc := json.NewEncoder(jsonOut(out))
 	enc.SetEscapeHTML(false)
-	for i := range rows {
-		if err := enc.Encode(&rows[i]); err != nil {
+	for i := range values {
+		if err := enc.Encode(&values[i]); err != nil {
 			return err
 		}
 	}
@@ -162,11 +170,7 @@ func printWaiting(out io.Writer, rows []waitingRow) error {
 	t.Row("RUN", "CALL", "TOOL", "EFFECT", "KEY", "EXPIRES", "ARGUMENTS")
 	for i := range rows {
 		r := &rows[i]
-		key := r.Principal
-		if key == "" {
-			key = "-"
-		}
-		t.Row(r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(key), r.ExpiresAt.Local().Format(time.DateTime), approval.Visible(text.Clip(r.exact(), maxListedArgs)))
+		t.Row(r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(cmp.Or(r.Principal, "-")), timeText(r.ExpiresAt), approval.Visible(text.Clip(r.exact(), maxListedArgs)))
 	}
 	return t.Write(out)
 }
@@ -176,11 +180,7 @@ func printRuns(out io.Writer, rows []store.RunSummary) error {
 	t.Row("RUN", "STATUS", "REASON", "MODEL", "TURNS", "CALLS", "TOKENS", "STARTED")
 	for i := range rows {
 		r := &rows[i]
-		reason := string(r.Reason)
-		if reason == "" {
-			reason = "-"
-		}
-		t.Row(r.RunID, r.Status, reason, printable(r.Model), r.Turns, r.ToolCalls, r.Usage.TotalTokens, r.Started.Local().Format(time.DateTime))
+		t.Row(r.RunID, r.Status, cmp.Or(r.Reason, "-"), printable(r.Model), r.Turns, r.ToolCalls, r.Usage.TotalTokens, timeText(r.Started))
 	}
 	return t.Write(out)
 }
@@ -220,12 +220,7 @@ type openCallView struct {
 }
 
 // exact is the text that the tool gets.
-func (v *openCallView) exact() string {
-	if v.Exact != "" {
-		return v.Exact
-	}
-	return v.Arguments
-}
+func (v *openCallView) exact() string { return cmp.Or(v.Exact, v.Arguments) }
 
 func viewOf(o *loop.OpenCall) openCallView {
 	v := openCallView{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "proposed"}
@@ -244,31 +239,24 @@ func viewOf(o *loop.OpenCall) openCallView {
 }
 
 func runsShowCommand() *cobra.Command {
-	var name string
-	var server serverFlags
+	var from runsFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show what a run has come to, and what it waits for", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			src, err := openRuns(cmd, &server, name)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = src.close() }() // it was only read
-			d, err := src.show(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-				enc.SetEscapeHTML(false)
-				return enc.Encode(d)
-			}
-			return printRun(cmd.OutOrStdout(), d)
+			return from.read(cmd, func(src runSource) error {
+				d, err := src.show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeLines(cmd.OutOrStdout(), d)
+				}
+				return printRun(cmd.OutOrStdout(), d)
+			})
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
 }
@@ -292,15 +280,11 @@ func printRun(out io.Writer, d *runDetail) error {
 		}
 		fmt.Fprintf(out, "  the model wrote these arguments:\n    %s\n", strings.ReplaceAll(shown, "\n", "\n    "))
 		if asked {
-			fmt.Fprintf(out, "  until %s: lathe runs approve %s %s%s\n", o.ExpiresAt.Local().Format(time.DateTime), d.RunID, o.ID, d.server)
+			fmt.Fprintf(out, "  until %s: lathe runs approve %s %s%s\n", timeText(o.ExpiresAt), d.RunID, o.ID, d.server)
 		}
 	}
 	for _, c := range d.Decisions {
-		by := c.By
-		if by == "" {
-			by = "no approver"
-		}
-		fmt.Fprintf(out, "\n%s  %s  %s by %s at %s\n", c.ID, printable(c.Tool), c.Decision, printable(by), c.DecidedAt.Local().Format(time.DateTime))
+		fmt.Fprintf(out, "\n%s  %s  %s by %s at %s\n", c.ID, printable(c.Tool), c.Decision, printable(cmp.Or(c.By, "no approver")), timeText(c.DecidedAt))
 	}
 	if d.Status == "running" {
 		fmt.Fprintf(out, "\nno process has recorded its end: if none executes it, lathe runs resume %s\n", d.RunID)
@@ -312,89 +296,75 @@ func printRun(out io.Writer, d *runDetail) error {
 }
 
 func runsEventsCommand() *cobra.Command {
-	var name string
-	var server serverFlags
+	var from runsFlags
 	var after int64
 	var noContent bool
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print the events of a run, one JSON line each", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return printEvents(cmd, &server, name, args[0], after, !noContent)
+			return from.printEvents(cmd, args[0], after, !noContent)
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	cmd.Flags().Int64Var(&after, "after", 0, "only those after this event `id`")
 	cmd.Flags().BoolVar(&noContent, "no-content", false, "leave out message, argument and output text")
 	return cmd
 }
 
 func runsExportCommand() *cobra.Command {
-	var name string
-	var server serverFlags
+	var from runsFlags
 	cmd := &cobra.Command{
 		Use: "export RUN", Short: "Print the whole log of a run, as JSON lines", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return printEvents(cmd, &server, name, args[0], 0, true)
+			return from.printEvents(cmd, args[0], 0, true)
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	return cmd
 }
 
-func printEvents(cmd *cobra.Command, server *serverFlags, name, runID string, after int64, content bool) error {
-	src, err := openRuns(cmd, server, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = src.close() }() // it was only read
-	return src.history(cmd.Context(), runID, after, func(e *event.Event) error {
-		line, err := e.MarshalJSON()
-		if !content {
-			line, err = e.MarshalData()
-		}
-		if err != nil {
+func (f *runsFlags) printEvents(cmd *cobra.Command, runID string, after int64, content bool) error {
+	return f.read(cmd, func(src runSource) error {
+		return src.history(cmd.Context(), runID, after, func(e *event.Event) error {
+			line, err := e.MarshalJSON()
+			if !content {
+				line, err = e.MarshalData()
+			}
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(append(line, '\n'))
 			return err
-		}
-		_, err = cmd.OutOrStdout().Write(append(line, '\n'))
-		return err
+		})
 	})
 }
 
 func runsCallsCommand() *cobra.Command {
-	var name string
-	var server serverFlags
+	var from runsFlags
 	var f store.RunFilter
 	cmd := &cobra.Command{
 		Use: "calls [RUN]", Short: "List model calls, the newest first, one JSON line each", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			src, err := openRuns(cmd, &server, name)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = src.close() }() // it was only read
 			if len(args) == 1 {
 				f.RunID = args[0]
 			}
-			rows, next, err := src.modelCalls(cmd.Context(), &f)
-			if err != nil {
-				return err
-			}
-			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-			for i := range rows {
-				if err := enc.Encode(&rows[i]); err != nil {
+			return from.read(cmd, func(src runSource) error {
+				rows, next, err := src.modelCalls(cmd.Context(), &f)
+				if err != nil {
 					return err
 				}
-			}
-			if next != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: there are more: --after %s\n", next)
-			}
-			return nil
+				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
+				for i := range rows {
+					if err := enc.Encode(&rows[i]); err != nil {
+						return err
+					}
+				}
+				noteMore(cmd, next)
+				return nil
+			})
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	cmd.Flags().StringVar(&f.SessionID, "session", "", "only those of a session's `id`")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most this `many`")
 	cmd.Flags().StringVar(&f.After, "after", "", "`cursor` of the list before, for what follows it")

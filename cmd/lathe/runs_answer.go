@@ -153,7 +153,7 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, &exitError{exitFailed, errors.New("no call of the run waits for an approval")}
+		return nil, failure("no call of the run waits for an approval")
 	case call == "" && len(ids) > 1:
 		return nil, usageError("%d calls wait: name one of %s", len(ids), strings.Join(ids, ", "))
 	case call == "":
@@ -180,10 +180,10 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	if i := slices.IndexFunc(d.Decisions, func(v decisionView) bool { return v.ID == call || call == "" && d.Status != "parked" }); i >= 0 &&
 		!slices.ContainsFunc(d.Open, func(o openCallView) bool { return o.State == "awaiting_approval" && (call == "" || o.ID == call) }) {
 		v := &d.Decisions[i]
-		return &exitError{exitFailed, fmt.Errorf("%s was %s before, by %s at %s; the run is %s", v.ID, v.Decision, printable(v.By), timeText(v.DecidedAt), d.Status)}
+		return failure("%s was %s before, by %s at %s; the run is %s", v.ID, v.Decision, printable(v.By), timeText(v.DecidedAt), d.Status)
 	}
 	if d.Status != "parked" && d.Status != "running" {
-		return &exitError{exitFailed, fmt.Errorf("the run has ended: %s", d.Reason)}
+		return failure("the run has ended: %s", d.Reason)
 	}
 	o, err := a.choose(d.Open, call)
 	if err != nil {
@@ -225,12 +225,8 @@ func (a *runAnswer) decision() map[string]any {
 // refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run: a daemon resumes runs
 // with its own configuration.
 func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
-	for _, name := range []string{"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
-		if cmd.Flags().Changed(name) {
-			return usageError("--%s goes with --store: the daemon resumes the run with its own configuration", name)
-		}
-	}
-	return nil
+	return refuseFlags(cmd, "--%s goes with --store: the daemon resumes the run with its own configuration",
+		"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay")
 }
 
 // follow shows the events of a run that a daemon executes, from after an event until the run is suspended or has ended.
@@ -361,7 +357,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 		return storeError(err)
 	}
 	if state.Finished != nil {
-		return &exitError{exitFailed, fmt.Errorf("the run has ended: %s", state.Finished.Reason)}
+		return failure("the run has ended: %s", state.Finished.Reason)
 	}
 	if f.model == "" && f.baseURL == "" {
 		if state.Target == commandLineModel {

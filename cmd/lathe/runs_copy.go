@@ -45,7 +45,7 @@ first, or let it end them.`,
 					return storeError(err)
 				}
 				if n > 0 {
-					return &exitError{exitFailed, fmt.Errorf("%d runs are under way: let `lathe serve` or `lathe runs resume` end them, or give --unfinished", n)}
+					return failure("%d runs are under way: let `lathe serve` or `lathe runs resume` end them, or give --unfinished", n)
 				}
 			}
 			if dryRun {

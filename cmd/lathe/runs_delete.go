@@ -23,9 +23,8 @@ type removal struct {
 }
 
 func runsDeleteCommand() *cobra.Command {
-	var name string
 	var r removal
-	var server serverFlags
+	var from runsFlags
 	cmd := &cobra.Command{
 		Use: "delete RUN", Short: "Remove runs from the store, for good",
 		Long: `Removes a run, or with --session or --principal all runs of a session or of a principal, whether they have
@@ -55,11 +54,10 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 					return err
 				}
 			}
-			return server.storeOrDaemon(cmd, name, func() error { return r.fromStore(cmd, name) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
+			return from.server.storeOrDaemon(cmd, from.store, func() error { return r.fromStore(cmd, from.store) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&r.session, "session", "", "remove all runs of a session's `id`")
 	fl.StringVar(&r.principal, "principal", "", "remove all runs that were made for a principal's `name`")
@@ -162,13 +160,18 @@ func confirmed(cmd *cobra.Command, question string) error {
 	if err := canConfirm(cmd, question); err != nil {
 		return err
 	}
+	if !agreed(cmd, question) {
+		return failure("nothing was removed")
+	}
+	return nil
+}
+
+// agreed reports whether the user at the terminal says yes.
+func agreed(cmd *cobra.Command, question string) bool {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input is a no
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	}
-	return &exitError{exitFailed, errors.New("nothing was removed")}
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
 }
 
 // fromStore removes the runs from a store.

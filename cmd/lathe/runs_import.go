@@ -30,7 +30,7 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 				return err
 			}
 			if !r.Ended() && !unfinished {
-				return &exitError{exitFailed, fmt.Errorf("the run %s has not ended, and could be gone on with twice: delete it where it is and give --unfinished", r.RunID())}
+				return failure("the run %s has not ended, and could be gone on with twice: delete it where it is and give --unfinished", r.RunID())
 			}
 			s, err := needStore(name, false)
 			if err != nil {
@@ -69,7 +69,7 @@ func readRecord(path string) (*replay.Record, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	r, err := replay.Read(f)
 	if err != nil {
-		return nil, &exitError{exitFailed, fmt.Errorf("%s is no exported run: %w", path, err)}
+		return nil, failure("%s is no exported run: %w", path, err)
 	}
 	return r, nil
 }
@@ -80,13 +80,13 @@ func readRecord(path string) (*replay.Record, error) {
 func importRun(ctx context.Context, s store.Store, r *replay.Record) (had bool, err error) {
 	state, err := loop.Fold(r.Events)
 	if err != nil {
-		return false, &exitError{exitFailed, fmt.Errorf("the run %s cannot be read: %w", r.RunID(), err)}
+		return false, failure("the run %s cannot be read: %w", r.RunID(), err)
 	}
 	if state.Finished == nil {
 		for i := range state.Open {
 			if state.Open[i].Begun {
-				return false, &exitError{exitFailed, fmt.Errorf("the run %s was ended within a call of %s, of which its own store has more events: let `lathe runs resume` or `lathe runs cancel` settle it there first",
-					r.RunID(), state.Open[i].Tool)}
+				return false, failure("the run %s was ended within a call of %s, of which its own store has more events: let `lathe runs resume` or `lathe runs cancel` settle it there first",
+					r.RunID(), state.Open[i].Tool)
 			}
 		}
 	}
@@ -100,12 +100,12 @@ func importRun(ctx context.Context, s store.Store, r *replay.Record) (had bool, 
 			return false, storeError(err)
 		}
 		if n == len(r.Events) || !sameEvent(&e, &r.Events[n]) {
-			return false, &exitError{exitFailed, fmt.Errorf("the store has the run %s with other events, from event %d on", r.RunID(), n+1)}
+			return false, failure("the store has the run %s with other events, from event %d on", r.RunID(), n+1)
 		}
 		n++
 	}
 	if n < len(r.Events) {
-		return false, &exitError{exitFailed, fmt.Errorf("the store has the run %s, and no more of it than %d of %d events", r.RunID(), n, len(r.Events))}
+		return false, failure("the store has the run %s, and no more of it than %d of %d events", r.RunID(), n, len(r.Events))
 	}
 	return true, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -79,7 +78,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if lines != nil && lines.Err() != nil {
-		return &exitError{exitFailed, fmt.Errorf("writing events: %w", lines.Err())}
+		return failure("writing events: %w", lines.Err())
 	}
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
@@ -150,7 +149,7 @@ func (f *replayFlags) printResult(cmd *cobra.Command, r *replay.Record, res *rep
 		}
 		printDifference(out, &differences[i])
 	}
-	return &exitError{exitFailed, errors.New("the run came out otherwise")}
+	return failure("the run came out otherwise")
 }
 
 func printDifference(out io.Writer, d *replay.Difference) {

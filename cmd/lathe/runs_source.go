@@ -46,6 +46,27 @@ type waitingRow struct {
 	openCallView
 }
 
+// runsFlags say where runs are read: from a store, or from a daemon.
+type runsFlags struct {
+	server serverFlags
+	store  string
+}
+
+func (f *runsFlags) add(cmd *cobra.Command) {
+	storeFlag(cmd, &f.store)
+	f.server.add(cmd, false)
+}
+
+// read calls do with what the flags name, and closes that afterwards.
+func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
+	src, err := openRuns(cmd, &f.server, f.store)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.close() }() // it was only read
+	return do(src)
+}
+
 // openRuns opens the store that the flags or the environment name, or returns the client of a daemon: the one that
 // they name, or else the one at the usual address.
 func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource, error) {
@@ -252,7 +273,7 @@ func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallV
 	err := c.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/approvals/"+url.PathEscape(call.ID), body, nil)
 	var p *daemonProblem
 	if errors.As(err, &p) && p.Decision != "" {
-		return &exitError{exitFailed, fmt.Errorf("the call was %s before, by %s at %s", p.Decision, printable(p.By), timeText(p.DecidedAt))}
+		return failure("the call was %s before, by %s at %s", p.Decision, printable(p.By), timeText(p.DecidedAt))
 	}
 	return err
 }

@@ -57,7 +57,7 @@ SIGTERM lets requests finish.`,
 	fl := cmd.Flags()
 	f.daemon.AddressFlags(fl)
 	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the daemon at --addr for /readyz, print ready, and exit with 1 if it is not")
-	f.upstream.upstreamFlags(cmd)
+	f.upstream.add(cmd)
 	f.daemon.StoreFlag(fl)
 	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE; only the program lathe-temporal accepts it")
 	f.daemon.LogFlags(fl)

@@ -51,7 +51,7 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 		return usageError("--ready wants --addr HOST:PORT, where the daemon listens")
 	}
 	if err := probe(ctx, scheme, host); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("the daemon is not ready: %w", err)}
+		return failure("the daemon is not ready: %w", err)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
 	return err

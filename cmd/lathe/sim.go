@@ -16,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/sim"
 )
@@ -48,12 +49,12 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 				return err
 			}
 			opts.Now = time.Now
-			ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", addr)
+			ln, err := daemon.Listen(cmd.Context(), addr, "--addr")
 			if err != nil {
-				return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", addr, err)}
+				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
-			if err := serveUntilDone(cmd.Context(), ln, sim.New(opts).Handler()); err != nil {
+			if err := serveUntilDone(cmd.Context(), ln, &http.Server{Handler: sim.New(opts).Handler(), ReadHeaderTimeout: 10 * time.Second}, func() {}); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
@@ -70,9 +71,8 @@ func scriptFlags(fs *pflag.FlagSet, script, replay *string) {
 	fs.StringVar(replay, "replay", "", "`file` of a run recorded with --json that the model sim/script plays again")
 }
 
-// serveUntilDone serves until ctx ends, then lets requests finish for a moment.
-func serveUntilDone(ctx context.Context, ln net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+// serveUntilDone serves until ctx ends, then calls stop and lets requests finish for a moment.
+func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop func()) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
 	select {
@@ -80,6 +80,7 @@ func serveUntilDone(ctx context.Context, ln net.Listener, h http.Handler) error 
 		return &exitError{exitFailed, err}
 	case <-ctx.Done():
 	}
+	stop()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {

@@ -24,8 +24,8 @@ var usageDimensions = []string{"day", "key", "group", "model"}
 
 // usageCommand reports what model calls used.
 func usageCommand() *cobra.Command {
-	var name, since, until, by string
-	var server serverFlags
+	var since, until, by string
+	var from runsFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Report calls, tokens and cost by key, group, model and day", Args: cobra.NoArgs,
@@ -58,7 +58,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 			if f.Until <= f.Since {
 				return usageError("--until ends the report before its first day, %s: see --since", f.Since)
 			}
-			rows, err := readUsage(cmd, &server, name, f)
+			rows, err := readUsage(cmd, &from, f)
 			if err != nil {
 				return err
 			}
@@ -67,8 +67,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 			})
 		},
 	}
-	storeFlag(cmd, &name)
-	server.add(cmd, false)
+	from.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&by, "by", "key,model", "`names` of what the rows are grouped by, separated by commas: "+strings.Join(usageDimensions, ", "))
 	fl.StringVar(&since, "since", "", "from the day of this `time`: 2026-11-01, RFC 3339, or how long ago, such as 7d (default the first of this month)")
@@ -78,25 +77,23 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 }
 
 // readUsage reads the rows of a store, or asks a daemon for them.
-func readUsage(cmd *cobra.Command, server *serverFlags, name string, f *store.UsageFilter) ([]store.UsageRow, error) {
-	src, err := openRuns(cmd, server, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = src.close() }() // it was only read
-	switch src := src.(type) {
-	case *daemonClient:
-		return src.usage(cmd.Context(), f)
-	case *storedRuns:
-		if ledger, ok := src.store.(store.Ledger); ok {
-			rows, err := ledger.Usage(cmd.Context(), f)
-			if err != nil {
-				return nil, storeError(err)
+func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows []store.UsageRow, err error) {
+	err = from.read(cmd, func(src runSource) error {
+		switch src := src.(type) {
+		case *daemonClient:
+			rows, err = src.usage(cmd.Context(), f)
+			return err
+		case *storedRuns:
+			if ledger, ok := src.store.(store.Ledger); ok {
+				if rows, err = ledger.Usage(cmd.Context(), f); err != nil {
+					return storeError(err)
+				}
+				return nil
 			}
-			return rows, nil
 		}
-	}
-	return nil, usageError("--store: this store does not count usage")
+		return usageError("--store: this store does not count usage")
+	})
+	return rows, err
 }
 
 // usage asks the daemon. Its costs are dollars as floating point numbers.

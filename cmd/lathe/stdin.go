@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 )
@@ -59,4 +62,24 @@ func readAtMost(r io.Reader, most int) ([]byte, error) {
 		err = fmt.Errorf("larger than %s", bytesText(most))
 	}
 	return b, err
+}
+
+// readNamedFile is readFile with errors that name the file.
+func readNamedFile(path string, most int) ([]byte, error) {
+	b, err := readFile(path, most)
+	var named *fs.PathError
+	if err != nil && (!errors.As(err, &named) || named.Op != "open") {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return b, err
+}
+
+// readFile reads a file that must not be larger than most bytes.
+func readFile(path string, most int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAtMost(f, most)
 }

@@ -435,18 +435,6 @@ func (s *screen) clearLive() {
 	}
 }
 
-// progress returns a function that says how far long work has come; "" ends it.
-func (s *screen) progress() func(text string) {
-	line := startProgress(s.err, s.quiet)
-	return func(text string) {
-		if text == "" {
-			line.Stop()
-			return
-		}
-		line.Say(text)
-	}
-}
-
 // startProgress begins to write the progress of long work to stderr. The caller stops it.
 func startProgress(w io.Writer, quiet bool) *progress.Line {
 	opts := &progress.Options{Quiet: quiet}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
@@ -48,6 +49,13 @@ func printable(s string) string {
 		}
 		return false
 	})
+}
+
+// quoteLines writes a text of another program, each line behind a mark.
+func quoteLines(w io.Writer, s string) {
+	for line := range strings.SplitSeq(printable(s), "\n") {
+		fmt.Fprintf(w, "  | %s\n", line)
+	}
 }
 
 // visible returns [approval.Visible] of each line, for text that an approver or a user decides by.

@@ -75,9 +75,7 @@ func printAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
 		}
 	}
 	fmt.Fprintf(w, "accepted %s: %s\n  sha256 %s\n", t.Name, why, t.Digest)
-	for line := range strings.SplitSeq(printable(strings.TrimSpace(t.Description)), "\n") {
-		fmt.Fprintf(w, "  | %s\n", line)
-	}
+	quoteLines(w, strings.TrimSpace(t.Description))
 	if t.Hidden > 0 {
 		fmt.Fprintf(w, "  %d invisible characters are left out\n", t.Hidden)
 	}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -109,9 +107,9 @@ func noteUnchecked(rows []sourceRow, set *tool.Set) {
 
 // reducedModels are the models whose servers do not get every schema whole, which is no fault.
 func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
-	for _, model := range slices.Sorted(maps.Keys(reduced)) {
-		row := sourceRow{Source: "model:" + model, State: "reduced schemas", OK: true, Tools: len(reduced[model]), Reduced: map[string][]string{}}
-		for _, t := range reduced[model] {
+	for model, tools := range text.ByName(reduced) {
+		row := sourceRow{Source: "model:" + model, State: "reduced schemas", OK: true, Tools: len(tools), Reduced: map[string][]string{}}
+		for _, t := range tools {
 			row.Reduced[t.Tool] = t.Parts
 		}
 		rows = append(rows, row)
@@ -121,18 +119,16 @@ func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
 
 // plainSources are those that cannot fail once the configuration is read.
 func plainSources(set *tool.Set) []sourceRow {
-	tools := map[string]int{}
+	row := sourceRow{Source: "builtin", State: "ready", OK: true}
 	for _, sp := range set.Specs() {
-		source, _, _ := strings.Cut(sp.Origin, ":")
-		tools[source]++
-	}
-	var rows []sourceRow
-	for _, source := range []string{"builtin"} {
-		if n := tools[source]; n > 0 {
-			rows = append(rows, sourceRow{Source: source, State: "ready", OK: true, Tools: n})
+		if source, _, _ := strings.Cut(sp.Origin, ":"); source == row.Source {
+			row.Tools++
 		}
 	}
-	return rows
+	if row.Tools == 0 {
+		return nil
+	}
+	return []sourceRow{row}
 }
 
 // examine says what is wrong with a server and its tools.
@@ -223,23 +219,16 @@ func lastLines(s string) []string {
 
 // printSources prints the rows; something wrong is exit code 1.
 func printSources(w io.Writer, rows []sourceRow, asJSON bool) error {
-	good := true
-	enc := json.NewEncoder(jsonOut(w))
-	enc.SetEscapeHTML(false)
-	for _, r := range rows {
-		good = good && r.OK
-		if asJSON {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-			continue
+	err := printRows(w, rows, asJSON, func(w io.Writer, rows []sourceRow) error {
+		for _, r := range rows {
+			r.print(w)
 		}
-		r.print(w)
+		return nil
+	})
+	if err == nil && slices.ContainsFunc(rows, func(r sourceRow) bool { return !r.OK }) {
+		err = errReported
 	}
-	if !good {
-		return &exitError{exitFailed, nil}
-	}
-	return nil
+	return err
 }
 
 func (r *sourceRow) print(w io.Writer) {
@@ -253,8 +242,8 @@ func (r *sourceRow) print(w io.Writer) {
 		fmt.Fprintf(w, " %s", r.Protocol)
 	}
 	fmt.Fprintln(w)
-	for _, name := range slices.Sorted(maps.Keys(r.Reduced)) {
-		fmt.Fprintf(w, "  %s is sent without %s\n", name, printable(strings.Join(r.Reduced[name], ", ")))
+	for name, parts := range text.ByName(r.Reduced) {
+		fmt.Fprintf(w, "  %s is sent without %s\n", name, printable(strings.Join(parts, ", ")))
 	}
 	for _, s := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s\n", printable(s))
@@ -262,8 +251,7 @@ func (r *sourceRow) print(w io.Writer) {
 	for _, s := range r.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", printable(s))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Unchecked)) {
-		parts := r.Unchecked[name]
+	for name, parts := range text.ByName(r.Unchecked) {
 		more := ""
 		if n := len(parts) - maxNamed; n > 0 {
 			parts, more = parts[:maxNamed], fmt.Sprintf("; and %d more", n)

@@ -39,7 +39,7 @@ is taken from the server's own hints, which are claims: review each line before 
 			defer running.Close()
 			st := running.Status()[0]
 			if st.State != mcptool.StateReady {
-				return &exitError{exitUpstream, fmt.Errorf("the MCP server %s is not ready: %s; `lathe tools doctor` examines it", name, printable(st.LastError))}
+				return exit(exitUpstream, "the MCP server %s is not ready: %s; `lathe tools doctor` examines it", name, printable(st.LastError))
 			}
 			var table report.Table
 			fmt.Fprintf(cmd.OutOrStdout(), "# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)

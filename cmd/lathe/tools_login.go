@@ -56,7 +56,7 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 				return nil
 			})
 			if err != nil {
-				return &exitError{exitUpstream, fmt.Errorf("%s: %s", l.Name, printable(err.Error()))}
+				return exit(exitUpstream, "%s: %s", l.Name, printable(err.Error()))
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), granted(l.Name, got))
 			return nil
@@ -189,7 +189,7 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no login: it is ready, with %s; --again logs in all the same\n", name, count(len(st.Tools), "tool"))
 		return false, nil
 	}
-	return false, &exitError{exitUpstream, fmt.Errorf("%s is not ready: %s; next: %s", name, printable(text.FirstLine(st.LastError)), nextStep(&st))}
+	return false, exit(exitUpstream, "%s is not ready: %s; next: %s", name, printable(text.FirstLine(st.LastError)), nextStep(&st))
 }
 
 // granted says what a login has brought.
@@ -203,7 +203,7 @@ func granted(server string, g *app.Grant) string {
 	case g.Renews:
 		b.WriteString(", renewed by itself")
 	case !g.Expires.IsZero():
-		fmt.Fprintf(&b, ", until %s", g.Expires.Local().Format(time.DateTime))
+		fmt.Fprintf(&b, ", until %s", timeText(g.Expires))
 	}
 	return b.String()
 }

@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,14 +107,14 @@ func probeNext(code egress.Code, origin, key string) string {
 
 // documentSources says of each OpenAPI document what of it is offered, and what is not.
 func documentSources(cfg *config.Config, set *tool.Set, notes map[string]*app.DocumentNotes) (rows []sourceRow) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
-		row := sourceRow{Source: "openapi:" + name, State: "ready", OK: true, Target: cfg.Tools.OpenAPI[name].File}
+	for name, doc := range text.ByName(cfg.Tools.OpenAPI) {
+		row := sourceRow{Source: "openapi:" + name, State: "ready", OK: true, Target: doc.File}
 		for _, sp := range set.Specs() {
 			if strings.HasPrefix(sp.Origin, "openapi:"+name+"#") {
 				row.Tools++
 			}
 		}
-		if doc, err := app.ReadDocument(cfg.Tools.OpenAPI[name].Path); err == nil {
+		if doc, err := app.ReadDocument(doc.Path); err == nil {
 			row.Software = "sha256 " + app.DocumentSum(doc)
 		}
 		if n := notes[name]; n != nil {

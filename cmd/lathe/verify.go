@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -51,12 +50,7 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 		Example: `  lathe verify http://127.0.0.1:8000/v1 --model kimi-k2 --against https://api.moonshot.ai/v1 --against-key-env MOONSHOT_API_KEY
   lathe verify fast --out verified --yes
   lathe verify sim/fault-args-null --against sim/demo`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError("want one URL or MODEL, got %d", len(args))
-			}
-			return nil
-		},
+		Args:              wants(1, 1, "want one URL or MODEL, got %d"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 		ValidArgsFunction: completeOneModel,
 	}
@@ -133,8 +127,8 @@ func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
 	}
 	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
 	if in := cmd.InOrStdin(); !f.yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {
-		if !agreed(interruptible(cmd.Context(), in), cmd.ErrOrStderr()) {
-			return &exitError{exitFailed, errors.New("nothing was sent")}
+		if !agreed(cmd, "Begin?") {
+			return failure("nothing was sent")
 		}
 	}
 	work := startProgress(cmd.ErrOrStderr(), f.quiet)
@@ -157,17 +151,6 @@ func isURL(name string) bool {
 
 // simulated reports whether no request leaves the process.
 func simulated(t doctor.Target) bool { return t.Transport != nil }
-
-// agreed asks whether to begin.
-func agreed(in io.Reader, w io.Writer) bool {
-	fmt.Fprint(w, "Begin? [y/N] ")
-	line, _ := bufio.NewReader(in).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
-	}
-	return false
-}
 
 // endpoint finds the model that name says: at a URL, or by its name.
 func (f *doctorFlags) endpoint(cmd *cobra.Command, name string) (doctor.Target, error) {
@@ -201,7 +184,7 @@ func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen
 		return &exitError{exitFailed, app.Cause(err)}
 	}
 	if rep.Status != verify.Passed {
-		return &exitError{exitFailed, nil}
+		return errReported
 	}
 	return nil
 }

@@ -13,12 +13,7 @@ func verifySchemaCommand() *cobra.Command {
 		Long: `Prints the JSON Schema (draft 2020-12) of report.json, which --json prints too. Members are added in new versions, and
 never renamed.`,
 		Example: `  lathe verify schema > verify.schema.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("want no arguments, got %d", len(args))
-			}
-			return nil
-		},
+		Args:    wants(0, 0, "want no arguments, got %d"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(verify.Schema())
 			return err

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
@@ -63,7 +61,7 @@ SIGTERM takes no more calls, and ends when those that are here are finished.`,
 	fl.BoolVar(&f.allowHTTP, "allow-http", false, "send the token to another machine without TLS")
 	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz; port 0 picks a free one")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
-	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
 	return cmd
 }
 
@@ -134,7 +132,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	}
 	offers := w.Offers()
 	if len(offers) == 0 {
-		return &exitError{exitConfig, errors.New("there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")}
+		return exit(exitConfig, "there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")
 	}
 	var names []string
 	for i := range offers {
@@ -157,12 +155,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 func (f *workerFlags) token() (secret.Secret, error) {
 	from, text := "$"+f.tokenEnv, os.Getenv(f.tokenEnv)
 	if f.tokenFile != "" {
-		file, err := os.Open(f.tokenFile)
-		if err != nil {
-			return secret.Secret{}, usageError("--token-file: %w", err)
-		}
-		defer file.Close()
-		b, err := readAtMost(file, 4<<10)
+		b, err := readFile(f.tokenFile, maxKeyFile)
 		if err != nil {
 			return secret.Secret{}, usageError("--token-file: %w", err)
 		}
@@ -185,8 +178,8 @@ func showState(out io.Writer, address string, s worker.State) {
 		return
 	}
 	fmt.Fprintf(out, "connected to %s\n", host)
-	for _, name := range slices.Sorted(maps.Keys(s.Refused)) {
-		fmt.Fprintf(out, "note: the gateway does not take %s: %s\n", printable(name), printable(s.Refused[name]))
+	for name, why := range text.ByName(s.Refused) {
+		fmt.Fprintf(out, "note: the gateway does not take %s: %s\n", printable(name), printable(why))
 	}
 }
 

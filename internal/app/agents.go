@@ -36,8 +36,8 @@ var errNoAgents = errors.New("agents run within lathe run and lathe serve")
 // error now and not at a call.
 func (a *agents) open(cfg *config.Config, e func() *engine.Engine, newLoop func(model string) (*loop.Loop, error)) error {
 	a.engine, a.loop, a.loops = e, newLoop, map[string]*loop.Loop{}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
-		if _, err := a.loopOf(cfg.Tools.Run[name].Model); err != nil {
+	for name, agent := range text.ByName(cfg.Tools.Run) {
+		if _, err := a.loopOf(agent.Model); err != nil {
 			return at("tools.run."+name, err)
 		}
 	}
@@ -60,8 +60,7 @@ func (a *agents) loopOf(model string) (*loop.Loop, error) {
 // tools returns the agents of the configuration as tools. If a is nil, calls of them fail.
 func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 	var out []lathe.Tool
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
-		c := cfg.Tools.Run[name]
+	for name, c := range text.ByName(cfg.Tools.Run) {
 		start := func(ctx context.Context, in *loop.Input) (*event.Result, error) {
 			if a == nil || a.engine == nil {
 				return nil, errNoAgents
@@ -91,8 +90,8 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 		return nil
 	}
 	known = slices.Concat(known, slices.Collect(maps.Keys(cfg.Tools.Run)))
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
-		for _, t := range cfg.Tools.Run[name].Tools {
+	for name, agent := range text.ByName(cfg.Tools.Run) {
+		for _, t := range agent.Tools {
 			if _, _, of := cfg.Tools.MCPTool(t); of || t == agenttool.AllTools || slices.Contains(known, t) {
 				continue
 			}

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/gateway/mcp"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Catalog holds the resources and prompts that MCP clients are offered besides tools, and the folders that they are read
@@ -44,8 +44,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 	var bad []config.Problem
 	trial := mcp.New(nil, nil)
 	defer trial.Close()
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Resources)) {
-		from := cfg.MCP.Resources[name]
+	for name, from := range text.ByName(cfg.MCP.Resources) {
 		r := mcp.Resource{Name: name, URI: cmp.Or(from.URI, defaultURI(name, from)), Title: from.Title, Description: from.Description,
 			MediaType: from.MediaType, Labels: from.Labels, Values: from.Values, Text: from.Text, MaxBytes: from.MaxBytes}
 		if from.Folder != "" {
@@ -70,11 +69,10 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 			c.Resources = c.Resources[:len(c.Resources)-1]
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Prompts)) {
-		from := cfg.MCP.Prompts[name]
+	for name, from := range text.ByName(cfg.MCP.Prompts) {
 		p := mcp.Prompt{Name: name, Title: from.Title, Description: from.Description, Labels: from.Labels}
-		for _, argument := range slices.Sorted(maps.Keys(from.Arguments)) {
-			p.Arguments = append(p.Arguments, mcp.Argument{Name: argument, Description: from.Arguments[argument],
+		for argument, description := range text.ByName(from.Arguments) {
+			p.Arguments = append(p.Arguments, mcp.Argument{Name: argument, Description: description,
 				Required: slices.Contains(from.Required, argument), Values: from.Values[argument]})
 		}
 		for _, uri := range from.Resources {

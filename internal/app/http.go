@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -67,8 +66,8 @@ func (b *HTTPTools) notesOf(document string) *DocumentNotes {
 
 // warnings returns one line for each kind of notes of a document.
 func (b *HTTPTools) warnings() (out []config.Problem) {
-	for _, name := range slices.Sorted(maps.Keys(b.notes)) {
-		notes, key, selected := b.notes[name], "tools.openapi."+name, ".operations"
+	for name, notes := range text.ByName(b.notes) {
+		key, selected := "tools.openapi."+name, ".operations"
 		if len(b.cfg.Tools.OpenAPI[name].Operations) == 0 {
 			selected = ".tags"
 		}
@@ -95,11 +94,11 @@ func OpenHTTPTools(cfg *config.Config) *HTTPTools {
 
 // addAll adds the tools of the configuration.
 func (b *HTTPTools) addAll() {
-	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.HTTP)) {
-		b.addHTTP(name, b.cfg.Tools.HTTP[name])
+	for name, entry := range text.ByName(b.cfg.Tools.HTTP) {
+		b.addHTTP(name, entry)
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.OpenAPI)) {
-		b.addDocument(name, b.cfg.Tools.OpenAPI[name])
+	for name, entry := range text.ByName(b.cfg.Tools.OpenAPI) {
+		b.addDocument(name, entry)
 	}
 }
 
@@ -115,8 +114,8 @@ type Origin struct {
 // Origins returns the servers in the order of their URLs.
 func (b *HTTPTools) Origins() []Origin {
 	out := make([]Origin, 0, len(b.clients))
-	for _, address := range slices.Sorted(maps.Keys(b.clients)) {
-		o := Origin{URL: address, Client: b.clients[address]}
+	for address, client := range text.ByName(b.clients) {
+		o := Origin{URL: address, Client: client}
 		_, host, _ := strings.Cut(address, "://")
 		sources := map[string]bool{}
 		for i, t := range b.tools {
@@ -130,7 +129,7 @@ func (b *HTTPTools) Origins() []Origin {
 				sources[source] = true
 			}
 		}
-		for _, source := range slices.Sorted(maps.Keys(sources)) {
+		for source := range text.ByName(sources) {
 			o.Logins = append(o.Logins, b.login(source))
 		}
 		out = append(out, o)
@@ -210,8 +209,7 @@ func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	key := "tools.http." + name
 	def := &httptool.Definition{Name: name, Description: c.Description, Method: c.Method, URL: c.URL.Reveal(), Body: bodies[c.Body], Effect: c.Effect,
 		Allowlist: c.Call.Allowlist, Credentials: credentials(&c.Call), Origin: "http:" + name, OAuth: c.Call.OAuth.IsSet()}
-	for _, arg := range slices.Sorted(maps.Keys(c.Parameters)) {
-		p := c.Parameters[arg]
+	for arg, p := range text.ByName(c.Parameters) {
 		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
 			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text"}
 		one.Schema = p.Schema // {} is any value

@@ -1,11 +1,11 @@
 package app
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/policy/rules"
 	"github.com/lathe-run/lathe/tool"
@@ -29,8 +29,7 @@ func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 // policyRules returns the rules of the configuration, decisions by tool name included, and the key
 // of each.
 func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Rules)) {
-		r := cfg.Policy.Rules[name]
+	for name, r := range text.ByName(cfg.Policy.Rules) {
 		effect := ""
 		if r.Effect != lathe.EffectUndeclared {
 			effect = r.Effect.String()
@@ -44,9 +43,9 @@ func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
 		lathe.Ask:   {Name: policy.RuleAsked},
 		lathe.Deny:  {Name: policy.RuleDenied, Reason: "this tool is not allowed"},
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
-		r := named[cfg.Policy.Tools[name]]
-		r.Decision, r.Tool = cfg.Policy.Tools[name], name
+	for name, decision := range text.ByName(cfg.Policy.Tools) {
+		r := named[decision]
+		r.Decision, r.Tool = decision, name
 		list = append(list, r)
 		keys = append(keys, "policy.tools."+name)
 	}

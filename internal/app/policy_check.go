@@ -43,8 +43,8 @@ func checkPolicy(cfg *config.Config) []config.Problem {
 // see nothing. Other words are the operator's own.
 func checkLabels(cfg *config.Config) (out []config.Problem) {
 	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
-	for _, pattern := range slices.Sorted(maps.Keys(cfg.Policy.Labels)) {
-		for _, label := range cfg.Policy.Labels[pattern] {
+	for pattern, labels := range text.ByName(cfg.Policy.Labels) {
+		for _, label := range labels {
 			if near := text.Nearest(label, known); near != "" && !slices.Contains(known, label) {
 				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
 			}
@@ -56,8 +56,8 @@ func checkLabels(cfg *config.Config) (out []config.Problem) {
 // checkGrants refuses to grant what there is not: the tool would never be given what was meant.
 func checkGrants(cfg *config.Config) (out []config.Problem) {
 	known := append(slices.Sorted(maps.Keys(cfg.KnownSecrets())), secret.Found)
-	for _, pattern := range slices.Sorted(maps.Keys(cfg.Secrets.Grants)) {
-		for _, name := range cfg.Secrets.Grants[pattern] {
+	for pattern, granted := range text.ByName(cfg.Secrets.Grants) {
+		for _, name := range granted {
 			if slices.Contains(known, name) {
 				continue
 			}
@@ -81,7 +81,7 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 	for _, t := range tools {
 		known = append(known, t.Spec().Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+	for name := range text.ByName(cfg.Policy.Tools) {
 		server, remote, of := strings.Cut(name, "__")
 		if _, _, ok := cfg.Tools.MCPTool(name); ok || slices.Contains(known, name) {
 			continue
@@ -109,7 +109,7 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 func UnknownPolicyTools(cfg *config.Config, set *tool.Set) (out []string) {
 	offered, _ := buildCatalog(cfg)
 	offered.Close()
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+	for name := range text.ByName(cfg.Policy.Tools) {
 		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) && !slices.Contains(builtin.Names(), name) {
 			out = append(out, name)
 		}

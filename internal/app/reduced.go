@@ -2,12 +2,11 @@ package app
 
 import (
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -23,8 +22,7 @@ type ReducedTool struct {
 // dialect, whose tools are text, are left out. It makes no request.
 func ReducedTools(cfg *config.Config, set *tool.Set) (map[string][]ReducedTool, error) {
 	out := map[string][]ReducedTool{}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		entry := cfg.Models[name]
+	for name, entry := range text.ByName(cfg.Models) {
 		if !entry.SupportsTools || entry.Provider == "sim" || entry.Dialect != "native" {
 			continue
 		}
@@ -57,8 +55,8 @@ func ReducedTools(cfg *config.Config, set *tool.Set) (map[string][]ReducedTool, 
 // that a server of tools has chosen.
 func warnReduced(log *slog.Logger, cfg *config.Config, set *tool.Set) error {
 	reduced, err := ReducedTools(cfg, set)
-	for _, model := range slices.Sorted(maps.Keys(reduced)) {
-		log.Warn("schemas of tools are reduced for a model server; `lathe tools doctor` lists the parts", "model", model, "tools", len(reduced[model]))
+	for model, tools := range text.ByName(reduced) {
+		log.Warn("schemas of tools are reduced for a model server; `lathe tools doctor` lists the parts", "model", model, "tools", len(tools))
 	}
 	return err
 }

@@ -2,12 +2,12 @@ package app
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
@@ -128,8 +128,7 @@ func keysOf(cfg *config.Config) []server.Key {
 	budgets := budgetsOf(cfg)
 	profiles := make(map[string]server.Key, len(cfg.Keys))
 	keys := make([]server.Key, 0, len(cfg.Keys)+len(cfg.FileKeys))
-	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
-		k := cfg.Keys[name]
+	for name, k := range text.ByName(cfg.Keys) {
 		b := budgets[name]
 		models, tools := cfg.Grants(name)
 		key := server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: presentKeys(cfg, append([]string{}, k.Approve...), server.ApproveOwn, server.ApproveOthers), Admin: k.Admin, Metrics: k.Metrics, VendorObjects: k.VendorObjects, VendorTools: k.VendorTools, Limits: k.Limits,
@@ -140,8 +139,7 @@ func keysOf(cfg *config.Config) []server.Key {
 		}
 		keys = append(keys, key)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.FileKeys)) {
-		f := cfg.FileKeys[name]
+	for name, f := range text.ByName(cfg.FileKeys) {
 		key := profiles[f.Profile]
 		key.Name, key.Secret, key.Hash = name, secret.Secret{}, f.SHA256
 		keys = append(keys, key)

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/budget"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/tool"
@@ -43,7 +44,7 @@ func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions
 // makeConfigured makes all configured models, so that an invalid one fails the start or the reload and not the
 // first request. The simulated models of an empty configuration are made on demand.
 func (m *servedModels) makeConfigured() error {
-	for _, name := range slices.Sorted(maps.Keys(m.cfg.Models)) {
+	for name := range text.ByName(m.cfg.Models) {
 		if _, err := m.Model(name); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -53,7 +52,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	s := &Servers{tokens: map[string]*oauth.Client{}}
 	only := opts.Only
 	var list []mcptool.Server
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
+	for name := range text.ByName(cfg.Tools.MCP) {
 		if only != nil && !slices.Contains(only, name) {
 			continue
 		}
@@ -153,8 +152,8 @@ func hostClient(address string, cfg *config.Config, opts *egress.Options) (*egre
 
 // checkServers refuses addresses of servers that no connection would be made to.
 func checkServers(cfg *config.Config) (out []config.Problem) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
-		address := cfg.Tools.MCP[name].URL.Reveal()
+	for name, c := range text.ByName(cfg.Tools.MCP) {
+		address := c.URL.Reveal()
 		if address == "" {
 			continue
 		}
@@ -169,7 +168,6 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 			out = append(out, config.Problem{Key: "tools.mcp." + name + ".url", Message: strings.TrimPrefix(err.Error(), "egress: ")})
 			continue
 		}
-		c := cfg.Tools.MCP[name]
 		if conf := oauthConfig(name, address, &c.OAuth); !c.OAuth.IsZero() {
 			err := conf.Check()
 			if HasAuthorization(c.Headers) {

@@ -3,7 +3,6 @@ package app
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -38,8 +37,8 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		}
 		set("", s)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Sim.Scripts)) {
-		s, err := readScript(regular.Open, besideConfig(cfg, cfg.Sim.Scripts[name]), sim.ParseScript)
+	for name, file := range text.ByName(cfg.Sim.Scripts) {
+		s, err := readScript(regular.Open, besideConfig(cfg, file), sim.ParseScript)
 		if err != nil {
 			return nil, invalidConfig(fmt.Errorf("sim.scripts.%s: %w", name, Cause(err)))
 		}

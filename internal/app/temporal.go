@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -36,8 +37,7 @@ func temporalTools(cfg *config.Config, create newTemporalTool) (tools []lathe.To
 	if create == nil {
 		create = func(spec *lathe.ToolSpec, _ *config.TemporalTool) (lathe.Tool, error) { return listedTool{spec}, nil }
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Temporal)) {
-		c := cfg.Tools.Temporal[name]
+	for name, c := range text.ByName(cfg.Tools.Temporal) {
 		t, err := create(&lathe.ToolSpec{Name: name, Description: c.Description, Schema: c.Schema, Effect: c.Effect, Allowlist: c.Allowlist,
 			Timeout: c.Timeout, Origin: "temporal:" + c.Queue}, c)
 		if err == nil {

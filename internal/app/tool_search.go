@@ -1,12 +1,12 @@
 package app
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -53,9 +53,9 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	if err != nil {
 		return nil // which the check of the configuration returns
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+	for name, k := range text.ByName(cfg.Keys) {
 		_, allow := cfg.Grants(name)
-		limits, _ := cfg.Limits().Narrow(cfg.Keys[name].Limits)
+		limits, _ := cfg.Limits().Narrow(k.Limits)
 		settings := cfg.Settings()
 		run := &lathe.RunInfo{Principal: name, Profile: name}
 		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {

@@ -40,11 +40,8 @@ type toolSwitches struct {
 	failed bool // the last read
 }
 
-// disabledTools is one state of the switches. It never changes.
-type disabledTools struct {
-	version uint64 // grows with each change of the names
-	byName  map[string]server.DisabledTool
-}
+// disabledTools are the disabled tools by name: one state of the switches, which never changes.
+type disabledTools map[string]server.DisabledTool
 
 var _ server.ToolSwitches = (*toolSwitches)(nil)
 
@@ -66,24 +63,14 @@ func (s *toolSwitches) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next := make(map[string]server.DisabledTool, len(values))
+	next := make(disabledTools, len(values))
 	for name, value := range values {
 		var d server.DisabledTool
 		_ = json.Unmarshal(value, &d) // a tool with an unreadable note is disabled, too
 		next[strings.TrimPrefix(name, disabledPrefix)] = d
 	}
-	s.set(next)
+	s.now.Store(&next)
 	return nil
-}
-
-// set replaces the disabled tools. The caller holds mu.
-func (s *toolSwitches) set(next map[string]server.DisabledTool) {
-	was := s.now.Load()
-	version := was.version
-	if !maps.EqualFunc(was.byName, next, func(server.DisabledTool, server.DisabledTool) bool { return true }) {
-		version++
-	}
-	s.now.Store(&disabledTools{version, next})
 }
 
 // follow reads what other processes on the store have changed, until ctx is done.
@@ -106,16 +93,15 @@ func (s *toolSwitches) follow(ctx context.Context) {
 
 // policy returns the policy that denies the disabled tools.
 func (s *toolSwitches) policy() *policy.Disabled {
-	is := func(tool string) bool {
-		_, off := s.now.Load().byName[tool]
+	return &policy.Disabled{Is: func(tool string) bool {
+		_, off := (*s.now.Load())[tool]
 		return off
-	}
-	return &policy.Disabled{Is: is, Version: func() uint64 { return s.now.Load().version }}
+	}}
 }
 
 // Disabled implements [server.ToolSwitches].
 func (s *toolSwitches) Disabled(tool string) *server.DisabledTool {
-	d, off := s.now.Load().byName[tool]
+	d, off := (*s.now.Load())[tool]
 	if !off {
 		return nil
 	}
@@ -126,10 +112,7 @@ func (s *toolSwitches) Disabled(tool string) *server.DisabledTool {
 func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.DisabledTool, by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := maps.Clone(s.now.Load().byName)
-	if next == nil {
-		next = map[string]server.DisabledTool{}
-	}
+	next := maps.Clone(*s.now.Load())
 	change, value := "tool_enabled", []byte(nil)
 	if delete(next, tool); off != nil {
 		if len(next) >= maxDisabled {
@@ -151,6 +134,6 @@ func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.Disa
 			return err
 		}
 	}
-	s.set(next)
+	s.now.Store(&next)
 	return nil
 }

@@ -3,12 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
@@ -119,12 +119,11 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 
 // checkRenames refuses names of renamed tools of MCP servers that tools of other kinds have.
 func checkRenames(cfg *config.Config, set *tool.Set) (problems []config.Problem) {
-	for _, server := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
-		rename := cfg.Tools.MCP[server].Rename
-		for _, remote := range slices.Sorted(maps.Keys(rename)) {
-			if t, taken := set.Lookup(rename[remote]); taken {
+	for server, s := range text.ByName(cfg.Tools.MCP) {
+		for remote, to := range text.ByName(s.Rename) {
+			if t, taken := set.Lookup(to); taken {
 				problems = append(problems, config.Problem{Key: "tools.mcp." + server + ".rename." + remote,
-					Message: fmt.Sprintf("the name %s is taken: the other tool is from %s", rename[remote], t.Spec().Origin)})
+					Message: fmt.Sprintf("the name %s is taken: the other tool is from %s", to, t.Spec().Origin)})
 			}
 		}
 	}

@@ -3,12 +3,12 @@ package app
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/config"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
@@ -48,8 +48,7 @@ func newWorkerPools(cfg *config.Config, kept Store, log *slog.Logger) (*workerPo
 }
 
 func poolsOf(cfg *config.Config) (out []server.WorkerPool) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Workers)) {
-		w := cfg.Workers[name]
+	for name, w := range text.ByName(cfg.Workers) {
 		out = append(out, server.WorkerPool{Name: name, Token: w.Token.Secret(), Tools: w.Tools, Effects: w.Believed(), Keys: presentKeys(cfg, slices.Clone(w.Keys)), MaxConcurrency: w.MaxConcurrency})
 	}
 	return out

@@ -2,11 +2,11 @@ package config
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // An Agent is a tool whose calls are runs of their own.
@@ -29,8 +29,8 @@ type Agent struct {
 
 // checkAgents reports what agents lack.
 func (l *loader) checkAgents() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Tools.Run)) {
-		a, base := l.cfg.Tools.Run[name], "tools.run."+name
+	for name, a := range text.ByName(l.cfg.Tools.Run) {
+		base := "tools.run." + name
 		if a.Description == "" {
 			l.at(base+".description", "no description: what the agent does, for the model that calls it")
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A Group is what several keys have in common.
@@ -38,8 +39,8 @@ func (b *PeriodBudget) bounds() bool { return b.Cost != Unset || b.Tokens != mat
 func (l *loader) checkBudgets() {
 	c := l.cfg
 	groups := slices.Sorted(maps.Keys(c.Groups))
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		if g := c.Keys[name].Group; g != "" {
+	for name, k := range text.ByName(c.Keys) {
+		if g := k.Group; g != "" {
 			key := "keys." + name + ".group"
 			if len(groups) == 0 {
 				l.at(key, fmt.Sprintf("there is no group %s: add groups.%s", quote(g), g))
@@ -55,13 +56,13 @@ func (l *loader) checkBudgets() {
 
 // budgetKey returns the first setting that is a budget with a limit; "" if the configuration has none.
 func (c *Config) budgetKey() string {
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		if c.Keys[name].Budget.Bounds() {
+	for name, k := range text.ByName(c.Keys) {
+		if k.Budget.Bounds() {
 			return "keys." + name + ".budget"
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Groups)) {
-		if c.Groups[name].Budget.Bounds() {
+	for name, g := range text.ByName(c.Groups) {
+		if g.Budget.Bounds() {
 			return "groups." + name + ".budget"
 		}
 	}
@@ -78,7 +79,7 @@ func (c *Config) budgetWarnings() (out []Problem) {
 	for _, k := range c.Keys {
 		used[k.Group] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Groups)) {
+	for name := range text.ByName(c.Groups) {
 		if !used[name] {
 			out = append(out, Problem{File: c.Origin("groups." + name), Key: "groups." + name, Message: "no key is in this group: set keys.NAME.group"})
 		}

@@ -3,6 +3,8 @@ package config
 import (
 	"maps"
 	"slices"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // MCP says what MCP clients of this server find besides tools.
@@ -62,8 +64,8 @@ type MCPPrompt struct {
 
 // checkCatalog looks at what the keys of resources and prompts say together.
 func (l *loader) checkCatalog() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.MCP.Resources)) {
-		r, base := l.cfg.MCP.Resources[name], "mcp.resources."+name
+	for name, r := range text.ByName(l.cfg.MCP.Resources) {
+		base := "mcp.resources." + name
 		switch {
 		case r.Folder == "" && r.Text == "":
 			l.at(base+".text", "a resource has a text or a folder")
@@ -73,8 +75,8 @@ func (l *loader) checkCatalog() {
 			l.at(base+".files", "files go with folder")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.MCP.Prompts)) {
-		p, base := l.cfg.MCP.Prompts[name], "mcp.prompts."+name
+	for name, p := range text.ByName(l.cfg.MCP.Prompts) {
+		base := "mcp.prompts." + name
 		if p.Text == "" {
 			l.at(base+".text", "a prompt has a text")
 		}

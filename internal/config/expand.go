@@ -1,11 +1,10 @@
 package config
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // Transforms are the names of the transforms of a model, by kind.
@@ -45,8 +44,7 @@ func (l *loader) expand() {
 	if l.opts.Expand == nil {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Models)) {
-		m := l.cfg.Models[name]
+	for name, m := range text.ByName(l.cfg.Models) {
 		base := "models." + name + "."
 		isSet := func(key string) bool { _, ok := l.cfg.origin[base+key]; return ok }
 		out := l.opts.Expand(m, isSet)

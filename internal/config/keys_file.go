@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/regular"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // The limits of the file of `serve.keys_file`.
@@ -139,13 +140,13 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 	warn := func(key, message string) {
 		out = append(out, Problem{File: c.Origin(key), Key: key, Message: message})
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		if absent := c.absentKeys(c.Keys[name].Approve, "own", "others"); absent != "" {
+	for name, k := range text.ByName(c.Keys) {
+		if absent := c.absentKeys(k.Approve, "own", "others"); absent != "" {
 			warn("keys."+name+".approve", absent)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Workers)) {
-		if absent := c.absentKeys(c.Workers[name].Keys); absent != "" {
+	for name, w := range text.ByName(c.Workers) {
+		if absent := c.absentKeys(w.Keys); absent != "" {
 			warn("workers."+name+".keys", absent)
 		}
 	}
@@ -159,8 +160,8 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 	for _, k := range c.FileKeys {
 		used[k.Profile] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		if k := c.Keys[name]; !used[name] && k.Key.IsZero() && k.SHA256 == "" {
+	for name, k := range text.ByName(c.Keys) {
+		if !used[name] && k.Key.IsZero() && k.SHA256 == "" {
 			key := "keys." + name
 			out = append(out, Problem{File: c.Origin(key), Key: key, Message: "it has no key, and no line of serve.keys_file names it: no request has its rights"})
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/url"
 	"os"
@@ -312,8 +311,8 @@ func (l *loader) checkWhole() {
 	if l.opts.Dialects == nil {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		l.known("models."+name+".dialect", "dialect", c.Models[name].Dialect, l.opts.Dialects)
+	for name, m := range text.ByName(c.Models) {
+		l.known("models."+name+".dialect", "dialect", m.Dialect, l.opts.Dialects)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 )
 
@@ -68,8 +69,8 @@ type MCPServer struct {
 
 // checkServers looks at what the keys of an MCP server say together.
 func (l *loader) checkServers() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Tools.MCP)) {
-		s, base := l.cfg.Tools.MCP[name], "tools.mcp."+name
+	for name, s := range text.ByName(l.cfg.Tools.MCP) {
+		base := "tools.mcp." + name
 		if l.wrong(base) {
 			continue // the rest would only follow from it
 		}
@@ -105,10 +106,8 @@ func (l *loader) checkServers() {
 // checkRenames reports names of tools that two tools would have, or that are those of another server.
 func (l *loader) checkRenames() {
 	tools, by := &l.cfg.Tools, map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(tools.MCP)) {
-		rename := tools.MCP[name].Rename
-		for _, remote := range slices.Sorted(maps.Keys(rename)) {
-			to := rename[remote]
+	for name, server := range text.ByName(tools.MCP) {
+		for remote, to := range text.ByName(server.Rename) {
 			key := "tools.mcp." + name + ".rename." + remote
 			if other := by[to]; other != "" {
 				l.at(key, other+" is called "+quote(to)+", too")
@@ -124,8 +123,8 @@ func (l *loader) checkRenames() {
 // MCPTool returns the MCP server of the configuration to which a tool belongs by the name under which it is offered, and the
 // server's own name of the tool as far as the configuration tells it. ok is false if the name is none of an MCP server.
 func (t *Tools) MCPTool(name string) (server, remote string, ok bool) {
-	for _, server := range slices.Sorted(maps.Keys(t.MCP)) {
-		for remote, to := range t.MCP[server].Rename {
+	for server, s := range text.ByName(t.MCP) {
+		for remote, to := range s.Rename {
 			if to == name {
 				return server, remote, true
 			}

@@ -1,10 +1,8 @@
 package config
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // ModelPrice is what a model costs. All of its amounts are [Unset], or Input and Output are not.
@@ -36,8 +34,8 @@ func (p *ModelPrice) Price() (of price.Price, ok bool) {
 
 // checkPrices checks that each price is whole.
 func (l *loader) checkPrices() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Models)) {
-		p := &l.cfg.Models[name].Price
+	for name, m := range text.ByName(l.cfg.Models) {
+		p := &m.Price
 		key := "models." + name + ".price."
 		switch _, known := p.Price(); {
 		case known:

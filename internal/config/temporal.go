@@ -2,11 +2,10 @@ package config
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // A TemporalTool is a tool whose calls are activities on a task queue of Temporal.
@@ -33,8 +32,8 @@ type TemporalTool struct {
 
 // checkTemporal reports what tools on task queues lack.
 func (l *loader) checkTemporal() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Tools.Temporal)) {
-		t, base := l.cfg.Tools.Temporal[name], "tools.temporal."+name
+	for name, t := range text.ByName(l.cfg.Tools.Temporal) {
+		base := "tools.temporal." + name
 		if l.wrong(base) {
 			continue // the rest would only follow from it
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // Workers are processes elsewhere that execute tools for the daemon, and show the same token.
@@ -37,8 +38,8 @@ func (w *Workers) Believed() (out []lathe.Effect) {
 
 // checkWorkers says what is missing from workers.
 func (l *loader) checkWorkers() {
-	for _, name := range slices.Sorted(maps.Keys(l.cfg.Workers)) {
-		w, base := l.cfg.Workers[name], "workers."+name
+	for name, w := range text.ByName(l.cfg.Workers) {
+		base := "workers." + name
 		if w.Token.IsZero() {
 			l.at(base+".token", "no token: what the workers show, as a reference")
 		}

@@ -14,12 +14,10 @@ import (
 
 // A Conversation applies a row to the messages of a conversation, in their order: first [Conversation.Roles], then, once the content of
 // the messages is known, [Conversation.Join]. What becomes of a message depends on it and on the messages before it, so that the sent
-// form of a conversation keeps its beginning when the conversation grows. The one exception is [Conversation.Joins]. The zero value
-// changes nothing.
+// form of a conversation keeps its beginning when the conversation grows, except that messages of the user after one of the user become
+// part of it. The zero value changes nothing.
 type Conversation struct {
 	row   Row
-	talks bool       // Roles has seen a message after the leading system messages
-	last  lathe.Role // of the last message that counts in the order of turns
 	moved []moved
 }
 
@@ -35,18 +33,6 @@ func (r *Row) NewConversation() Conversation { return Conversation{row: *r} }
 
 // order reports whether messages of one role must not follow each other.
 func (c *Conversation) order() bool { return c.row.System == one || c.row.Turns == alternate }
-
-// Joins reports whether m, as the next message, becomes part of one that an earlier call of Join returned. The caller then applies
-// the row again, to the conversation from its beginning.
-func (c *Conversation) Joins(m *lathe.Message) bool {
-	if !c.order() || c.last != lathe.RoleUser {
-		return false
-	}
-	return m.Role == lathe.RoleUser || isSystem(m) && c.row.MovesSystem()
-}
-
-// Follows reports whether the conversation is of row r.
-func (c *Conversation) Follows(r *Row) bool { return c.row == *r }
 
 // Place returns the path of a part as it was given for the path of the same part in the result of Join, such as
 // "messages[1].parts[0]" for "messages[0].parts[2]". Other paths are returned as they are.
@@ -80,24 +66,20 @@ func partPath(message, part int) string {
 // MovesSystem reports whether system messages after the first ones are sent as text of the user.
 func (r *Row) MovesSystem() bool { return r.System == Leading || r.System == one }
 
-// Roles returns the messages with the roles under which the destination takes them. at is the index of the first one in the
-// conversation. The paths of what changes are appended to changed. msgs is not changed. An answer that sends denies is as if it were
-// not there; nil: all are sent.
-func (c *Conversation) Roles(msgs []lathe.Message, at int, changed []string, sends func(*lathe.Message) bool) ([]lathe.Message, []string) {
+// Roles returns the messages with the roles under which the destination takes them. The paths of what changes are appended to changed.
+// msgs is not changed. An answer that sends denies is as if it were not there; nil: all are sent.
+func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(*lathe.Message) bool) ([]lathe.Message, []string) {
 	if !c.row.MovesSystem() && c.row.Developer != no {
 		return msgs, changed
 	}
-	p := pass{out: msgs, at: at, changed: changed}
+	p := pass{out: msgs, changed: changed}
 	lead := c.leading(msgs, sends)
 	for i, m := range msgs {
 		if m.Role == lathe.RoleDeveloper && c.row.Developer == no {
 			m.Role = lathe.RoleSystem
 		}
-		if !isSystem(&m) {
-			c.talks = c.talks || !unsent(&m, sends)
-		} else if c.row.MovesSystem() && (i >= lead || c.row.System == one && hasBlob(&m)) {
-			m, c.talks = asUser(m), true
-			lead = 0
+		if isSystem(&m) && c.row.MovesSystem() && (i >= lead || c.row.System == one && hasBlob(&m)) {
+			m, lead = asUser(m), 0
 		}
 		if m.Role != msgs[i].Role {
 			p.set(i, m)
@@ -115,7 +97,7 @@ func unsent(m *lathe.Message, sends func(*lathe.Message) bool) bool {
 // leading returns the index before which system messages stay system messages: no other message precedes them.
 func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) bool) int {
 	lead, last := 0, -1 // last is the last system message
-	for !c.talks && lead < len(msgs) && (isSystem(&msgs[lead]) || unsent(&msgs[lead], sends)) {
+	for lead < len(msgs) && (isSystem(&msgs[lead]) || unsent(&msgs[lead], sends)) {
 		if isSystem(&msgs[lead]) {
 			last = lead
 		}
@@ -128,14 +110,14 @@ func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) 
 	return lead
 }
 
-// Join returns the messages as the destination takes them, given those that Roles returned. at is the index of the first one in the
-// conversation. The result has as many messages: one that became part of an earlier one has no role and is not sent. The paths of what
-// is not sent as it was are appended to changed. msgs is not changed.
-func (c *Conversation) Join(msgs []lathe.Message, at int, changed []string) ([]lathe.Message, []string) {
+// Join returns the messages as the destination takes them, given those that Roles returned. The result has as many messages: one that
+// became part of an earlier one has no role and is not sent. The paths of what is not sent as it was are appended to changed. msgs is not
+// changed.
+func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Message, []string) {
 	if !c.order() && c.row.Documents != asText {
 		return msgs, changed
 	}
-	p := pass{Conversation: c, out: msgs, at: at, changed: changed, head: -1, prev: -1}
+	p := pass{Conversation: c, out: msgs, changed: changed, head: -1, prev: -1}
 	for i, m := range msgs {
 		switch {
 		case m.Role == "": // it is not sent
@@ -153,10 +135,10 @@ type pass struct {
 	*Conversation
 	out     []lathe.Message
 	copied  bool
-	at      int
 	changed []string
-	head    int // index in out of the system message that others join; -1: none
-	prev    int // index in out of the last message that is sent; -1: none
+	head    int        // index in out of the system message that others join; -1: none
+	prev    int        // index in out of the last message that is sent; -1: none
+	last    lathe.Role // of the last message that counts in the order of turns
 }
 
 func (p *pass) set(i int, m lathe.Message) {
@@ -168,7 +150,7 @@ func (p *pass) set(i int, m lathe.Message) {
 
 // note appends the path of a member of message i, once.
 func (p *pass) note(i int, member string) {
-	path := "messages[" + strconv.Itoa(p.at+i) + "]." + member
+	path := "messages[" + strconv.Itoa(i) + "]." + member
 	if len(p.changed) < maxChanged && !slices.Contains(p.changed, path) {
 		p.changed = append(p.changed, path)
 	}
@@ -240,7 +222,7 @@ func (p *pass) join(to, i int, m lathe.Message) {
 			part = t
 		}
 		apart = false
-		p.moved = append(p.moved, moved{[3]int{p.at + to, len(into.Parts), -1}, [2]int{p.at + i, j}})
+		p.moved = append(p.moved, moved{[3]int{to, len(into.Parts), -1}, [2]int{i, j}})
 		into.Parts = append(into.Parts, part)
 	}
 	p.set(to, into)
@@ -289,7 +271,7 @@ func (p *pass) intoResult(into *lathe.Message, to, i, j int, part lathe.Part) {
 	case lathe.Text:
 		r.Content += "\n\n" + part.Text
 	case lathe.Blob:
-		p.moved = append(p.moved, moved{[3]int{p.at + to, k, len(r.Blobs)}, [2]int{p.at + i, j}})
+		p.moved = append(p.moved, moved{[3]int{to, k, len(r.Blobs)}, [2]int{i, j}})
 		r.Blobs = append(slices.Clip(r.Blobs), part)
 	default: // plain returns no others
 	}

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -41,61 +42,31 @@ const previewHex = 32
 // Few possible arguments can be guessed from Compat and Full by trying them all; Keyed needs key
 // for that. Keyed without a key returns "" rather than a hash that only looks safe.
 func ArgsPreview(args []byte, mode Mode, key []byte) string {
-	var space [previewHex]byte
-	dst, _ := AppendArgsPreview(space[:0], args, mode, key)
-	return string(dst)
-}
-
-// AppendArgsPreview appends what [ArgsPreview] returns. What it has learned about args on the way need
-// not be checked again: flat says that args is a JSON object that passes [rawjson.Check], with at
-// most [FlatKeys] members and at most [FlatDepth] levels.
-func AppendArgsPreview(dst, args []byte, mode Mode, key []byte) (_ []byte, flat bool) {
-	if mode == Keyed && len(key) == 0 {
-		return dst, false
-	}
 	var buf [1024]byte // more than PreviewLength and all that may be written behind it
-	text, flat := appendFlat(buf[:0], args)
-	switch {
-	case flat:
-	case mode == Compat:
-		var err error
-		if text, err = rawjson.AppendPythonPrefix(buf[:0], args, PreviewLength); err != nil {
-			return appendPreview(dst, sha256.Sum256(args)), false
+	sum := func(text []byte) string {
+		hash := sha256.Sum256(text)
+		return hex.EncodeToString(hash[:previewHex/2])
+	}
+	if mode == Compat {
+		text, err := rawjson.AppendPythonPrefix(buf[:0], args, PreviewLength)
+		if err != nil {
+			return sum(args)
 		}
-	default:
-		text = canonicalText(buf[:0], args)
+		return sum(text[:min(len(text), PreviewLength)])
 	}
-	switch mode {
-	case Keyed:
-		return appendKeyed(dst, bytes.Clone(text), key), flat // the buffer stays on the stack
-	case Full:
-		return appendPreview(dst, sha256.Sum256(text)), flat
-	}
-	return appendPreview(dst, sha256.Sum256(text[:min(len(text), PreviewLength)])), flat
-}
-
-func appendKeyed(dst, text, key []byte) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(text)
-	var sum [sha256.Size]byte
-	mac.Sum(sum[:0])
-	return appendPreview(dst, sum)
-}
-
-// canonicalText returns the canonical text of args, in buf where it is likely to have room.
-func canonicalText(buf, args []byte) []byte {
-	if len(args) > cap(buf)/2 {
-		buf = make([]byte, 0, len(args)+len(args)/4+16)
-	}
-	text, err := rawjson.AppendPython(buf, args)
+	text, err := rawjson.AppendPython(slices.Grow(buf[:0], len(args)+len(args)/4), args)
 	if err != nil {
-		return args
+		text = args
 	}
-	return text
-}
-
-func appendPreview(dst []byte, sum [sha256.Size]byte) []byte {
-	return hex.AppendEncode(dst, sum[:previewHex/2])
+	if mode == Full {
+		return sum(text)
+	}
+	if len(key) == 0 {
+		return ""
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(bytes.Clone(text)) // so that buf stays on the stack
+	return hex.EncodeToString(mac.Sum(nil)[:previewHex/2])
 }
 
 // ArgsDigest returns the hash that binds an approval to one call: to the run, the call id, the

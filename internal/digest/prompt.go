@@ -3,10 +3,8 @@ package digest
 import (
 	"crypto/sha256"
 	"encoding"
-	"encoding/binary"
 	"encoding/hex"
 	"hash"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,9 +12,6 @@ import (
 
 // maxScratch is the capacity above which a Prompt's buffer is not kept.
 const maxScratch = 64 << 10
-
-// sumsAtOnce is how many pairs of hashes share one piece of memory.
-const sumsAtOnce = 4
 
 // A Prompt computes the two hashes of a conversation that grows. The state of the hash after the
 // last message is kept, so that a turn costs its new messages alone. It is used by one goroutine
@@ -46,7 +41,7 @@ type Prompt struct {
 	buf    []byte
 	state  []byte
 	sum    [sha256.Size]byte
-	sums   strings.Builder // memory that hashes share
+	digits [2 * sha256.Size]byte
 }
 
 // A resumable is a hash whose state can be copied without allocating, as SHA-256's can.
@@ -200,21 +195,12 @@ func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (
 	if s == nil {
 		s = &lathe.Sampling{}
 	}
-	var out [4 * sha256.Size]byte
-	p.finish(out[:2*sha256.Size], p.v1, appendTail1(p.buf[:0], s))
-	p.finish(out[2*sha256.Size:], p.v2, appendTail2(p.buf[:0], s, tools, choice))
-	if p.sums.Cap()-p.sums.Len() < len(out) {
-		p.sums = strings.Builder{}
-		p.sums.Grow(sumsAtOnce * len(out))
-	}
-	start := p.sums.Len()
-	p.sums.Write(out[:])
-	both := p.sums.String()[start:]
-	return both[:2*sha256.Size], both[2*sha256.Size:]
+	v1 = p.finish(p.v1, appendTail1(p.buf[:0], s))
+	return v1, p.finish(p.v2, appendTail2(p.buf[:0], s, tools, choice))
 }
 
-// finish writes the hex hash of what h has seen followed by tail, and leaves h as it is.
-func (p *Prompt) finish(dst []byte, h resumable, tail []byte) {
+// finish returns the hash of what h has seen followed by tail, and leaves h as it is.
+func (p *Prompt) finish(h resumable, tail []byte) string {
 	p.buf = tail
 	var err error
 	if p.state, err = h.AppendBinary(p.state[:0]); err == nil {
@@ -224,20 +210,7 @@ func (p *Prompt) finish(dst []byte, h resumable, tail []byte) {
 		panic("digest: copying the state of SHA-256: " + err.Error()) // both are the same implementation
 	}
 	p.tail.Write(tail)
-	encodeHex(dst, (*[sha256.Size]byte)(p.tail.Sum(p.sum[:0])))
-}
-
-// encodeHex writes the lower-case hexadecimal digits of sum, four bytes at a time. dst has room for them.
-func encodeHex(dst []byte, sum *[sha256.Size]byte) {
-	const lanes = 0x0001000100010001
-	for i := 0; i < len(sum); i += 4 {
-		x := uint64(binary.LittleEndian.Uint32(sum[i:]))
-		x = (x | x<<16) & 0x0000ffff0000ffff
-		x = (x | x<<8) & (0xff * lanes)                             // a byte in each lane of 16 bits
-		x = x>>4&(0x0f*lanes) | x&(0x0f*lanes)<<8                   // its digits, the higher one first
-		letters := (x + 0x0606060606060606) >> 4 & (0x0101 * lanes) // 1 where the digit is a to f
-		binary.LittleEndian.PutUint64(dst[2*i:], x+0x3030303030303030+letters*('a'-'0'-10))
-	}
+	return string(hex.AppendEncode(p.digits[:0], p.tail.Sum(p.sum[:0])))
 }
 
 // appendTail2 appends what follows the messages in phv2.

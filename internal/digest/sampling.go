@@ -14,14 +14,8 @@ const (
 	DefaultMaxTokens   = 2048
 )
 
-// defaultTail1 is what appendTail1 appends where neither option is set.
-const defaultTail1 = `],"temperature":0.7,"max_tokens":2048}`
-
 // appendTail1 appends what follows the messages in phv1.
 func appendTail1(b []byte, s *lathe.Sampling) []byte {
-	if s.Temperature == nil && s.MaxTokens == nil {
-		return append(b, defaultTail1...)
-	}
 	temperature, maxTokens := DefaultTemperature, DefaultMaxTokens
 	if s.Temperature != nil {
 		temperature = *s.Temperature

@@ -2,7 +2,6 @@ package sse
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -77,7 +76,6 @@ type Reader struct {
 	lastID    string
 	lastRetry int
 	types     map[string]string
-	last      string // the type of the last event that had one
 	truncated bool
 
 	keep bool   // for Raw
@@ -141,9 +139,6 @@ func (r *Reader) Next() (Event, error) {
 		return Event{}, r.fail
 	}
 	for {
-		if e, ok := r.short(); ok {
-			return e, nil
-		}
 		line, ok := r.line()
 		if !ok {
 			if err := r.fill(); err != nil {
@@ -174,7 +169,7 @@ func (r *Reader) stop(err error) error {
 }
 
 func (r *Reader) dispatch() Event {
-	if !r.opts.RawUTF8 && !valid(r.data) {
+	if !r.opts.RawUTF8 && !utf8.Valid(r.data) {
 		r.data = appendValid(nil, r.data)
 	}
 	e := Event{Type: r.typ, ID: r.lastID, Data: r.data, Retry: r.retry}
@@ -183,59 +178,6 @@ func (r *Reader) dispatch() Event {
 	}
 	r.data, r.inBuf, r.hasData, r.typ, r.retry, r.dirty = nil, false, false, "", 0, false
 	return e
-}
-
-// The beginnings of the lines that most events consist of.
-const (
-	eventField = "event: "
-	dataField  = "data: "
-)
-
-// short takes an event of one data line out of the buffer, if it comes next and is there whole. The line may follow the line of a
-// type, if that is the type of the last event that had one. It is what the general way does for nearly all events of model
-// servers, in one step.
-func (r *Reader) short() (Event, bool) {
-	if r.dirty || r.cr >= 0 || r.skipLF || !r.started {
-		return Event{}, false
-	}
-	if r.scanned > r.pos {
-		return Event{}, false // a long line, which is not searched again
-	}
-	b := (*r.buf)[r.pos:r.end]
-	typ, from := "message", len(dataField)
-	if n := len(eventField) + len(r.last); len(b) >= n+1+len(dataField) && string(b[:len(eventField)]) == eventField {
-		if r.last == "" || n > r.opts.MaxLine || b[n] != '\n' || string(b[len(eventField):n]) != r.last {
-			return Event{}, false
-		}
-		typ, from = r.last, n+1+len(dataField)
-	}
-	if len(b) < from || string(b[from-len(dataField):from]) != dataField {
-		return Event{}, false
-	}
-	i := bytes.IndexByte(b[from:], '\n')
-	end := from + i
-	if i < 0 || end+1 == len(b) || b[end+1] != '\n' || len(dataField)+i > r.opts.MaxLine || i > r.opts.MaxEvent {
-		return Event{}, false
-	}
-	data := b[from:end]
-	if !r.opts.RawUTF8 && !valid(data) {
-		return Event{}, false
-	}
-	r.pos += end + 2
-	r.scanned = r.pos
-	return Event{Type: typ, ID: r.lastID, Data: data}, true
-}
-
-// valid is utf8.Valid, which it calls from the first 32 bytes on that are not ASCII.
-func valid(b []byte) bool {
-	for len(b) >= 32 {
-		x := binary.LittleEndian.Uint64(b) | binary.LittleEndian.Uint64(b[8:]) | binary.LittleEndian.Uint64(b[16:]) | binary.LittleEndian.Uint64(b[24:])
-		if x&0x8080808080808080 != 0 {
-			break
-		}
-		b = b[32:]
-	}
-	return utf8.Valid(b)
 }
 
 // line takes the next whole line out of the buffer, without its end.
@@ -367,23 +309,13 @@ func (r *Reader) field(line []byte) bool {
 		return true
 	}
 	r.dirty = true
-	if len(line) > len(dataField) && string(line[:len(dataField)]) == dataField { // nearly every line there is
-		return r.addData(line[len(dataField):])
-	}
-	name, value := line, []byte(nil)
-	if i := bytes.IndexByte(line, ':'); i >= 0 {
-		name, value = line[:i], line[i+1:]
-		if len(value) > 0 && value[0] == ' ' {
-			value = value[1:]
-		}
-	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "data":
 		return r.addData(value)
 	case "event":
-		if r.typ = r.intern(value); r.typ != "" {
-			r.last = r.typ
-		}
+		r.typ = r.intern(value)
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 && string(value) != r.lastID {
 			r.lastID = r.text(value)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
@@ -322,8 +322,8 @@ func elements(raw json.RawMessage) []json.RawMessage {
 		for k, v := range rawjson.Members(raw) {
 			values[rawjson.Text(k)] = v
 		}
-		for _, k := range slices.Sorted(maps.Keys(values)) {
-			out = append(out, values[k])
+		for _, v := range text.ByName(values) {
+			out = append(out, v)
 		}
 	}
 	return out

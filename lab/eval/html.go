@@ -38,7 +38,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 	p.measured(s)
 	p.rates(s)
 	p.heat(newHeat(s))
-	p.latency(newLatency(s, rep.Runs))
+	p.latency(s, rep.Runs)
 	p.runs(s, failed, passed)
 	p.numbers(s.ModelsScenarios)
 	return p.Close()
@@ -137,42 +137,6 @@ func labelWidth(s *Summary) int {
 	return longest*letter + 16
 }
 
-// intervals draws a rate and its interval for each row.
-type intervals struct {
-	Width, Height int
-	Labels, Side  int // where labels end, and where numbers begin
-	Rows          []intervalRow
-	Ticks         []tick
-}
-
-type intervalRow struct {
-	Label, Title   string
-	Y              int
-	Low, High, At  float64
-	Count, Percent string
-	None           bool
-}
-
-type tick struct {
-	X    float64
-	Text string
-}
-
-func newIntervals(s *Summary, rows []Row) intervals {
-	left := labelWidth(s)
-	d := intervals{Width: left + plotWidth + 150, Height: len(rows)*rowHeight + 26, Labels: left - 10, Side: left + plotWidth + 40}
-	x := func(rate float64) float64 { return float64(left) + rate*plotWidth }
-	for i := 0; i <= 4; i++ {
-		d.Ticks = append(d.Ticks, tick{x(float64(i) / 4), fmt.Sprintf("%d %%", 25*i)})
-	}
-	for i := range rows {
-		r := &rows[i]
-		d.Rows = append(d.Rows, intervalRow{Label: short(r.label()), Title: r.label(), Y: i*rowHeight + 16, Low: x(r.Low), High: x(r.High), At: x(r.OKRate),
-			Count: r.passed(), Percent: percent(r.OKRate), None: r.Runs == 0})
-	}
-	return d
-}
-
 // heat draws the rate of each model at each scenario or category.
 type heat struct {
 	Width, Height int
@@ -182,8 +146,8 @@ type heat struct {
 }
 
 type heatText struct {
-	X, Y        int
-	Text, Title string
+	X, Y int
+	Name string
 }
 
 type heatCell struct {
@@ -219,12 +183,12 @@ func newHeat(s *Summary) heat {
 	for i := range columns {
 		name := columns[i].label()
 		column[name] = i
-		d.Columns = append(d.Columns, heatText{left + i*width + width/2, head - 8, short(name), name})
+		d.Columns = append(d.Columns, heatText{left + i*width + width/2, head - 8, name})
 	}
 	for i := range rows {
 		name := rows[i].label()
 		line[name] = i
-		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, short(name), name})
+		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, name})
 	}
 	for _, r := range s.ModelsScenarios {
 		model, scenario := r, Row{Scenario: r.Scenario}
@@ -249,66 +213,31 @@ func heatColour(rate float64) string {
 	return fmt.Sprintf("#%02x%02x%02x", mix(0xa8, 0x0b), mix(0x43, 0x5a), mix(0x0a, 0x9c))
 }
 
-// latency draws how long the runs of each model took, on a scale that multiplies.
-type latency struct {
-	Width, Height int
-	Labels, Side  int
-	Rows          []latencyRow
-	Ticks         []tick
-}
-
-type latencyRow struct {
-	Label, Title string
-	Y            int
-	Bars         []bar
-	P50, P95     float64
-	Text         string
-	None         bool
-}
-
-type bar struct{ X, Y, W, H float64 }
-
-const latencyBins = 46
-
-func newLatency(s *Summary, runs []*Run) latency {
-	const height = 40
-	rows, left := s.Models, labelWidth(s)
-	d := latency{Width: left + plotWidth + 190, Height: len(rows)*height + 26, Labels: left - 10, Side: left + plotWidth + 20}
-	x := func(part float64) float64 { return float64(left) + plotWidth*part }
+// logarithmic returns the place of a time on a scale that multiplies, from 0 to 1, and how many powers of ten the scale has for the runs.
+func logarithmic(runs []*Run) (at func(ms int64) float64, decades float64) {
 	longest := int64(10)
 	for _, r := range runs {
 		if r.Scored {
 			longest = max(longest, r.ElapsedMS)
 		}
 	}
-	decades := math.Ceil(math.Log10(float64(longest)))
-	at := func(ms int64) float64 { return math.Log10(float64(max(ms, 1))) / decades }
-	for i := 0; i <= int(decades); i++ {
-		d.Ticks = append(d.Ticks, tick{x(float64(i) / decades), duration(int64(math.Pow10(i)))})
-	}
-	for i := range rows {
-		row := &rows[i]
-		var bins [latencyBins]float64
-		most := 1.0
-		for _, r := range runs {
-			if r.Scored && r.Model == row.Model && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
-				n := min(int(at(r.ElapsedMS)*latencyBins), latencyBins-1)
-				bins[n]++
-				most = max(most, bins[n])
-			}
+	decades = math.Ceil(math.Log10(float64(longest)))
+	return func(ms int64) float64 { return math.Log10(float64(max(ms, 1))) / decades }, decades
+}
+
+const latencyBins = 46
+
+// binned counts the runs of a row by their times. most is the largest count, or 1.
+func binned(row *Row, runs []*Run, at func(ms int64) float64) (bins [latencyBins]float64, most float64) {
+	most = 1
+	for _, r := range runs {
+		if r.Scored && r.Model == row.Model && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
+			n := min(int(at(r.ElapsedMS)*latencyBins), latencyBins-1)
+			bins[n]++
+			most = max(most, bins[n])
 		}
-		base := float64(i*height + height - 8)
-		lr := latencyRow{Label: short(row.label()), Title: row.label(), Y: int(base), P50: x(at(row.P50)), P95: x(at(row.P95)), None: row.Runs == 0,
-			Text: fmt.Sprintf("p50 %s, p95 %s", duration(row.P50), duration(row.P95))}
-		for n, v := range bins {
-			if v > 0 {
-				h := max(2, v/most*(height-14)) // one run among hundreds is seen too
-				lr.Bars = append(lr.Bars, bar{x(float64(n) / latencyBins), base - h, plotWidth/float64(latencyBins) - 1, h})
-			}
-		}
-		d.Rows = append(d.Rows, lr)
 	}
-	return d
+	return bins, most
 }
 
 func duration(ms int64) string {

@@ -4,11 +4,11 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/report"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 //go:embed report.css
@@ -98,8 +98,8 @@ func (p *page) measured(s *Summary) {
 			trials = "trial"
 		}
 		p.Put(`<tr><th scope="row">{}</th><td>{} {}, from {}`, m.Model, m.Trials, trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
-		for _, name := range slices.Sorted(maps.Keys(m.About)) {
-			p.Put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), m.About[name])
+		for name, about := range text.ByName(m.About) {
+			p.Put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), about)
 		}
 		if len(m.Answered) > 0 {
 			p.Put("<br>answered as: {}", strings.Join(m.Answered, ", "))
@@ -119,19 +119,19 @@ func (p *page) measured(s *Summary) {
 
 func (p *page) rates(s *Summary) {
 	p.Put("\n<h2>Rates, with the 95 % interval</h2>\n<h3>By model</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by model\">")
-	p.intervals(newIntervals(s, s.Models))
+	p.intervals(s, s.Models)
 	p.Put("</div>\n")
 	if s.Scenarios == nil { // the matrix shows them by model
 		return
 	}
 	if whole(s.Scenarios) {
 		p.Put("<h3>By scenario</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by scenario\">")
-		p.intervals(newIntervals(s, s.Scenarios))
+		p.intervals(s, s.Scenarios)
 		p.Put("</div>\n")
 		return
 	}
 	p.Put(`<details><summary>By scenario, all {}</summary><div class="scroll" tabindex="0" role="region" aria-label="rates by scenario">`, len(s.Scenarios))
-	p.intervals(newIntervals(s, s.Scenarios))
+	p.intervals(s, s.Scenarios)
 	p.Put("</div></details>\n")
 }
 

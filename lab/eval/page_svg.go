@@ -1,17 +1,28 @@
 package eval
 
-func (p *page) intervals(d intervals) {
+import (
+	"fmt"
+	"math"
+)
+
+// intervals draws a rate and its interval for each row.
+func (p *page) intervals(s *Summary, rows []Row) {
+	left := labelWidth(s)
+	labels, side, width, bottom := left-10, left+plotWidth+40, left+plotWidth+150, len(rows)*rowHeight+26
+	x := func(rate float64) float64 { return float64(left) + rate*plotWidth }
 	p.Put(`<svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="rates with intervals">
-`, d.Width, d.Height, d.Width, d.Height)
-	p.ticks(d.Ticks, 2, d.Height)
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		p.name(d.Labels, r.Y, r.Label, r.Title)
-		if r.None {
-			p.noScore(d.Labels, r.Y)
+`, width, bottom, width, bottom)
+	for i := range 5 {
+		p.tick(x(float64(i)/4), 2, bottom, fmt.Sprintf("%d %%", 25*i))
+	}
+	for i := range rows {
+		r, y := &rows[i], i*rowHeight+16
+		p.name(labels, y, r.label())
+		if r.Runs == 0 {
+			p.noScore(labels, y)
 		} else {
 			p.Put(`<g transform="translate(0 {})"><line class="span" x1="{}" x2="{}" y1="-4" y2="-4"/><circle class="dot" cx="{}" cy="-4" r="5"/></g><text x="{}" y="{}">{} <tspan class="soft">{}</tspan></text>`,
-				r.Y, r.Low, r.High, r.At, d.Side, r.Y, r.Percent, r.Count)
+				y, x(r.Low), x(r.High), x(r.OKRate), side, y, percent(r.OKRate), r.passed())
 		}
 		p.Put("\n")
 	}
@@ -24,10 +35,10 @@ func (p *page) heat(d heat) {
 <div class="scroll" tabindex="0" role="region" aria-label="models and scenarios"><svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="rate of each model at each scenario">
 `, d.Width, d.Height, d.Width, d.Height)
 	for _, c := range d.Columns {
-		p.Put("<text transform=\"translate({} {}) rotate(-40)\">{}<title>{}</title></text>\n", c.X, c.Y, c.Text, c.Title)
+		p.Put("<text transform=\"translate({} {}) rotate(-40)\">{}<title>{}</title></text>\n", c.X, c.Y, short(c.Name), c.Name)
 	}
 	for _, r := range d.Rows {
-		p.name(r.X, r.Y, r.Text, r.Title)
+		p.name(r.X, r.Y, r.Name)
 	}
 	for _, c := range d.Cells {
 		p.Put(`<g><rect x="{}" y="{}" width="{}" height="{}" rx="3" fill="{}"><title>{}</title></rect><text class="cell" transform="translate({} {})" x="30" y="17" text-anchor="middle">{}</text></g>
@@ -36,39 +47,51 @@ func (p *page) heat(d heat) {
 	p.Put("</svg></div>\n")
 }
 
-func (p *page) latency(d latency) {
+// latency draws how long the runs of each model took, on a scale that multiplies.
+func (p *page) latency(s *Summary, runs []*Run) {
+	const height = 40
+	left := labelWidth(s)
+	labels, side, width, bottom := left-10, left+plotWidth+20, left+plotWidth+190, len(s.Models)*height+26
+	x := func(part float64) float64 { return float64(left) + plotWidth*part }
 	p.Put(`
 <h2>Time of a run</h2>
 <p class="soft">Each bar counts runs. Solid line: half of the runs took less (p50). Broken line: 95 of 100 took less (p95). The scale multiplies.</p>
 <div class="scroll" tabindex="0" role="region" aria-label="times"><svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="distribution of times">
-`, d.Width, d.Height, d.Width, d.Height)
-	p.ticks(d.Ticks, 4, d.Height)
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		p.name(d.Labels, r.Y, r.Label, r.Title)
-		if r.None {
-			p.noScore(d.Labels, r.Y)
+`, width, bottom, width, bottom)
+	at, decades := logarithmic(runs)
+	for i := range int(decades) + 1 {
+		p.tick(x(float64(i)/decades), 4, bottom, duration(int64(math.Pow10(i))))
+	}
+	for i := range s.Models {
+		row, y := &s.Models[i], i*height+height-8
+		p.name(labels, y, row.label())
+		if row.Runs == 0 {
+			p.noScore(labels, y)
 		} else {
-			for _, b := range r.Bars {
-				p.Put("<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", b.X, b.Y, b.W, b.H)
+			bins, most := binned(row, runs, at)
+			for n, v := range bins {
+				if v > 0 {
+					h := max(2, v/most*(height-14)) // one run among hundreds is seen too
+					p.Put("<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", x(float64(n)/latencyBins), float64(y)-h, plotWidth/float64(latencyBins)-1, h)
+				}
 			}
+			half, most95 := x(at(row.P50)), x(at(row.P95))
 			p.Put(`<g transform="translate(0 {})"><line class="p50" x1="{}" x2="{}" y1="-28" y2="2" stroke-width="2"/><line class="p95" x1="{}" x2="{}" y1="-28" y2="2" stroke-width="2"/></g><text class="soft" x="{}" y="{}">{}</text>`,
-				r.Y, r.P50, r.P50, r.P95, r.P95, d.Side, r.Y, r.Text)
+				y, half, half, most95, most95, side, y, fmt.Sprintf("p50 %s, p95 %s", duration(row.P50), duration(row.P95)))
 		}
 		p.Put("\n")
 	}
 	p.Put("</svg></div>\n")
 }
 
-func (p *page) ticks(ticks []tick, top, bottom int) {
-	for _, t := range ticks {
-		p.Put("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text class=\"soft\" x=\"{}\" y=\"{}\" dx=\"3\" dy=\"-3\">{}</text>\n",
-			t.X, t.X, top, bottom, t.X, bottom, t.Text)
-	}
+func (p *page) tick(x float64, top, bottom int, text string) {
+	p.Put("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text class=\"soft\" x=\"{}\" y=\"{}\" dx=\"3\" dy=\"-3\">{}</text>\n",
+		x, x, top, bottom, x, bottom, text)
 }
 
-func (p *page) name(x, y int, text, title string) {
-	p.Put("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>\n", x, y, text, title)
+// name writes the name of a row, whose end stands at x.
+func (p *page) name(x, y int, name string) {
+	p.Put("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>\n", x, y, short(name), name)
 }
 
 func (p *page) noScore(x, y int) {

@@ -563,8 +563,8 @@ func (r *Row) form() string {
 // deviations lists the kinds of deviation with their counts.
 func (r *Row) deviations() string {
 	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(r.Deviations)) {
-		parts = append(parts, fmt.Sprintf("%s %d", text.OneLine(kind), r.Deviations[kind]))
+	for kind, n := range text.ByName(r.Deviations) {
+		parts = append(parts, fmt.Sprintf("%s %d", text.OneLine(kind), n))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -177,21 +177,6 @@ func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return v
 }
 
-// ToolVersion returns the version of the other policy, or 0, if no rule depends on the principal or the labels of a run: see
-// [policy.ToolVersion].
-func (p *Policy) ToolVersion(self lathe.Policy) (version uint64, ok bool) {
-	if own, is := self.(*Policy); !is || own != p {
-		return 0, false // a type that embeds p
-	}
-	if slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Principal != "" || len(r.Labels) > 0 }) {
-		return 0, false
-	}
-	if p.other == nil {
-		return 0, true
-	}
-	return policy.ToolVersion(p.other)
-}
-
 // Step returns the verdict of the other policy, or Allow without one: rules decide calls only.
 func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
 	if p.other == nil {

@@ -375,31 +375,3 @@ func TestT11_NumbersHaveOneValue(t *testing.T) {
 		}
 	}
 }
-
-// Rules have a version for tools unless one of them depends on the run.
-func TestRulesHaveAToolVersion(t *testing.T) {
-	t.Parallel()
-	type embedding struct{ *rules.Policy }
-	for name, tt := range map[string]struct {
-		rule rules.Rule
-		els  lathe.Policy
-		want bool
-	}{
-		"by tool, effect and condition": {rules.Rule{Name: "r", Tool: "a*", Effect: "writes", When: "args.x == 1"}, policy.Default(), true},
-		"no other policy":               {rules.Rule{Name: "r"}, nil, true},
-		"by principal":                  {rules.Rule{Name: "r", Principal: "ann"}, nil, false},
-		"by label":                      {rules.Rule{Name: "r", Labels: map[string]string{"a": "b"}}, nil, false},
-		"the other has none":            {rules.Rule{Name: "r"}, policy.Disabled{}, false},
-	} {
-		p, err := rules.New([]rules.Rule{tt.rule}, &rules.Options{Else: tt.els})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := policy.ToolVersion(p); ok != tt.want {
-			t.Errorf("%s: %t, want %t", name, ok, tt.want)
-		}
-		if _, ok := policy.ToolVersion(embedding{p}); ok {
-			t.Errorf("%s: a type that embeds the policy has its version", name)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -79,12 +78,12 @@ func (d *document) read(b []byte) error {
 	var r fields
 	paths := r.object(d.root, "paths")
 	none := true
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	for path, entry := range text.ByName(paths) {
 		if strings.HasPrefix(path, "x-") {
 			continue
 		}
 		if none = false; r.err == nil {
-			r.err = d.readPath(path, paths[path])
+			r.err = d.readPath(path, entry)
 		}
 	}
 	if r.err == nil && none {
@@ -167,7 +166,7 @@ func (d *document) readPath(path string, v any) error {
 	if d.v32 { // of these no tool is made, which is an error or is said
 		add("QUERY", item, "query")
 		others := r.object(item, "additionalOperations")
-		for _, method := range slices.Sorted(maps.Keys(others)) {
+		for method := range text.ByName(others) {
 			add(method, others, method)
 		}
 	}

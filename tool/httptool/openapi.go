@@ -3,7 +3,6 @@ package httptool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -179,10 +178,10 @@ func withoutClashes(made []*choice, out []*OperationError) ([]*choice, []*Operat
 		byName[c.def.Name] = append(byName[c.def.Name], c)
 	}
 	var rest []*choice
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		for i, c := range byName[name] {
-			if n := len(byName[name]); n > 1 && c.matched {
-				other := byName[name][(i+1)%n]
+	for name, calls := range text.ByName(byName) {
+		for i, c := range calls {
+			if n := len(calls); n > 1 && c.matched {
+				other := calls[(i+1)%n]
 				out = append(out, c.wrong(fmt.Errorf("the name %s is also that of %q: rename one of them", name, other.op.OperationID)))
 				continue
 			}

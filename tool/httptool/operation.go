@@ -262,8 +262,8 @@ func (d *document) binaryPart(schema any) string {
 		return ""
 	}
 	props := asObject(s["properties"])
-	for _, name := range slices.Sorted(maps.Keys(props)) {
-		part, err := d.resolve(props[name])
+	for name, prop := range text.ByName(props) {
+		part, err := d.resolve(prop)
 		if err != nil {
 			continue
 		}
@@ -327,7 +327,7 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 // tokenAdvice returns where the document says that tokens are issued, for the author of the configuration.
 func (d *document) tokenAdvice(wanted []requirement) string {
 	for _, req := range wanted {
-		for _, name := range slices.Sorted(maps.Keys(req)) {
+		for name := range text.ByName(req) {
 			s := d.scheme(name)
 			if s == nil || s.Type != "oauth2" && s.Type != "openIdConnect" {
 				continue

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // accepted is what is said of the answers that can be read.
@@ -91,11 +90,11 @@ func (t *httpTool) authorize(m *message, query, cookies []string) {
 	for name, v := range c.Headers {
 		m.header.Set(name, v.Reveal())
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Query)) {
-		query = append(query, percent(name)+"="+percent(c.Query[name].Reveal()))
+	for name, value := range text.ByName(c.Query) {
+		query = append(query, percent(name)+"="+percent(value.Reveal()))
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Cookies)) {
-		cookies = append(cookies, name+"="+c.Cookies[name].Reveal())
+	for name, value := range text.ByName(c.Cookies) {
+		cookies = append(cookies, name+"="+value.Reveal())
 	}
 	if len(query) > 0 {
 		m.url += "?" + strings.Join(query, "&")

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 const (
@@ -153,8 +153,7 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 		return nil, err
 	}
 	out := make(map[string]any, len(in))
-	for _, key := range slices.Sorted(maps.Keys(in)) { // the names of $defs depend on the order
-		val := in[key]
+	for key, val := range text.ByName(in) { // the names of $defs depend on the order
 		if dropped[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val) {
 			continue
 		}
@@ -243,12 +242,12 @@ func (s *sharing) walkMap(key string, v any, depth int, o *omission) (any, error
 		o = o.inside()
 	}
 	out := make(map[string]any, len(in))
-	for _, name := range slices.Sorted(maps.Keys(in)) {
-		if members && s.leavesOut(in[name], o) {
+	for name, value := range text.ByName(in) {
+		if members && s.leavesOut(value, o) {
 			continue
 		}
 		var err error
-		if out[name], err = s.walk(in[name], depth-1, o); err != nil {
+		if out[name], err = s.walk(value, depth-1, o); err != nil {
 			return nil, err
 		}
 	}

@@ -258,8 +258,8 @@ func TestW17_ResultsStandFirst(t *testing.T) {
 	r := parseRequest(t, claudeCode(t, "claude-code-2.1.197-turn2-parallel.json"))
 	takes := destination.For(lathe.WireMessages, "", "", "")
 	conversation := takes.NewConversation()
-	r.Messages, _ = conversation.Roles(r.Messages, 0, nil, nil)
-	r.Messages, _ = conversation.Join(r.Messages, 0, nil)
+	r.Messages, _ = conversation.Roles(r.Messages, nil, nil)
+	r.Messages, _ = conversation.Join(r.Messages, nil)
 	body, _ := write(t, &r.Request, nil)
 	var sent struct {
 		Messages []struct {

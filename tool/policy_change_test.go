@@ -12,30 +12,23 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// versioned is a policy that denies one tool, by a version.
-type versioned struct {
+// denies is a policy that denies one tool, another one after each call of deny.
+type denies struct {
 	policy.Effects
-	now   atomic.Pointer[verdicts]
-	asked atomic.Int64
+	tool atomic.Pointer[string]
 }
 
-type verdicts struct {
-	version uint64
-	deny    string
-}
-
-func (p *versioned) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
-	p.asked.Add(1)
-	if spec.Name == p.now.Load().deny {
+func (p *denies) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	if spec.Name == *p.tool.Load() {
 		return lathe.Verdict{Rule: "denied"}
 	}
 	return lathe.Verdict{Decision: lathe.Allow}
 }
 
-func (p *versioned) ToolVersion(lathe.Policy) (uint64, bool) { return p.now.Load().version, true }
+func (p *denies) deny(tool string) { p.tool.Store(&tool) }
 
-// A policy with a version is asked once about each tool, for runs of all principals, until its version or the set changes.
-func TestPolicyWithAVersionIsAskedOnceAboutATool(t *testing.T) {
+// The list of a run follows the principal, what the run allows, the policy and the set as they are when the run begins.
+func TestToolsAreOfferedAsThePolicySaysNow(t *testing.T) {
 	t.Parallel()
 	tools := from("a", "x", "y", "z")
 	tools[2].(*sourced).spec.Principals = []string{"ann"}
@@ -43,8 +36,8 @@ func TestPolicyWithAVersionIsAskedOnceAboutATool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &versioned{}
-	p.now.Store(&verdicts{1, "y"})
+	p := &denies{}
+	p.deny("y")
 	r, err := tool.NewRunner(set, &tool.Options{Policy: p})
 	if err != nil {
 		t.Fatal(err)
@@ -58,43 +51,42 @@ func TestPolicyWithAVersionIsAskedOnceAboutATool(t *testing.T) {
 		opts      *tool.RunOptions
 		want      string
 		withheld  []event.WithheldTool
-		asked     int64
 	}{
-		{nil, "ann", nil, "x z", held("y"), 3},
-		{nil, "ann", nil, "x z", held("y"), 3},
-		{nil, "bob", nil, "x", held("y"), 3},
-		{nil, "bob", &tool.RunOptions{Allow: []string{"z"}}, "", nil, 3},
-		{nil, "ann", &tool.RunOptions{Allow: []string{"y", "z"}}, "z", held("y"), 3},
-		{nil, "ann", &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "mine", Owner: lathe.OwnerClient}}}, "mine x z", held("y"), 3},
-		{func() { p.now.Store(&verdicts{2, "x"}) }, "ann", nil, "y z", held("x"), 6},
-		{nil, "ann", nil, "y z", held("x"), 6},
+		{nil, "ann", nil, "x z", held("y")},
+		{nil, "ann", nil, "x z", held("y")},
+		{nil, "bob", nil, "x", held("y")},
+		{nil, "bob", &tool.RunOptions{Allow: []string{"z"}}, "", nil},
+		{nil, "ann", &tool.RunOptions{Allow: []string{"y", "z"}}, "z", held("y")},
+		{nil, "ann", &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "mine", Owner: lathe.OwnerClient}}}, "mine x z", held("y")},
+		{func() { p.deny("x") }, "ann", nil, "y z", held("x")},
+		{nil, "ann", nil, "y z", held("x")},
 		{func() {
 			if err := set.Replace("a", append(tools, from("a", "w")...)); err != nil {
 				t.Error(err)
 			}
-		}, "ann", nil, "w y z", held("x"), 10},
-		{nil, "bob", nil, "w y", held("x"), 10},
+		}, "ann", nil, "w y z", held("x")},
+		{nil, "bob", nil, "w y", held("x")},
 	} {
 		if tt.before != nil {
 			tt.before()
 		}
 		w := r.Begin(&lathe.RunInfo{Principal: tt.principal}, tt.opts)
-		if got, withheld := names(w.Specs()), w.Withheld(); got != tt.want || !slices.Equal(withheld, tt.withheld) || p.asked.Load() != tt.asked {
-			t.Errorf("%d: offered %q, withheld %v after %d questions, want %q, %v after %d", i, got, withheld, p.asked.Load(), tt.want, tt.withheld, tt.asked)
+		if got, withheld := names(w.Specs()), w.Withheld(); got != tt.want || !slices.Equal(withheld, tt.withheld) {
+			t.Errorf("%d: offered %q, withheld %v, want %q, %v", i, got, withheld, tt.want, tt.withheld)
 		}
 		w.Close()
 	}
 }
 
 // Runs at the same time as changes of the policy never offer a tool that was denied before they began.
-func TestPolicyThatChangesItsVersionIsFollowedAtOnce(t *testing.T) {
+func TestPolicyThatChangesIsFollowedAtOnce(t *testing.T) {
 	t.Parallel()
 	set, err := tool.NewSet(from("a", "x", "y")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &versioned{}
-	p.now.Store(&verdicts{})
+	p := &denies{}
+	p.deny("")
 	r, err := tool.NewRunner(set, &tool.Options{Policy: p})
 	if err != nil {
 		t.Fatal(err)
@@ -113,14 +105,14 @@ func TestPolicyThatChangesItsVersionIsFollowedAtOnce(t *testing.T) {
 			}
 		})
 	}
-	for i := range uint64(500) {
-		want := "y"
-		if p.now.Store(&verdicts{2*i + 1, "x"}); i%2 == 1 {
-			p.now.Store(&verdicts{2*i + 2, "y"})
-			want = "x"
+	for i := range 500 {
+		denied, want := "x", "y"
+		if i%2 == 1 {
+			denied, want = "y", "x"
 		}
+		p.deny(denied)
 		if specs, _ := offered(r, nil); names(specs) != want {
-			t.Errorf("version %d: offered %s, want %s", i, names(specs), want)
+			t.Errorf("change %d: offered %s, want %s", i, names(specs), want)
 			break
 		}
 	}
@@ -128,7 +120,7 @@ func TestPolicyThatChangesItsVersionIsFollowedAtOnce(t *testing.T) {
 	others.Wait()
 }
 
-// embedding decides about tools by the run, although the policy that it embeds has a version.
+// embedding decides about tools by the run, unlike the policy that it embeds.
 type embedding struct{ policy.Effects }
 
 func (embedding) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
@@ -138,7 +130,7 @@ func (embedding) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return lathe.Verdict{Decision: lathe.Allow}
 }
 
-// A policy that embeds one with a version is asked in each run.
+// A policy that decides by the run is asked in each, also if others call it.
 func TestPolicyThatEmbedsAnotherIsAskedInEachRun(t *testing.T) {
 	t.Parallel()
 	set, err := tool.NewSet(from("a", "x")...)

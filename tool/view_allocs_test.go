@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A run whose tools are known and judged allocates nothing for the list of them, however many there are.
+// A run whose tools are known allocates nothing for the list of them, however many there are.
 func TestOfferingManyToolsAgainAllocatesNothing(t *testing.T) {
 	var many []lathe.Tool
 	for i := range 2000 {
