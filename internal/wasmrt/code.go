@@ -36,7 +36,9 @@ func (m *meter) operands(op byte) uint32 {
 	case 'i':
 		r.leb()
 	case 'b':
-		r.blockType(m.types)
+		if r.blockType(m.types) {
+			m.made += uint64(m.mostParams + m.mostResults)
+		}
 	case 't':
 		for range r.count() + 1 {
 			r.leb()
@@ -47,6 +49,7 @@ func (m *meter) operands(op byte) uint32 {
 	case 'y':
 		r.below(m.types, "a type")
 		r.leb()
+		m.calls, m.made = true, m.made+uint64(m.mostResults)
 		return weightCall
 	case 's':
 		if r.byte() != 1 {
@@ -124,6 +127,7 @@ func (m *meter) write(op byte, function uint32) {
 // call writes a call.
 func (m *meter) call(function uint32) uint32 {
 	m.write(0x10, m.moved(m.r, function))
+	m.calls, m.made = true, m.made+uint64(m.mostResults)
 	if function < m.importedFuncs {
 		return weightAccess // the host looks at the context itself
 	}
@@ -233,12 +237,13 @@ func (r *reader) refType() byte {
 	return t
 }
 
-// blockType reads the type of a block: none, a value's, or an index, which is signed.
-func (r *reader) blockType(types uint32) {
+// blockType reads the type of a block: none, a value's, or an index, which is signed. It reports whether it is an index.
+func (r *reader) blockType(types uint32) bool {
 	from := r.i
 	t := r.byte()
 	switch {
 	case t == 0x40, isValueType(t), r.err != nil:
+		return false
 	case t >= 0x40 && t < 0x80:
 		r.fail("it has a type of a block that is not supported")
 	default:
@@ -248,4 +253,5 @@ func (r *reader) blockType(types uint32) {
 			r.fail("it has a type of a block that is not supported")
 		}
 	}
+	return true
 }

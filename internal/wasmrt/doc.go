@@ -17,7 +17,8 @@
 //
 // Each field of [Limits] is a name in [Error].Limit. What the module declares is checked when it is
 // compiled, what it does when it runs. Time is the context's: when it is done, the guest is stopped
-// wherever it is, and never runs again. Depth of calls is bounded by the engine ("stack").
+// wherever it is, and never runs again. Calls within calls are bounded by the stack that they take
+// ("stack").
 //
 // No guest keeps the process from collecting garbage or running other goroutines: each function is metered, as meter.go
 // says.

@@ -24,6 +24,8 @@ type env struct {
 	// ctx is that of the call that runs: the engine gives none to a guest that sleeps.
 	ctx context.Context
 
+	calls callStack
+
 	budget
 	files   int    // open
 	dirty   bool   // descriptors may stand for something else now

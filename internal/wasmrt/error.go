@@ -109,7 +109,7 @@ func failure(ctx context.Context, e *env, err error, refused string) *Error {
 	_, text, isTrap := strings.Cut(line, trapPrefix)
 	switch {
 	case strings.HasSuffix(line, tooDeep):
-		return overLimit("stack", "")
+		return overLimit(stackLimit, "the calls of the guest within each other are more than the engine takes")
 	case !isTrap: // a panic of a host function: its text may be anything
 		text = nothingAtAll
 	}

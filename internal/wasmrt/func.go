@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
@@ -14,6 +15,7 @@ import (
 type Func struct {
 	inst  *Instance
 	fn    api.Function
+	stack reflect.Value       // of fn
 	again func() api.Function // another one like fn, for a call within a call
 	busy  bool
 	need  int
@@ -41,7 +43,7 @@ func (i *Instance) Func(name string) (*Func, error) {
 
 func (i *Instance) function(fn api.Function, again func() api.Function) *Func {
 	def := fn.Definition()
-	return &Func{inst: i, fn: fn, again: again, need: max(len(def.ParamTypes()), len(def.ResultTypes()))}
+	return &Func{inst: i, fn: fn, stack: stackOf(fn), again: again, need: max(len(def.ParamTypes()), len(def.ResultTypes()))}
 }
 
 // TableFunc returns the function at offset of the module's table of functions: the one exported as
@@ -102,32 +104,51 @@ func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	case i.env.ended != nil:
 		return i.env.ended
 	case ctx.Err() != nil:
-		i.worn = true
-		return stopped(ctx)
+		i.worn, i.env.ended = true, stopped(ctx)
+		return i.env.ended
 	}
 	if len(stack) < f.need {
 		return invalid("the stack has %d places, and the function needs %d", len(stack), f.need)
 	}
-	fn := f.fn
+	fn, engine := f.fn, f.stack
 	if f.busy {
 		if fn = f.again(); fn == nil {
 			return &Error{Kind: KindMissing}
 		}
+		engine = stackOf(fn)
 	} else {
 		f.busy = true
 		defer func() { f.busy = false }()
 	}
-	outer, refused := i.env.ctx, i.env.refused
-	// What was refused before did not make this call fail.
-	i.env.ctx, i.env.refused = ctx, ""
-	err := fn.CallWithStack(&callContext{ctx, i}, stack)
-	cause := i.env.refused
-	i.env.ctx, i.env.refused = outer, cmp.Or(cause, refused)
+	err := i.run(ctx, fn, engine, stack)
 	if err == nil {
 		return nil
 	}
-	i.worn = true
-	return failure(ctx, i.env, err, cause)
+	if err.Limit == stackLimit && fn == f.fn { // its stack stays as large as it became
+		if fn = f.again(); fn != nil {
+			f.fn, f.stack = fn, stackOf(fn)
+		}
+	}
+	return err
+}
+
+// run calls a function of the guest.
+func (i *Instance) run(ctx context.Context, fn api.Function, engine reflect.Value, stack []uint64) *Error {
+	e := i.env
+	outer, refused, calls := e.ctx, e.refused, e.calls
+	// What was refused before did not make this call fail.
+	e.ctx, e.refused, e.calls = ctx, "", callStack{engine, calls.size()}
+	failed := e.calls.overflow()
+	if failed == nil {
+		if err := fn.CallWithStack(&callContext{ctx, i}, stack); err != nil {
+			failed = failure(ctx, e, err, e.refused)
+		} else if failed = e.ended; failed == nil { // it may have returned before the next tick
+			failed = e.calls.overflow()
+		}
+	}
+	i.worn = i.worn || failed != nil
+	e.ctx, e.refused, e.calls = outer, cmp.Or(e.refused, refused), calls
+	return failed
 }
 
 // Invoke calls the exported function of that name, and returns its results. See [Func.Invoke].

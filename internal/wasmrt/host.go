@@ -76,7 +76,7 @@ func (f *HostFunc) wrap() api.GoModuleFunc {
 	fn := f.Fn
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		inst := instanceOf(ctx)
-		if inst.mod == nil { // the start section runs before there is more
+		if inst.mod == nil { // the start section of a module that is not metered runs before there is more
 			inst.adopt(mod)
 		}
 		inst.env.hostCall()

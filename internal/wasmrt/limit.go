@@ -14,6 +14,9 @@ type Limits struct {
 	NewFiles      int    // 1 000 files and folders made, those that were removed again too ("new_files")
 }
 
+// stackLimit is the name of the limit on the depth of calls, which no option changes: maxStack, and 2 000 calls if they are interpreted.
+const stackLimit = "stack"
+
 // Bounds that no option changes. They keep one small module from costing much to compile.
 const (
 	maxParams  = 1_000  // parameters, and results, of a type

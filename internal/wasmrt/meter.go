@@ -19,9 +19,12 @@ const (
 	fullFuel = 50_000 // between two ticks
 	// A piece is at most maxPiece plus the weight of one instruction.
 	maxPiece = 4_096
-	// A piece of at most freePiece that is not in a loop is not counted. Returning from the deepest recursion runs about two
+	// A piece of at most freePiece that is not in a loop is not counted. Returning from the deepest recursion runs about half a
 	// million such pieces in a row.
 	freePiece = 8
+	// Entering a function that calls is counted by the values that its frame may have to hold: the stack grows by some megabytes
+	// between two ticks.
+	valuesShift = 2 // 1 for 4 of them
 
 	weightPlain  = 1
 	weightAccess = 10     // of memory, of a table; a division; a vector instruction
@@ -39,7 +42,11 @@ const meterModule = "\x00lathe"
 func (r *Runtime) addMeter(ctx context.Context) error {
 	_, err := r.engine.NewHostModuleBuilder(meterModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module, _ []uint64) {
-			instanceOf(ctx).env.check(ctx)
+			e := instanceOf(ctx).env
+			e.check(ctx)
+			if err := e.calls.overflow(); err != nil {
+				e.halt(err)
+			}
 		}), nil, nil).Export("tick").Instantiate(ctx)
 	return err
 }
@@ -52,8 +59,9 @@ const (
 
 	funcRefuel = 0 // fills the fuel, and ticks
 	funcCharge = 1 // lowers the fuel by its argument
-	funcFill   = 2 // memory.fill, a chunk at a time
-	funcCopy   = 3 // memory.copy
+	funcStart  = 2 // calls the start function
+	funcFill   = 3 // memory.fill, a chunk at a time
+	funcCopy   = 4 // memory.copy
 )
 
 // uleb appends v.
@@ -73,9 +81,9 @@ func (w *rewriter) helpers() uint32 {
 	case !w.metered:
 		return 0
 	case w.hasMemory:
-		return 4
+		return 5
 	}
-	return 2
+	return 3
 }
 
 // helper returns the index of an added function. It is behind that of all others, which are one higher than the module says,
@@ -101,7 +109,7 @@ func (w *rewriter) spend(b []byte) []byte {
 
 // helperTypes are the entries of the added functions in the function section.
 func (w *rewriter) helperTypes(b []byte) []byte {
-	for _, t := range []uint32{0, 1, 2, 2}[:w.helpers()] {
+	for _, t := range []uint32{0, 1, 0, 2, 2}[:w.helpers()] {
 		b = uleb(b, w.types+t)
 	}
 	return b
@@ -112,7 +120,11 @@ func (w *rewriter) helperCode(b []byte) []byte {
 	refuel := uleb(append(sleb([]byte{0x41}, fullFuel), 0x24), w.globals)
 	refuel = uleb(append(refuel, 0x10), w.importedFuncs) // tick
 	charge := w.spend(append(uleb([]byte{0x23}, w.globals), 0x20, 0))
-	for _, body := range [][]byte{refuel, charge, w.bulk(false), w.bulk(true)}[:w.helpers()] {
+	var start []byte
+	if w.starts {
+		start = uleb([]byte{0x10}, w.start)
+	}
+	for _, body := range [][]byte{refuel, charge, start, w.bulk(false), w.bulk(true)}[:w.helpers()] {
 		b = uleb(b, len(body)+2)
 		b = append(append(append(b, 0), body...), 0x0b)
 	}
@@ -164,6 +176,37 @@ type meter struct {
 	pieces []piece
 	frames []frame
 	cur    int // of pieces
+	values
+}
+
+// values counts what the engine may keep in the frame of a function across a call. It gives each value a place of its own.
+type values struct {
+	calls  bool
+	made   uint64 // by instructions
+	blocks uint64
+	// A local has a new value at the end of each block that it is written in, or at the start if that is a loop.
+	merged uint64
+}
+
+// count adds the values of an instruction in so many blocks.
+func (v *values) count(op byte, blocks int) {
+	switch {
+	case op == 0x21, op == 0x22: // a local is written
+		v.merged += uint64(blocks)
+	case op >= opBlock && op <= opIf:
+		v.blocks++
+		v.made++
+	case op >= 0x1b && op != 0x20 && op != 0x24 && op != 0x26 && (op < 0x36 || op > 0x3e): // all that leaves something new on the stack
+		v.made++
+	}
+}
+
+// weight is what entering a function costs.
+func (v *values) weight(locals uint64) uint32 {
+	if !v.calls {
+		return 0
+	}
+	return uint32(min((v.made+min(v.merged, v.blocks*locals))>>valuesShift, fullFuel))
 }
 
 // A piece is code whose instructions are each executed at most once for each time that its start is passed.
@@ -180,8 +223,8 @@ type frame struct {
 	split bool // another piece began within it, so that what follows it is a piece, too
 }
 
-// meterCode appends the metered instructions of a function, which end where r does.
-func (w *rewriter) meterCode(dst []byte, r *reader) []byte {
+// meterCode appends the metered instructions of a function, which end where r does. locals does not count its parameters.
+func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 	m := &meter{rewriter: w, r: r, out: make([]byte, 0, len(r.b)-r.i), frames: make([]frame, 1, 8)}
 	m.start(false)
 	for len(m.frames) > 0 && r.err == nil {
@@ -190,6 +233,7 @@ func (w *rewriter) meterCode(dst []byte, r *reader) []byte {
 	if r.i != len(r.b) {
 		r.fail("a function has code behind its end")
 	}
+	m.pieces[0].weight += m.values.weight(locals + uint64(w.mostParams))
 	done := 0
 	for _, p := range m.pieces {
 		dst = append(dst, m.out[done:p.at]...)
@@ -225,6 +269,7 @@ func (m *meter) instruction() {
 	}
 	m.out = append(m.out, r.b[m.from:r.i]...)
 	m.pieces[m.cur].weight += weight
+	m.values.count(op, len(m.frames))
 	switch {
 	case op >= opBlock && op <= opIf:
 		m.frames = append(m.frames, frame{piece: m.cur, isIf: op == opIf})

@@ -88,9 +88,15 @@ func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Insta
 		return nil, failure(ctx, i.env, err, i.env.refused)
 	}
 	i.adopt(mod)
-	if found, fits := m.Exports("_initialize", nil, nil); found && fits {
-		if _, err := i.Invoke(ctx, "_initialize"); err != nil {
-			return nil, errors.Join(err, i.Close())
+	first := []string{"_initialize"}
+	if m.shape.starts {
+		first = []string{startExport, "_initialize"}
+	}
+	for _, name := range first {
+		if found, fits := m.Exports(name, nil, nil); found && fits {
+			if _, err := i.Invoke(ctx, name); err != nil {
+				return nil, errors.Join(err, i.Close())
+			}
 		}
 	}
 	return i, nil

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A rewriter reads a module and writes the one to compile: without custom sections, its tables bounded, its mutable globals
-// exported, its functions metered. The index of each function of its own is then one higher. An index of what is not in the
-// module as it was given is an error: it could stand for what is added.
+// exported, its functions metered, its start function exported instead of started. The index of each function of its own is then
+// one higher. An index of what is not in the module as it was given is an error: it could stand for what is added.
 type rewriter struct {
 	*shape
 	limits    *Limits
@@ -17,6 +18,8 @@ type rewriter struct {
 
 	// Of the module as it was given.
 	types, importedFuncs, ownFuncs, globals uint32
+	start                                   uint32 // the function that starts, in the rewritten module
+	mostParams, mostResults                 uint32 // of a type
 
 	// Entries to add to the exports.
 	exports     []byte
@@ -58,6 +61,7 @@ func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) 
 	w := &rewriter{shape: s, limits: limits, hasMemory: memory.count() > 0}
 	// Without one of them a module has no function of its own, or is not valid.
 	w.metered = metered && found[secType] != nil && found[secFunction] != nil && found[secCode] != nil
+	w.starts = w.metered && found[secStart] != nil
 	out := append(make([]byte, 0, len(wasm)+len(wasm)/2+1024), wasm[:8]...)
 	for _, sec := range sections {
 		body := found[sec.id]
@@ -75,7 +79,7 @@ func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) 
 		if r.err != nil {
 			return nil, r.failure()
 		}
-		if found[sec.id] != nil || len(rewritten) > 1 {
+		if rewritten != nil && (found[sec.id] != nil || len(rewritten) > 1) {
 			out = append(uleb(append(out, sec.id), len(rewritten)), rewritten...)
 		}
 	}
@@ -138,11 +142,12 @@ func (w *rewriter) typeSection(r *reader) []byte {
 		if r.byte() != 0x60 {
 			r.fail("a type is not that of a function")
 		}
-		for range 2 {
+		for _, most := range []*uint32{&w.mostParams, &w.mostResults} {
 			n := r.u32()
 			if n > maxParams {
 				r.fail("a function type has too many parameters or results")
 			}
+			*most = max(*most, n)
 			for range min(n, maxParams) {
 				r.valueType()
 			}
@@ -304,6 +309,10 @@ func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 }
 
 func (w *rewriter) exportSection(r *reader) []byte {
+	if w.starts {
+		w.exports = uleb(append(uleb(w.exports, len(startExport)), startExport+"\x00"...), w.helper(funcStart))
+		w.exportCount++
+	}
 	n := r.count()
 	out := uleb(nil, n+w.exportCount)
 	for range n {
@@ -311,7 +320,7 @@ func (w *rewriter) exportSection(r *reader) []byte {
 		name, kind := r.name(), r.byte()
 		out = append(out, r.b[from:r.i]...)
 		index := r.u32()
-		if len(name) >= len(globalPrefix) && name[:len(globalPrefix)] == globalPrefix {
+		if strings.HasPrefix(name, addedPrefix) {
 			r.fail("an export has a reserved name")
 		}
 		switch kind {
@@ -332,7 +341,13 @@ func (w *rewriter) exportSection(r *reader) []byte {
 	return append(out, w.exports...)
 }
 
-func (w *rewriter) startSection(r *reader) []byte { return uleb(nil, w.moved(r, r.u32())) }
+// startSection is left out of a metered module: what the start function does is a call like others.
+func (w *rewriter) startSection(r *reader) []byte {
+	if w.start = w.moved(r, r.u32()); w.starts {
+		return nil
+	}
+	return uleb(nil, w.start)
+}
 
 func (w *rewriter) elementSection(r *reader) []byte {
 	n := r.count()
@@ -396,7 +411,7 @@ func (w *rewriter) codeSection(r *reader) []byte {
 			}
 		}
 		body = append(body[:0], code.b[:code.i]...)
-		if body = w.meterCode(body, code); code.err != nil {
+		if body = w.meterCode(body, code, locals); code.err != nil {
 			r.err = code.err
 			return nil
 		}

@@ -11,6 +11,7 @@ type shape struct {
 	// globals names the exports under which the mutable globals were made reachable.
 	globals []string
 	fixed   string // why the state cannot be set back; "" when it can
+	starts  bool   // startExport is to be called when an instance is made
 	// refersToHost says that functions of the host may be in tables. The engine (wazero 1.12) reads arbitrary memory when such an element
 	// is looked up: it takes the host's module for an instance.
 	refersToHost bool
@@ -58,8 +59,12 @@ const (
 	secDataCount = 12
 )
 
-// globalPrefix names the exports that are added. A module that has such an export itself is refused.
-const globalPrefix = "\x00lathe.global."
+// The exports that are added. A module that has an export with the prefix itself is refused.
+const (
+	addedPrefix  = "\x00lathe."
+	globalPrefix = addedPrefix + "global."
+	startExport  = addedPrefix + "start"
+)
 
 var errShort = errors.New("the module is cut short")
 

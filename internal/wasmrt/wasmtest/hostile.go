@@ -64,10 +64,44 @@ func Hostile() []HostileModule {
 			f := m.nImports + len(m.funcs)
 			return m.Func("", nil, nil, 0, Call(f))
 		})},
-		{Name: "recursion_return", Limit: "stack", Bytes: hostile(func(m *Module) int { // each return has work to do, and no call
+		{Name: "recursion_results", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame for little code
+			const n = 1_000
+			f := m.nImports + len(m.funcs)
+			m.Func("", nil, slices.Repeat(T{I64}, n), 0, Call(f))
+			return m.Func("", nil, nil, 0, Call(f), strings.Repeat(Drop, n))
+		})},
+		{Name: "recursion_values", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame that is used only if there is no recursion
+			const n = 5_000
+			f := m.nImports + len(m.funcs)
+			m.Func("", T{I32}, nil, 1, Get(0), If(Get(0), Call(f), Return), strings.Repeat(Get(0)+Const(7)+Mul, n)+Call(f+1)+strings.Repeat(Set(1)+Const(0)+Get(1)+Store(0), n))
+			m.Func("", nil, nil, 0)
+			return m.Func("", nil, nil, 0, Const(1), Call(f))
+		})},
+		{Name: "recursion_blocks", Limit: "stack", Bytes: hostile(func(m *Module) int { // each block leaves another value in each local
+			const n = 60
+			f := m.nImports + len(m.funcs)
+			code, use := "", ""
+			for i := range n {
+				code += Get(0) + Const(int32(i)) + Mul + Set(1+i)
+				use += Const(0) + Get(1+i) + Store(4*i)
+			}
+			for range n {
+				code = Block(Get(0), BrIf(0), code) + Call(f+1) + use
+			}
+			m.Func("", T{I32}, nil, n, Get(0), If(Get(0), Call(f), Return), code)
+			m.Func("", nil, nil, 0)
+			return m.Func("", nil, nil, 0, Const(1), Call(f))
+		})},
+		{Name: "recursion_start", Limit: "stack", AtStart: true, Bytes: hostile(func(m *Module) int {
+			f := m.nImports + len(m.funcs)
+			m.Func("", nil, nil, 0, Call(f))
+			m.Start(f)
+			return f
+		})},
+		{Name: "recursion_return", Bytes: hostile(func(m *Module) int { // each return has work to do, and no call
 			f := m.nImports + len(m.funcs)
 			m.Func("", T{I32}, T{I32}, 0, Get(0), "\x04\x7f", Get(0)+Const(1)+Sub+Call(f), strings.Repeat(Load(4), 300), "\x05", Const(0), "\x0b")
-			g := m.Func("", nil, nil, 0, Const(200_000), Call(f), Drop)
+			g := m.Func("", nil, nil, 0, Const(60_000), Call(f), Drop)
 			return m.doubling(40, Call(g))
 		})},
 		{Name: "fill", Bytes: hostile(func(m *Module) int {
