@@ -28,6 +28,14 @@ const (
 	// noSecrets are words that stand behind the name of a secret and are none.
 	noSecrets = " true false null none nil undefined valid invalid missing expired revoked required optional needed wrong correct incorrect " +
 		"empty set unset unknown denied string str number integer int boolean bool bytes object "
+	// explaining are words of which errors are made, and which are no values, where they stand behind the name of a header and a colon.
+	explaining = noSecrets + "a an and are as at be been by can cannot could did do does for from had has have if in is isn't it its may must " +
+		"no not of on only or our please should than that the there this to too was we were when which will with without would you your " +
+		"absent accepted allowed attached authentication authorization authorized bad blank challenge check contains cookie cookies credentials " +
+		"disabled enabled error expected failed failure field fields format found given header headers ignored include included insufficient key " +
+		"malformed mismatch needs parameter permission permissions permitted present provided received refused rejected request requests requires " +
+		"scheme schemes scope scopes see send sent session set sign signature specified supplied supported token tokens try type unauthenticated " +
+		"unauthorized unexpected unrecognized unsupported use used user using value values verification "
 	// closing are characters that are not of the value before them.
 	closing = "\"'`)]}>.:!?*\\"
 	// minValue is the least length of a value without digits behind a quoted name, in the text of an error.
@@ -204,14 +212,38 @@ func (n *name) unquoted(s string, prose bool) (from, to int) {
 	if known == 0 && (n.isNone(word) || !prose && n.isExplained(word)) {
 		return from, from
 	}
+	words := 1
+	if from == 0 && n.text == "authorization" {
+		words = 2 // of which the first is a scheme that is not known
+	}
+	if known == 0 && !prose && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && isSentence(rest, words) {
+		return from, from
+	}
 	if known == 0 && n.isHeader() {
-		words := 1
-		if from == 0 && n.text == "authorization" {
-			words = 2 // of which the first is a scheme that is not known
-		}
 		word = strings.TrimRight(rest[:listed(rest, words)], closing+",; \t")
 	}
 	return from, from + known + len(word)
+}
+
+// isSentence reports whether so many words at the beginning of s, or all of them, are of a sentence that explains something. A line
+// that assigns anything is none.
+func isSentence(s string, words int) bool {
+	line, _, _ := strings.Cut(s[:min(len(s), maxNested)], "\n")
+	if strings.ContainsAny(line, "=;") {
+		return false
+	}
+	fields := strings.Fields(line)
+	for _, word := range fields[:min(len(fields), words)] {
+		if !explains(strings.TrimRight(word, closing+",")) {
+			return false
+		}
+	}
+	return len(fields) > 0
+}
+
+// explains reports whether a word is one of those that errors are made of.
+func explains(word string) bool {
+	return word != "" && strings.Contains(explaining, " "+strings.ToLower(word)+" ")
 }
 
 // isNone reports whether a word behind the name is none of its values: it says something of it, or is a number of tokens.

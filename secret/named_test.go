@@ -103,9 +103,22 @@ func TestHarmlessTextStays(t *testing.T) {
 	for _, in := range []string{ // of errors
 		"invalid_token: The token has expired", "Unexpected token: ;", "missing_api_key: You gave none", "the password is wrong", "token: expected a name", "ann@example.org is unknown",
 		`"token": Field required`, `parsing "token": unexpected end of JSON input`, `"invalid_api_key": You can find yours`, `expected "api_key=" in the header, got none`,
+		"authorization: header is malformed", "Authorization: not supplied", "cookie: the session has expired", "Set-Cookie: Expected a value.", "x-api-key: header required",
+		"authorization: bearer token is missing", "Authorization: is unsupported, use another scheme", "401: Proxy-Authorization: failed", "use Basic authentication", "a Bearer challenge",
 		`header 'Authorization: ' is missing; don't send it`, `{"api_key":"required"}`, `"max_tokens": -1`, "tokens = 9001/8192", `"max_tokens": "12"`, "API_KEY=\nHOST=db",
 	} {
 		if got := secret.Scrub(in); got != in {
+			t.Errorf("Scrub(%q): %q", in, got)
+		}
+	}
+}
+
+// A word that explains nothing is a value, whatever stands beside it.
+func TestValuesBesideWordsAreReplaced(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{"Authorization: header " + value, "Authorization: " + value + " header", "authorization: swordfish", "Authorization: Custom swordfish", "cookie: swordfish",
+		"Cookie: session; sid=" + value, "Cookie: the, sid=" + value, "x-api-key: swordfish", "Bearer authentication-" + value, "Authorization: Bearer\t" + value + " is bad"} {
+		if got := secret.Scrub(in); strings.Contains(got, value) || strings.Contains(got, "swordfish") {
 			t.Errorf("Scrub(%q): %q", in, got)
 		}
 	}

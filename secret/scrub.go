@@ -13,7 +13,8 @@ const minToken = 8
 // what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind
 // of key, and JSON web tokens. It also replaces values that are assigned to the name of a secret (`DB_PASS=x`, `"apiKey": "x"`, also
 // within a string of JSON), those of headers that authorize (`Cookie: x`, `X-Auth-Token: x`) and of flags (`--token x`), and user information
-// in URLs. Each is replaced by [Redacted]. The time is linear in the length of text.
+// in URLs. Each is replaced by [Redacted]. Words that explain a header ("authorization: the header is malformed") stay. The time is linear
+// in the length of text.
 func Scrub(text string, known ...Secret) string { return scrub(text, false, known...) }
 
 func scrub(text string, prose bool, known ...Secret) string {
@@ -43,7 +44,7 @@ func scrub(text string, prose bool, known ...Secret) string {
 		}
 		word := text[start:i]
 		scrubbed := start > 0 && strings.HasPrefix(text[start-1:], Redacted)
-		if len(word) >= minToken && (scheme || hasKeyPrefix(word)) && !scrubbed {
+		if len(word) >= minToken && (scheme && !explains(word) || hasKeyPrefix(word)) && !scrubbed {
 			b.WriteString(text[done:start])
 			b.WriteString(Redacted)
 			done = i

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		path = defaultConfigFile
 	}
 	writes := !f.print && !f.dry
+	if info, err := os.Stat(path); writes && err == nil && info.IsDir() { // --force cannot write over it
+		return usageError("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, defaultConfigFile))
+	}
 	if _, err := os.Lstat(path); writes && !f.force && !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return &exitError{exitFailed, err}

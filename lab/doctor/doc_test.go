@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -46,6 +48,48 @@ func TestDocument(t *testing.T) {
 	}
 	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a finding advises is there: the settings with their values, the transforms, codes and reasons that it names are on the pages that
+// other tests compare with the code, and its flags are some of the command.
+func TestAdviceNamesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	var pages strings.Builder
+	files, err := filepath.Glob("../../cmd/lathe/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config", "presets", "destinations", "errors", "events", "guest-abi"} {
+		files = append(files, "../../docs/"+name+".md")
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(file) == ".go" { // nothing but names of flags
+			b = []byte(strings.Join(regexp.MustCompile(`Var(?:P)?\([^,]+, "[a-z-]+"`).FindAllString(string(b), -1), "\n"))
+		}
+		pages.Write(b)
+	}
+	named := regexp.MustCompile(`--[a-z-]+|[a-z_]+(?:\.[a-z_]+)*: [a-z_]+|[a-z]+(?:[._][a-z0-9]+)+`)
+	n := 0
+	for _, f := range Catalogue() {
+		for _, word := range named.FindAllString(f.Then, -1) {
+			word = strings.TrimPrefix(word, "--")
+			if strings.HasSuffix(word, ".yaml") || strings.HasSuffix(word, ".md") {
+				continue
+			}
+			for _, name := range regexp.MustCompile(`: |\.`).Split(word, -1) {
+				if n++; !regexp.MustCompile("(?:^|[^a-z_-])" + name + "(?:$|[^a-z_-])").MatchString(pages.String()) {
+					t.Errorf("%s: nothing is called %q: %s", f.ID, name, f.Then)
+				}
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d names were found", n)
 	}
 }
 

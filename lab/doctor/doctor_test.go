@@ -106,6 +106,9 @@ func TestDoctorFindsWhatAServerWants(t *testing.T) {
 		{"no format beside tools", "format-beside-tools", "accepts.format=alone", func(body string) string {
 			return when(strings.Contains(body, `"response_format"`), "Function calling with a response mime type 'application/json' is unsupported")
 		}},
+		{"no user after a tool", "strict-roles", "accepts.turns=alternate", func(body string) string {
+			return when(strings.Contains(body, lathe.DefaultFixEmptyFinalText), "roles must alternate")
+		}},
 		{"another name of the limit", "max-tokens-refused", "max_completion_tokens=true", func(body string) string {
 			return when(strings.Contains(body, `"max_tokens"`), "Unsupported parameter: use 'max_completion_tokens' instead.")
 		}},
@@ -397,6 +400,12 @@ func TestDoctorReadsStreams(t *testing.T) {
 	text := func(s string) string {
 		return `data: {"choices":[{"index":0,"delta":{"content":` + s + `}}]}` + "\n\n"
 	}
+	settings := map[string]doctor.Setting{ // that mend what was found
+		"think-open":    {Key: "thinking", Value: "starts_open"},
+		"bare-calls":    {Key: "bare_calls", Value: "true"},
+		"args-blank":    {Key: "transforms.tool_call", Value: "assistant_tool_calls_arguments_blank_to_empty_object"},
+		"line-too-long": {Key: "max_line_bytes", Value: "2049KiB"},
+	}
 	for _, c := range []struct{ finding, body string }{
 		{"empty-line", head + "data:\n\n" + text(`"a"`) + tail},
 		{"after-done", head + text(`"a"`) + tail + text(`"b"`)},
@@ -431,6 +440,12 @@ func TestDoctorReadsStreams(t *testing.T) {
 			})})
 			if _, ok := rep.Find(c.finding); !ok {
 				t.Errorf("found %v", ids(rep))
+			}
+			if s, ok := settings[c.finding]; ok {
+				s.For = c.finding
+				if got := rep.Profile.Mends(); !slices.Contains(got, s) {
+					t.Errorf("settings %+v, want %+v", got, s)
+				}
 			}
 		})
 	}
