@@ -39,7 +39,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // maxRelayAllocs is the ceiling of the allocations of a relayed request without those of net/http: of the request's plan, its
 // run with four events, the copy of the run in the store, two log lines of the run and one of the request, and about 20 of the test itself.
-const maxRelayAllocs = 140
+const maxRelayAllocs = 143 // three are the changes of a relayed request
 
 func TestRelayedRequestAllocatesLittle(t *testing.T) {
 	const message = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"word"},` +
@@ -95,7 +95,7 @@ func TestShortRequestsAllocateLittle(t *testing.T) {
 		tools, stream bool
 		bytes, allocs uint64
 	}{
-		{"relayed, whole", false, false, 16_600, 106},
+		{"relayed, whole", false, false, 16_900, 107},
 		{"relayed, streamed", false, true, 29_500, 152},
 		{"with a call, whole", true, false, 37_000, 202},
 		{"with a call, streamed", true, true, 47_000, 228},
