@@ -39,7 +39,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // maxRelayAllocs is the ceiling of the allocations of a relayed request without those of net/http: of the request's plan, its
 // run with four events, the copy of the run in the store, two log lines of the run and one of the request, and about 20 of the test itself.
-const maxRelayAllocs = 145 // three are the changes of a relayed request
+const maxRelayAllocs = 150 // three are the changes of a relayed request
 
 func TestRelayedRequestAllocatesLittle(t *testing.T) {
 	const message = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"word"},` +
@@ -87,7 +87,7 @@ func TestRelayedRequestAllocatesLittle(t *testing.T) {
 }
 
 // The ceilings of what a short request takes beside the sockets, in bytes and allocations: see shortRequest. The collector's work grows with the
-// bytes. The figures are those of 2026-11-29, with what other machines differ by.
+// bytes. The figures are those of 2026-11-29, and a thirtieth more.
 func TestShortRequestsAllocateLittle(t *testing.T) {
 	const batch = 50
 	for _, c := range []struct {
@@ -95,10 +95,10 @@ func TestShortRequestsAllocateLittle(t *testing.T) {
 		tools, stream bool
 		bytes, allocs uint64
 	}{
-		{"relayed, whole", false, false, 17_200, 110},
-		{"relayed, streamed", false, true, 29_900, 156},
-		{"with a call, whole", true, false, 37_900, 213},
-		{"with a call, streamed", true, true, 47_000, 235},
+		{"relayed, whole", false, false, 17_600, 114},
+		{"relayed, streamed", false, true, 30_500, 161},
+		{"with a call, whole", true, false, 38_700, 220},
+		{"with a call, streamed", true, true, 48_000, 242},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bytes, allocs := leastAllocated(20, batch, shortRequest(t, c.tools, c.stream))
@@ -139,7 +139,7 @@ func TestLongHistoriesAllocateLittle(t *testing.T) {
 		{"chat", false, 3.4, 3900},
 		{"chat", true, 3.5, 3950},
 		{"messages", true, 4.0, 5900},
-		{"responses", true, 4.0, 7250},
+		{"responses", true, 4.1, 7250},
 		{"gemini", true, 6.0, 16_700},
 	} {
 		t.Run(fmt.Sprintf("%s, tools %v", c.wire, c.tools), func(t *testing.T) {
