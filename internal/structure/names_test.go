@@ -16,7 +16,7 @@ var notOfTheTree = map[string]string{
 	"package.json":     "a file of npm",
 	"sim/demo":         "a simulated model",
 	"testing/synctest": "a package of Go",
-	"web/":             "a folder beside server/console, whose row says so",
+	"web/":             "a folder beside internal/gateway/console, whose row says so",
 }
 
 var (

@@ -1,6 +1,6 @@
 // Package middleware holds the checks that every HTTP listener of Lathe makes before a handler sees a request: bearer
 // tokens, host names, origins and bodies. [github.com/lathe-run/lathe/server] applies them to all its routes, and
-// [github.com/lathe-run/lathe/server/mcp] to the one route that it serves where no server stands in front of it.
+// [github.com/lathe-run/lathe/internal/gateway/mcp] to the one route that it serves where no server stands in front of it.
 package middleware
 
 import (

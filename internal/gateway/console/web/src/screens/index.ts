@@ -1,5 +1,5 @@
 // The screens. A screen is one file with a default export, and one entry here. The Go package serves the paths of its
-// own list (server/console/console.go), which a test compares with this one.
+// own list (internal/gateway/console/console.go), which a test compares with this one.
 
 import type { ComponentType } from "preact";
 
