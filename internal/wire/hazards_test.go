@@ -43,7 +43,7 @@ var hazards = []struct{ hazard, tests string }{
 	{"An empty part is refused.", "internal/wire/gemini.TestW37_EmptyPart"},
 	{"A request that is sent again has a second effect.", "server.TestEveryWireHasOneEffect server.TestW38_ResentMessageOfAFailedResponseHasOneEffect"},
 	{"An event of this server's own breaks a client.", "internal/wire/messages.TestW39_NoEventsOfOurOwn"},
-	{"An encrypted item of another key, user or conversation is accepted.", "server.TestCarrierOfAnotherConversationIsRefused internal/wire/gemini.TestW40_SealsOfOthersAreTextOrSignatures"},
+	{"An encrypted item of another key, user or conversation is accepted.", "internal/gateway/splice.TestCarrierOfAnotherConversationIsRefused internal/wire/gemini.TestW40_SealsOfOthersAreTextOrSignatures"},
 	{"Names that were mapped are not mapped back.", "internal/wire/responses.TestW41_MappedNamesAreMappedBack internal/wire/gemini.TestW41_NamesAreMappedBack"},
 	{"The next request of a conversation does not begin as the one before, and the vendor's cache is lost.", "server.TestRequestsOfAChainBeginAsTheOneBefore"},
 }
