@@ -4,6 +4,7 @@
 //	cfg, err := app.LoadConfig("lathe.yaml", nil)
 //	a, err := app.New(cfg, &app.Options{Tools: []lathe.Tool{weather}})
 //	srv := a.HTTPServer(a.Handler())
+//	go srv.Serve(a.Listener(ln))
 //	…
 //	a.Shutdown(ctx, srv)
 //	err = a.Close()
@@ -16,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 
@@ -112,6 +114,10 @@ func (a *App) MetricsHandler() http.Handler { return a.app.MetricsHandler() }
 // HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers and the time
 // to send them, and on idle connections. It has no limit on the time of a response, which would cut streams.
 func (a *App) HTTPServer(h http.Handler) *http.Server { return a.app.HTTPServer(h) }
+
+// Listener returns ln, or, with serve.tls, a listener that serves TLS 1.2 or later on it, with the certificate in force: without it, a server
+// of the program speaks plain HTTP, whatever serve.tls is.
+func (a *App) Listener(ln net.Listener) net.Listener { return a.app.Listener(ln) }
 
 // Reload replaces models, tools and policy by those of cfg. Requests that have begun end with those they began with. An error says what
 // needs a restart or is not possible; the former configuration then stays.

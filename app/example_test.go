@@ -45,7 +45,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
+	go func() { served <- srv.Serve(a.Listener(ln)) }()
 
 	fmt.Println(ask("http://" + ln.Addr().String()))
 

@@ -27,7 +27,7 @@ func main() {
 	a := must(app.New(cfg, &app.Options{Tools: []lathe.Tool{weather}}))
 	srv := a.HTTPServer(a.Handler())
 	listener := must(net.Listen("tcp", "127.0.0.1:0")) // or ":8700", with keys in the configuration
-	go func() { _ = srv.Serve(listener) }()
+	go func() { _ = srv.Serve(a.Listener(listener)) }()
 
 	resp := must(http.Post("http://"+listener.Addr().String()+"/v1/chat/completions", "application/json",
 		strings.NewReader(`{"model":"sim/demo","messages":[{"role":"user","content":"What is the weather in Oslo?"}]}`)))

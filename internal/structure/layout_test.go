@@ -156,7 +156,7 @@ var rules = []rule{
 	{path: "internal/daemon", imports: []string{"", "internal/app", "internal/config", "server", "internal/httpname", "internal/stdlog"}, std: guarded, outside: []string{"github.com/spf13/pflag"}},
 	{path: "cmd/lathe", imports: []string{"*"}, std: guarded,
 		outside: []string{"github.com/spf13/", "golang.org/x/term", "go.yaml.in/yaml"}},
-	{path: "app", imports: []string{"", "event", "internal/app", "internal/config", "store"}, std: []string{"net/http"}},
+	{path: "app", imports: []string{"", "event", "internal/app", "internal/config", "store"}, std: []string{"net", "net/http"}},
 	{path: "examples/*", imports: []string{"*"}, std: guarded},
 }
 

@@ -25,26 +25,12 @@ func (Upstream) KeyHeader() (name, before string) { return "Authorization", "Bea
 // Headers returns nil: requests have no fixed headers.
 func (Upstream) Headers() [][2]string { return nil }
 
-// AppendRequest appends the body of a request. See [AppendRequest].
-func (u Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string) {
-	dst, dropped = u.AppendHead(dst, req, opts)
-	dst, dropped = u.AppendMessages(dst, req.Messages, 0, opts, dropped)
-	return AppendTail(dst), dropped
+// AppendRequest appends the body of a request, and returns the paths of what is not sent. See [AppendRequest].
+func (Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string) {
+	body, dropped = appendHead(dst, req, opts)
+	body = AppendTail(AppendMessages(body, req.Messages, opts))
+	return body, appendDropped(droppedOfHead(req, opts, dropped), req.Messages, opts)
 }
-
-// AppendHead appends a request up to its messages, and returns the paths of what is not sent.
-func (Upstream) AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) (head []byte, dropped []string) {
-	head, dropped = appendHead(dst, req, opts)
-	return head, droppedOfHead(req, opts, dropped)
-}
-
-// AppendMessages appends the messages of a request from index at on, and to dropped the paths of what is not sent.
-func (Upstream) AppendMessages(dst []byte, msgs []lathe.Message, at int, opts *EncodeOptions, dropped []string) ([]byte, []string) {
-	return AppendMessages(dst, msgs, opts), appendDropped(dropped, msgs, at, opts)
-}
-
-// AppendTail appends what closes a request.
-func (Upstream) AppendTail(dst []byte) []byte { return AppendTail(dst) }
 
 // AppendRelayed appends the body of a client's own request. See [AppendRelayed].
 func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {

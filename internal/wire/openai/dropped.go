@@ -60,8 +60,8 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []
 	return append(d, ofTools[:min(len(ofTools), wire.MaxDropped-len(d))]...)
 }
 
-// appendDropped appends the paths of what [AppendMessages] does not send of messages that begin at index at.
-func appendDropped(list []string, msgs []lathe.Message, at int, opts *EncodeOptions) []string {
+// appendDropped appends the paths of what [AppendMessages] does not send of messages.
+func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []string {
 	d := dropped(list)
 	if opts == nil {
 		opts = &EncodeOptions{}
@@ -71,7 +71,7 @@ func appendDropped(list []string, msgs []lathe.Message, at int, opts *EncodeOpti
 		if !foreign(m.Wire) && !hasReasoning(m.Parts) {
 			continue
 		}
-		path := index("messages", at+i)
+		path := index("messages", i)
 		switch {
 		case foreign(m.Wire):
 			d.addMembers(path, m.Extra, nothing)

@@ -61,7 +61,7 @@ func TestReasoningIsSentToItsOwnEntryAlone(t *testing.T) {
 		{"a", "", `{"role":"assistant","content":"x","reasoning_details":[{"data":"sealed"}],"annotations":[]}`},
 	} {
 		opts := &EncodeOptions{ReasoningField: c.field, Entry: c.entry}
-		body, dropped := Upstream{}.AppendMessages(nil, msgs, 0, opts, nil)
+		body, dropped := AppendMessages(nil, msgs, opts), appendDropped(nil, msgs, opts)
 		if string(body) != c.want {
 			t.Errorf("entry %s, field %q: %s", c.entry, c.field, body)
 		}
