@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/reflecttest"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 func TestMessageRoundTrip(t *testing.T) {
@@ -94,6 +95,7 @@ func TestMessageText(t *testing.T) {
 
 // Not parallel: it counts allocations.
 func TestMessageTextOfOnePartDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	m := lathe.User("hello")
 	if n := testing.AllocsPerRun(10, func() { _ = m.Text() }); n != 0 {
 		t.Errorf("Text allocates %v times", n)

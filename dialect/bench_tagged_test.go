@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // longCall writes a call with a string argument of about n bytes in the dialect's own way.
@@ -66,6 +67,7 @@ func BenchmarkWrittenArguments(b *testing.B) {
 
 // A token inside of an argument costs no allocation, and arguments go out before the text ends.
 func TestWrittenArgumentsFlow(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, name := range written {
 		d, _ := dialect.Lookup(name)
 		text := longCall(t, name, 256<<10)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // hostileJSON are texts that are repeated without end, after the beginnings of blocks.
@@ -56,6 +57,7 @@ func TestJSONWorkIsLinear(t *testing.T) {
 
 // A token inside of arguments costs no memory. (Not parallel: it counts allocations.)
 func TestJSONTokensAreFree(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, d := range jsonDialects {
 		p := d.NewParser(&Options{Tools: []*lathe.ToolSpec{{Name: "f"}}})
 		text := string(d.AppendCall(nil, lathe.ToolCall{Name: "f", Arguments: `{"text": "` + strings.Repeat("x", 2*maxToolPayload)}))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // hostile are texts that are repeated without end.
@@ -90,6 +91,7 @@ func TestWorkIsLinear(t *testing.T) {
 
 // The memory that a turn costs does not grow with the text, nor with the number of pieces.
 func TestAllocationsDoNotGrow(t *testing.T) {
+	testdata.CountsAllocations(t)
 	texts := map[string]struct{ lead, unit string }{
 		"harmony reasoning": {"<|channel|>analysis<|message|>", "Some text with a < b and <div>, || and so on. "},
 		"harmony answer":    {"", "Plain text with a < b and <div>, || and so on. "},

@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/leaktest"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -472,6 +473,7 @@ type quiet struct{ n int }
 func (q *quiet) Emit(context.Context, event.Event) { q.n++ }
 
 func TestDeltasDoNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	measure := func(pieces int) float64 {
 		e := newEngine(t, &engine.Options{Sinks: []event.Sink{&quiet{}}, Store: &forgetful{}})
 		l := newLoop(t, model{pieces: pieces}, &counter{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -137,6 +138,7 @@ func TestRunYieldsEventsToKeep(t *testing.T) {
 
 // Deltas cost no allocation: a run of many costs what a run of few costs.
 func TestDeltasDoNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	measure := func(pieces int) float64 {
 		last := textTurn("x")
 		last.before = nil

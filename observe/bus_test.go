@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -149,6 +150,7 @@ func TestBusCutsAReaderThatWouldMissStoredEvents(t *testing.T) {
 
 // Not parallel: it counts allocations.
 func TestBusWithoutWatchersDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	bus := observe.NewBus(nil)
 	e := delta("run_a", 1, &event.TextDelta{})
 	if n := testing.AllocsPerRun(100, func() { bus.Emit(context.Background(), e) }); n != 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -323,6 +324,7 @@ func everyEvent(tool, provider, kind, limit string, rc int) []event.Data {
 
 // Not parallel: it counts allocations.
 func TestMetricsEmitDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	m := observe.NewMetrics(nil)
 	events := []event.Data{
 		&event.RunStarted{},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -124,6 +125,7 @@ func TestJSONLinesKeepsTheFirstError(t *testing.T) {
 
 // Not parallel: it counts allocations.
 func TestJSONLinesReusesItsBuffer(t *testing.T) {
+	testdata.CountsAllocations(t)
 	sink := observe.NewJSONLines(io.Discard, &observe.JSONLinesOptions{Deltas: true, Content: true})
 	e := &event.TextDelta{Bytes: 5, Text: strings.Repeat("long ", 2000)}
 	emit(sink, "run_1", e)

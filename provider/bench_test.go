@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/provider"
 )
 
@@ -145,6 +146,7 @@ func BenchmarkGenerateHTTP(b *testing.B) {
 // TestAllocations holds the cost of a call fast: it does not grow with the number of deltas, but
 // for the doubling of the text's memory. It counts for the whole process, so it is not parallel.
 func TestAllocations(t *testing.T) {
+	testdata.CountsAllocations(t)
 	r := &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}, Tools: benchTools}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

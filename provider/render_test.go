@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/provider"
 )
 
@@ -167,6 +168,7 @@ func TestHarmonyHistoryKeepsAnalysisUntilTheAnswer(t *testing.T) {
 // Native costs nothing: the model is the same value, so nothing is scanned. Neither is a text model
 // without tools.
 func TestNativeAndIdleCostNothing(t *testing.T) {
+	testdata.CountsAllocations(t)
 	l := &listener{}
 	m, err := provider.WithDialect(l, "native", nil)
 	if err != nil || m != lathe.Model(l) {

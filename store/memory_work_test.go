@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/remote"
 )
 
@@ -78,6 +79,7 @@ func TestMemoryCompactsWithoutTheLock(t *testing.T) {
 
 // A page of the runs that have ended takes as much memory in a store with many runs as in one with few.
 func TestMemoryListsEndedRunsWithinAPage(t *testing.T) {
+	testdata.CountsAllocations(t)
 	allocations := func(runs int) float64 {
 		s := NewMemory(&MemoryOptions{MaxRuns: runs})
 		for i := range runs {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
@@ -94,6 +95,7 @@ func BenchmarkBare(b *testing.B) {
 
 // The runner's own share of a call, all stages on. The bound leaves room for growing maps.
 func TestRunnerAllocations(t *testing.T) {
+	testdata.CountsAllocations(t)
 	set := newSet(t, benchTool())
 	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
 	if err != nil {
@@ -110,7 +112,7 @@ func TestRunnerAllocations(t *testing.T) {
 		w.Execute(ctx, 1, calls[next:next+1], emit)
 		next++
 	})
-	const bare, bound = 2, 8 // the race detector adds up to two
+	const bare, bound = 2, 5
 	if allocs > bare+bound {
 		t.Errorf("%v allocations a call, want at most %d beside the tool's own %d", allocs, bound, bare)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // maxInitBytes is what a package of ours may allocate before main begins: each start of the program pays for it. The
@@ -54,6 +56,7 @@ func TestStartMakesLittle(t *testing.T) {
 
 // A start with the name of a command makes that one.
 func TestOneCommandIsMadeWithLittle(t *testing.T) {
+	testdata.CountsAllocations(t)
 	const most = 250 // of version; all commands are twenty times that
 	if n := testing.AllocsPerRun(3, func() {
 		commandOf(strings.NewReader(""), io.Discard, io.Discard, []string{"version"})
@@ -66,6 +69,7 @@ func TestOneCommandIsMadeWithLittle(t *testing.T) {
 
 // Help and completion make all commands.
 func TestCommandsAreMadeWithoutWhatTheyNeed(t *testing.T) {
+	testdata.CountsAllocations(t)
 	const most = 8_000 // twice that where a suite is read
 	if n := testing.AllocsPerRun(3, func() { rootCommand(strings.NewReader(""), io.Discard, io.Discard, nil) }); n > most {
 		t.Errorf("the commands take %.0f allocations, at most %d are allowed", n, most)

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 const smallArgs = `{"path":"/srv/projects/lathe/internal","query":"func Check","limit":25,"recursive":true,"include":["*.go"]}`
 
 // No t.Parallel: AllocsPerRun counts for the whole process.
 func TestAllocations(t *testing.T) {
+	testdata.CountsAllocations(t)
 	small := []byte(smallArgs)
 	large := []byte(`{"content":"` + strings.Repeat("All work and no play. ", 10_000) + `"}`)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 type key struct{}
@@ -79,6 +80,7 @@ func TestTimeoutEndsItsChildren(t *testing.T) {
 }
 
 func TestTimeoutThatNothingWaitsForCostsOneAllocation(t *testing.T) {
+	testdata.CountsAllocations(t)
 	parent := context.WithoutCancel(t.Context())
 	n := testing.AllocsPerRun(100, func() {
 		ctx := lazy.Timeout(parent, time.Minute)

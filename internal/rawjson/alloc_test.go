@@ -3,10 +3,13 @@ package rawjson
 import (
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // No t.Parallel: AllocsPerRun counts for the whole process.
 func TestAllocations(t *testing.T) {
+	testdata.CountsAllocations(t)
 	small := []byte(smallObject)
 	keys32 := manyKeys(32)
 	nest := []byte(`{"a":{"b":{"c":{"d":[{"e":1},{"e":2}]}}}}`)

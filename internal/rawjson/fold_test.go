@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 func TestHasFoldedNames(t *testing.T) {
@@ -64,6 +65,7 @@ func TestHasFoldedNamesOfManyNames(t *testing.T) {
 }
 
 func TestHasFoldedNamesDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	text := []byte(`{"expression":"6*7","options":{"digits":12,"round":[{"to":1},{"to":2}]}}`)
 	if n := testing.AllocsPerRun(100, func() { rawjson.HasFoldedNames(text) }); n > 0 {
 		t.Errorf("%.0f allocations, want none", n)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // longTexts are texts that have an Index.
@@ -77,6 +79,7 @@ func TestIndexIsBounded(t *testing.T) {
 // Walking the members of an object takes no time for the bytes of their values: no allocation, and the same number of steps
 // whether the values are long or short.
 func TestIndexAllocatesNothingWhenWalked(t *testing.T) {
+	testdata.CountsAllocations(t)
 	text := longTexts()["messages"]
 	x, _ := CheckIndexed(text, Limits{})
 	if n := testing.AllocsPerRun(100, func() {

@@ -14,6 +14,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 type event struct {
@@ -317,6 +319,7 @@ func manyEvents(n int, end string) []byte {
 }
 
 func TestReaderAllocs(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, end := range []string{"\n", "\r\n"} {
 		stream := manyEvents(1000, end)
 		src := bytes.NewReader(stream)

@@ -2,6 +2,7 @@ package structure
 
 import (
 	"errors"
+	"go/ast"
 	"os"
 	"os/exec"
 	"strings"
@@ -48,7 +49,41 @@ func TestScriptRunsWhatTheRaceDetectorLeavesOut(t *testing.T) {
 	_, function, _ := strings.Cut(both, "\nwithout_race() {")
 	function, _, _ = strings.Cut(function, "\n}\n")
 	out, err := exec.Command(bash, "-euo", "pipefail", "-c", "go() { case $1 in list) command go \"$@\" ;; *) printf '%s\\n' \"$*\" ;; esac; }\nwithout_race() {"+function+"\n}\nwithout_race").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "|TestShortRequestsAllocateLittle|") || !strings.Contains(string(out), "/server ") {
+	if err != nil || !strings.Contains(string(out), "|TestShortRequestsAllocateLittle|") || !strings.Contains(string(out), "|TestRunnerAllocations|") || !strings.Contains(string(out), "/server ") {
 		t.Errorf("it runs %s, %v", out, err)
 	}
+}
+
+// A test that counts allocations says so in its first statement: the race detector would change what it counts, and the script
+// finds it by those words.
+func TestCountedAllocationsAreWithoutRace(t *testing.T) {
+	inRoot(t)
+	found := 0
+	for _, f := range goFiles(t) {
+		if !f.isTest || f.apart || strings.Contains(string(f.src), "\n//go:build !race\n") || strings.HasPrefix(string(f.src), "//go:build !race\n") {
+			continue
+		}
+		for _, d := range f.file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil || !mentions(fn.Body, "AllocsPerRun") {
+				continue
+			}
+			if found++; !mentions(fn.Body.List[0], "CountsAllocations") {
+				t.Errorf("%s: %s counts allocations: its first statement is not testdata.CountsAllocations(t)", f.name, fn.Name.Name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no test counts allocations")
+	}
+}
+
+// mentions reports whether n selects name.
+func mentions(n ast.Node, name string) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		found = found || ok && sel.Sel.Name == name
+		return !found
+	})
+	return found
 }

@@ -45,3 +45,12 @@ func WithoutRace(t testing.TB) {
 		t.Skip("runs without the race detector, and with it in ./test --all")
 	}
 }
+
+// CountsAllocations skips the test under the race detector, which makes allocations of its own and empties pools at random. It
+// stands first in each test that calls [testing.AllocsPerRun]; `./test` runs those tests without the detector.
+func CountsAllocations(t testing.TB) {
+	t.Helper()
+	if race {
+		t.Skip("counts allocations, which the race detector changes")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // appendPlain is Append on a wire that can express all of a definition.
@@ -111,6 +112,7 @@ func TestDefinitionsOfManyGoroutines(t *testing.T) {
 
 // Kept definitions are copied into memory that is allocated once, not into memory that grows with them.
 func TestDefinitionsGrowOnce(t *testing.T) {
+	testdata.CountsAllocations(t)
 	var d Definitions
 	tools := make([]*lathe.ToolSpec, 2000)
 	for i := range tools {

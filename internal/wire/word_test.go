@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // What has no copy of its own is what the literal says.
 func TestParseStringOfCommonWords(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, w := range []string{"user", "assistant", "model", "tool", "system", "text", "tool_use", "tool_result", "message", "input_text", "output_text", "function_call", "function_call_output"} {
 		quoted := rawjson.AppendQuote(nil, w)
 		if got := testing.AllocsPerRun(10, func() {

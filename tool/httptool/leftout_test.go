@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
@@ -296,6 +297,7 @@ func TestWriteOnlyMembersOfTooManySchemasRefuseTheOperation(t *testing.T) {
 // Operations share what they have in common of their answers: with each further one that has the same response, the memory grows by that
 // of the operation, and not by that of the response. What a document says in too many ways is refused.
 func TestWriteOnlyMembersOfSharedResponsesAreReadOnce(t *testing.T) {
+	testdata.CountsAllocations(t)
 	var members strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&members, `"p%d":{"type":"string"},`, i)

@@ -2,10 +2,13 @@ package messages
 
 import (
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // TestTextDeltaDoesNotAllocate: a text that grows costs no allocation for an event.
 func TestTextDeltaDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	a := (Codec{}).NewAssembler(nil).(*assembler)
 	ds, _ := a.Append(nil, "", []byte(start))
 	ds, _ = a.Append(ds, "", []byte(opens(0, `{"type":"text","text":""}`)))

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // answerBody is an answer of n bytes of text and a call with as many bytes of arguments.
@@ -51,6 +52,7 @@ func TestAssemblerKeepsWhatItReturnedBefore(t *testing.T) {
 }
 
 func TestCompleteAllocatesForTheAnswerAlone(t *testing.T) {
+	testdata.CountsAllocations(t)
 	a := NewAssembler(nil)
 	body := []byte(answerBody(1, 40))
 	var deltas []lathe.Delta

@@ -16,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -417,6 +418,7 @@ func TestChunkWriterWaits(t *testing.T) {
 }
 
 func TestChunkWriterAllocs(t *testing.T) {
+	testdata.CountsAllocations(t)
 	w := NewChunkWriter("id", "m", 1, true)
 	buf := w.AppendDelta(make([]byte, 0, 4096), lathe.Delta{Kind: lathe.DeltaCallStart, ID: "a", Name: "f"})
 	for _, d := range []lathe.Delta{{Kind: lathe.DeltaText, Text: " word"}, {Kind: lathe.DeltaCallArgs, Text: "{\"x\""}} {

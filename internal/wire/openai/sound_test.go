@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // soundLines is an answer as OpenAI's own server streams it.
@@ -102,6 +103,7 @@ func TestMendingGoesOnFromEveryEvent(t *testing.T) {
 
 // Text that comes as one string after the other costs the judgement nothing.
 func TestSoundTextDoesNotAllocate(t *testing.T) {
+	testdata.CountsAllocations(t)
 	a := NewAssembler(nil)
 	lines := soundLines()
 	for _, l := range lines[:2] {

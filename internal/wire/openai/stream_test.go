@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // FuzzAssembler wants no panic, text that is UTF-8, and deltas that make up the answer.
@@ -77,6 +78,7 @@ func run(tb testing.TB, a *Assembler, ds []lathe.Delta, lines [][]byte) []lathe.
 }
 
 func TestAssemblerAllocs(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, tt := range []struct {
 		name, finish string
 		lines        [][]byte

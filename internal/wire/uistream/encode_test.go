@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 )
 
@@ -408,6 +409,7 @@ func TestFailureEndsTheStream(t *testing.T) {
 
 // A piece of text or of arguments costs no memory of its own.
 func TestDeltasCostNoMemory(t *testing.T) {
+	testdata.CountsAllocations(t)
 	for _, p := range uistream.Protocols() {
 		e := uistream.NewEncoder(p, nil)
 		buf := e.Append(make([]byte, 0, 1<<12), &event.Event{Turn: 1, Data: &event.ModelCallStarted{}})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -89,6 +90,7 @@ func TestKeptDefinitionsAreThoseThatAreEncoded(t *testing.T) {
 
 // Definitions that are kept are encoded once on every wire: what a further request allocates does not grow with its tools.
 func TestKeptDefinitionsAllocateLittle(t *testing.T) {
+	testdata.CountsAllocations(t)
 	const most = 40
 	var tools []*lathe.ToolSpec
 	for i := range 1000 {
