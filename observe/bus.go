@@ -96,11 +96,12 @@ type Subscription struct {
 	end   error // what Next returns after the queue
 }
 
-// Next returns the next event. It waits for it until ctx is done. After the events that were
+// Next returns the next event. It waits for it until ctx is done; an event that waits then still comes first. After the events that were
 // waiting it returns io.EOF when the watched run has finished or the subscription was closed, and
 // [ErrLagged] when it was cut. One goroutine at a time may call it. The event must not be changed.
 func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
+		ended := ctx.Err()
 		s.mu.Lock()
 		if len(s.queue) > 0 {
 			e := s.queue[0]
@@ -114,10 +115,12 @@ func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 		if end != nil {
 			return event.Event{}, end
 		}
+		if ended != nil {
+			return event.Event{}, ended
+		}
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return event.Event{}, ctx.Err()
 		}
 	}
 }

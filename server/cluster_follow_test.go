@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"slices"
@@ -23,15 +25,35 @@ import (
 // A reached is a transport that calls begun when another process has begun to send deltas.
 type reached struct {
 	http.Transport
-	begun func()
+	begun  func()
+	passed func() // if set, is called when what came before the last text of the turn, and that text, was read
 }
 
 func (r *reached) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusOK {
 		r.begun()
+		if r.passed != nil {
+			resp.Body = &readText{ReadCloser: resp.Body, passed: r.passed}
+		}
 	}
 	return resp, err
+}
+
+// readText calls passed when its reader asks for more than the text `5.`, the last one of the turn, which it has then published.
+type readText struct {
+	io.ReadCloser
+	read   []byte
+	passed func()
+}
+
+func (b *readText) Read(p []byte) (int, error) {
+	if bytes.Contains(b.read, []byte(`"5."`)) {
+		b.passed()
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read = append(b.read, p[:n]...)
+	return n, err
 }
 
 // An answer that follows a run of another process from the middle of a turn has the whole text of the turn.
@@ -139,7 +161,8 @@ type heldModel struct {
 	lathe.Model
 	at            int // the number of the delta, from 0
 	said, proceed chan struct{}
-	breaks        error // at the end of the turn; nil: it ends as it does
+	breaks        error         // at the end of the turn; nil: it ends as it does
+	passed        chan struct{} // it breaks when this is closed
 }
 
 func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
@@ -151,6 +174,7 @@ func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 				<-m.proceed
 			}
 			if answers && m.breaks != nil && d.Kind == lathe.DeltaFinish {
+				<-m.passed
 				yield(lathe.Delta{}, m.breaks)
 				return
 			}
@@ -169,9 +193,9 @@ func TestFollowersOfABrokenTurnGetItsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := &heldModel{Model: strict, said: make(chan struct{}), proceed: make(chan struct{}), breaks: errors.New("the connection broke")}
+	model := &heldModel{Model: strict, said: make(chan struct{}), proceed: make(chan struct{}), breaks: errors.New("the connection broke"), passed: make(chan struct{})}
 	owner := open(t, inCluster(kept, func(set *setting) { set.model = model }))
-	relay := &reached{begun: sync.OnceFunc(func() { close(model.proceed) })}
+	relay := &reached{begun: sync.OnceFunc(func() { close(model.proceed) }), passed: sync.OnceFunc(func() { close(model.passed) })}
 	defer relay.CloseIdleConnections()
 	other := open(t, inCluster(kept, func(set *setting) {
 		set.model = strict
