@@ -297,8 +297,8 @@ func (a *Assembler) close() {
 
 // takeOther reads a part that is not only text.
 func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
-	p, err := parsePart(nil, part)
-	if err != nil {
+	p, ok := partOf(part)
+	if !ok {
 		a.damage(faultUnknownContent)
 		a.close()
 		a.size += len(part)
@@ -318,8 +318,8 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	a.close()
 	a.size += len(part) + len(p.signature)
 	dst = a.addSignature(dst, p.signature)
-	if !p.thought && (p.data == "inlineData" || p.data == "fileData") {
-		if b, err := p.blob(); err == nil {
+	if !p.thought && p.hasBlob() {
+		if b, ok := blobOf(&p); ok {
 			return a.addPart(dst, b)
 		}
 		a.damage(faultUnknownContent)

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -35,8 +36,7 @@ func readCall(v []byte) callPart {
 		case `"willContinue"`, `"will_continue"`:
 			c.more = string(v) == "true"
 		default:
-			m := member{name: rawjson.Text(key), value: v}
-			c.rest = append(c.rest, m.kept())
+			c.rest = append(c.rest, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
 		}
 	}
 	return c

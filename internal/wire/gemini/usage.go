@@ -36,7 +36,7 @@ func (a *Assembler) takeUsage(v []byte) {
 		}
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		if err != nil {
-			if whole, bad := parseInt(v, ""); bad == nil {
+			if whole, must := parseInt(v); must == "" {
 				n, err = whole, nil
 			}
 		}

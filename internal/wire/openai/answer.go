@@ -56,8 +56,8 @@ func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 		case `"thinking"`, `"reasoning"`:
 			dst = a.takeThinking(dst, part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
-			b, err := parseBlob(part, "content")
-			if err != nil {
+			b, ok := readBlob(part)
+			if !ok {
 				a.fault(FaultUnknownContent, 1)
 				continue
 			}

@@ -89,12 +89,3 @@ func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	}
 	return list
 }
-
-// sameChoice reports whether the tool choice of a body is c.
-func sameChoice(body []byte, c lathe.ToolChoice) bool {
-	r := &reader{ClientRequest: &wire.ClientRequest{}}
-	if r.parseTools(get(body, "tools")) != nil || r.parseChoice(get(body, "tool_choice")) != nil {
-		return false
-	}
-	return r.ToolChoice == c || r.Foreign != nil
-}
