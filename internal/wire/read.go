@@ -72,11 +72,12 @@ func (r *Reader) Try(read func()) (err *APIError) {
 }
 
 // Fail ends the reading with the error of the member at the path at, from the element that is being read.
-func (r *Reader) Fail(at, format string, args ...any) { r.FailWith(BadRequest(at, format, args...)) }
+func (r *Reader) Fail(at, format string, args ...any) { r.FailCode(at, "", format, args...) }
 
-// FailWith is Fail for an error whose Param is such a path.
-func (r *Reader) FailWith(err *APIError) {
-	err.Param = r.At(err.Param)
+// FailCode is Fail for an error with a code.
+func (r *Reader) FailCode(at, code, format string, args ...any) {
+	err := BadRequest(r.At(at), format, args...)
+	err.Code = code
 	panic(failure{err})
 }
 
@@ -155,16 +156,12 @@ func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
 // rejectAmbiguous refuses a key, a string literal, that equals one of names under case folding.
 func (r *Reader) rejectAmbiguous(at string, key []byte, names *rawjson.Names) {
 	if as, name := names.LikeKey(key); name != "" {
-		r.failAmbiguous(Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.",
+		r.FailCode(Join(at, as), codeAmbiguous, "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.",
 			as, name, name)
 	}
 }
 
-func (r *Reader) failAmbiguous(at, format string, args ...any) {
-	err := BadRequest(at, format, args...)
-	err.Code = "ambiguous_member"
-	r.FailWith(err)
-}
+const codeAmbiguous = "ambiguous_member"
 
 // Rename gives the members that names has other names. It refuses two that get one name.
 func (o Object) Rename(names map[string]string) Object {
@@ -176,7 +173,7 @@ func (o Object) Rename(names map[string]string) Object {
 		}
 		for k := range o.fields[:i] {
 			if o.fields[k].name == name {
-				o.r.failAmbiguous(Join(o.at, f.name), "The member is there twice, in two spellings. Send it once, as %s.", name)
+				o.r.FailCode(Join(o.at, f.name), codeAmbiguous, "The member is there twice, in two spellings. Send it once, as %s.", name)
 			}
 		}
 		f.name = name
@@ -186,6 +183,11 @@ func (o Object) Rename(names map[string]string) Object {
 
 // Fail ends the reading with the error of a member; "": of the object.
 func (o Object) Fail(name, format string, args ...any) { o.r.Fail(o.path(name), format, args...) }
+
+// FailCode is Fail for an error with a code.
+func (o Object) FailCode(name, code, format string, args ...any) {
+	o.r.FailCode(o.path(name), code, format, args...)
+}
 
 // path returns the path of a member from the element that is being read.
 func (o Object) path(name string) string { return within(o.at, name) }

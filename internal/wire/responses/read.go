@@ -38,7 +38,7 @@ type reader struct {
 	turns      []*turn
 	waiting    map[string][]place // calls without a result, by id
 	calls      map[string]string  // names of calls, by id
-	orphan     *wire.APIError     // the first result without a call
+	orphan     *wire.APIError     // the error of the first result without a call
 	updates    []update           // in the input
 }
 
@@ -90,7 +90,7 @@ func (r *reader) read(o wire.Object) {
 		}
 	}
 	if o.Bool("background") {
-		r.FailWith(unsupported("background", "Responses in the background are not supported: use stream."))
+		o.FailCode("background", codeUnsupported, "Responses in the background are not supported: use stream.")
 	}
 	for name, v := range o.Unread() {
 		r.readOther(o, name, v)
@@ -102,7 +102,7 @@ func (r *reader) read(o wire.Object) {
 	case o.Get("input") == nil && r.PreviousID == "":
 		o.Fail("input", "There must be an input.")
 	case r.orphan != nil && r.PreviousID == "" && !r.references: // else the call may be in a response that the input refers to
-		r.FailWith(r.orphan)
+		r.Fail(r.orphan.Param, "%s", r.orphan.Message)
 	}
 }
 
@@ -116,11 +116,11 @@ func (r *reader) readOther(o wire.Object, name string, v []byte) {
 		r.readReasoning(name, v)
 		return
 	case "conversation", "prompt", "moderation":
-		r.FailWith(unsupported(name, "The member %s is not supported.", name))
+		o.FailCode(name, codeUnsupported, "The member %s is not supported.", name)
 	case "context_management":
 		for el := range o.Elements(name) {
 			if rawjson.Text(r.Object("", el, itemNames).Get("type")) != typeCompaction {
-				r.FailWith(unsupported("type", "Only edits of type compaction are supported."))
+				r.FailCode("type", codeUnsupported, "Only edits of type compaction are supported.")
 			}
 		}
 	case "metadata":
@@ -149,11 +149,8 @@ func (r *reader) keepRest(name string, o wire.Object) {
 	}
 }
 
-func unsupported(param, format string, args ...any) *wire.APIError {
-	err := wire.BadRequest(param, format, args...)
-	err.Code = "unsupported_parameter"
-	return err
-}
+// codeUnsupported is the code of errors for members that Lathe does not have.
+const codeUnsupported = "unsupported_parameter"
 
 // readUpdates sets Updated.
 func (r *reader) readUpdates() {
