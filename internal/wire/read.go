@@ -15,13 +15,17 @@ import (
 // the wire does not have ends the reading, and [Reader.ParseBody] or [Reader.Try] returns the error. Errors have status 400, name the member
 // at fault and do not quote its value.
 //
-// A Reader knows which elements of arrays are being read: inside of a loop over [Reader.Elements], the paths of errors and of dropped members
+// A Reader knows which elements of arrays are being read: inside of a loop over [Object.Elements], the paths of errors and of dropped members
 // begin at the element.
 type Reader struct {
 	*ClientRequest
 	index  *rawjson.Index // of the body
 	path   []step
 	fields []field // memory of the objects that are being read
+
+	// Memory for most requests.
+	steps [4]step
+	few   [8]field
 }
 
 // A step is the element of an array that is being read: the array's path from the step before, and the index.
@@ -47,7 +51,7 @@ func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*Clien
 		if Kind(v) != '{' {
 			r.Fail("", "The body must be a JSON object.")
 		}
-		r.fields = make([]field, 0, 64)
+		r.path, r.fields = r.steps[:0], r.few[:0]
 		read(r.Object("", v, names))
 	}); err != nil {
 		return nil, err
@@ -100,23 +104,21 @@ func (r *Reader) Refer(at, format string, args ...any) {
 	}
 }
 
-// Elements yields the elements of the array v at a path from the element that is being read.
-func (r *Reader) Elements(at string, v []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		if Kind(v) != '[' {
-			r.Fail(at, "Must be an array.")
-		}
-		depth, used := len(r.path), len(r.fields)
-		r.path = append(r.path, step{at, 0})
-		for el := range r.index.Elements(v) {
-			if !yield(el) {
-				break
-			}
-			r.path[depth].index++
-			r.fields = r.fields[:used]
-		}
-		r.path = r.path[:depth]
+// elements calls yield with the elements of the array v at a path from the element that is being read.
+func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
+	if Kind(v) != '[' {
+		r.Fail(at, "Must be an array.")
 	}
+	depth, used := len(r.path), len(r.fields)
+	r.path = append(r.path, step{at, 0})
+	for el := range r.index.Elements(v) {
+		if !yield(el) {
+			break
+		}
+		r.path[depth].index++
+		r.fields = r.fields[:used]
+	}
+	r.path = r.path[:depth]
 }
 
 // An Object has the members of an object that are not null. It is valid while the element that it was read from is being read.
@@ -249,9 +251,17 @@ func (o Object) Object(name string, names *rawjson.Names) Object {
 	return o.r.Object(o.path(name), o.Get(name), names)
 }
 
-// Elements yields the elements of a member that is an array: see [Reader.Elements].
+// Elements yields the elements of a member that must be an array.
 func (o Object) Elements(name string) iter.Seq[[]byte] {
-	return o.r.Elements(o.path(name), o.Get(name))
+	return func(yield func([]byte) bool) { o.r.elements(o.path(name), o.Get(name), yield) }
+}
+
+// Len returns the number of elements of a member that is an array; 0 for any other.
+func (o Object) Len(name string) (n int) {
+	for range o.r.index.Elements(o.Get(name)) {
+		n++
+	}
+	return n
 }
 
 // String returns the text of a member that must be there. Bytes that are not UTF-8 become U+FFFD.

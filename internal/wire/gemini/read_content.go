@@ -37,16 +37,15 @@ func (r *reader) readContents(body wire.Object) {
 	if wire.Kind(body.Get("contents")) != '[' {
 		body.Fail("contents", "Must be an array of contents.")
 	}
-	c := &conversation{r: r, messages: r.Messages, byID: map[string][]int{}, byName: map[string][]int{}}
-	seen := false
+	n := min(body.Len("contents"), len(r.Body)/200) // most contents are longer
+	c := &conversation{r: r, messages: slices.Grow(r.Messages, n), byID: map[string][]int{}, byName: map[string][]int{}}
 	for el := range body.Elements("contents") {
-		seen = true
 		c.add(r.object("", el, contentNames))
 	}
 	c.endStep()
 	c.endMessage()
 	r.Messages = c.messages
-	if !seen {
+	if wire.EmptyArray(body.Get("contents")) {
 		body.Fail("contents", "There must be at least one content.")
 	}
 	if len(c.messages) == 0 {
@@ -89,7 +88,7 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 	for p := range c.r.parts(o) {
 		seen = true
 		p.signature = opened(p.signature)
-		c.addModelPart(m, p)
+		c.addModelPart(m, &p)
 	}
 	if !seen {
 		c.r.Drop("")
@@ -186,11 +185,11 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 		}
 		switch {
 		case p.data == "functionResponse":
-			c.answer(c.r.result(p))
+			c.answer(c.r.result(&p))
 		case p.data == "functionCall":
 			c.r.Fail(p.data, "A call belongs into a content of the model.")
 		case p.hasBlob():
-			m.Parts = append(m.Parts, c.r.blob(p))
+			m.Parts = append(m.Parts, c.r.blob(&p))
 		case p.data == "text":
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		case p.data == "" && len(p.rest) == 0:

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -38,15 +37,17 @@ type rawPart struct {
 }
 
 // parts yields the parts of a content, or of a result.
-func (r *reader) parts(o wire.Object) iter.Seq[*rawPart] {
-	return func(yield func(*rawPart) bool) {
-		if o.Get("parts") == nil {
+func (r *reader) parts(o wire.Object) iter.Seq[rawPart] {
+	return func(yield func(rawPart) bool) { r.eachPart(o, yield) }
+}
+
+func (r *reader) eachPart(o wire.Object, yield func(rawPart) bool) {
+	if o.Get("parts") == nil {
+		return
+	}
+	for el := range o.Elements("parts") {
+		if !yield(r.part(el)) {
 			return
-		}
-		for el := range o.Elements("parts") {
-			if p := r.part(el); !yield(&p) {
-				return
-			}
 		}
 	}
 }
@@ -166,14 +167,15 @@ func (r *reader) result(p *rawPart) lathe.ToolResult {
 	t := lathe.ToolResult{CallID: o.OptString("id"), Name: o.OptString("name")}
 	for part := range r.parts(o) {
 		if part.hasBlob() {
-			t.Blobs = append(t.Blobs, r.blob(part))
+			t.Blobs = append(t.Blobs, r.blob(&part))
 		} else {
 			r.Drop("")
 		}
 	}
+	response := o.Get("response")
 	rest := o.Rest()
-	if response := o.Get("response"); response != nil && r.readResponse(&t, p.data+".response", response) {
-		rest = slices.DeleteFunc(rest, func(m lathe.Member) bool { return m.Name == "response" })
+	if response != nil && !r.readResponse(&t, p.data+".response", response) {
+		rest = append(rest, lathe.Member{Name: "response", Value: response}) // appendInner copies it
 	}
 	if t.Name != "" {
 		t.Name = r.innerName(t.Name)

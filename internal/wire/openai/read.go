@@ -103,6 +103,7 @@ func (r *reader) read(o wire.Object) {
 		r.readChoice(choice)
 	}
 	if o.Get("messages") != nil {
+		r.Messages = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // most messages are longer
 		for el := range o.Elements("messages") {
 			r.Messages = append(r.Messages, r.message(el))
 		}

@@ -162,26 +162,7 @@ func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 	}
 	in := o.Object(typ, partNames)
 	setURL(&b, in, "url")
-	switch typ {
-	case "image_url":
-		b.Detail = in.OptString("detail")
-	case "input_audio":
-		if format := in.OptString("format"); format != "" {
-			b.MediaType = audioMedia(format)
-		}
-		if text := in.OptString("data"); text != "" {
-			var err error
-			if b.Data, err = base64.StdEncoding.DecodeString(text); err != nil {
-				in.Fail("data", "Must be base64.")
-			}
-		}
-	case "file":
-		b.Name = in.OptString("filename")
-		setURL(&b, in, "file_data")
-		if id := in.OptString("file_id"); id != "" {
-			b.URL = fileScheme + id
-		}
-	}
+	readContent(&b, in, typ)
 	if b.URL == "" && b.Data == nil {
 		o.Fail(typ, "There is neither an address nor data.")
 	}
@@ -192,6 +173,30 @@ func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 		b.Raw = bytes.Clone(v)
 	}
 	return b, true
+}
+
+// readContent reads the object inside of a content part of a type.
+func readContent(b *lathe.Blob, o wire.Object, typ string) {
+	switch typ {
+	case "image_url":
+		b.Detail = o.OptString("detail")
+	case "input_audio":
+		if format := o.OptString("format"); format != "" {
+			b.MediaType = audioMedia(format)
+		}
+		if text := o.OptString("data"); text != "" {
+			var err error
+			if b.Data, err = base64.StdEncoding.DecodeString(text); err != nil {
+				o.Fail("data", "Must be base64.")
+			}
+		}
+	case "file":
+		b.Name = o.OptString("filename")
+		setURL(b, o, "file_data")
+		if id := o.OptString("file_id"); id != "" {
+			b.URL = fileScheme + id
+		}
+	}
 }
 
 // readBlob reads such a part of an answer.

@@ -39,6 +39,11 @@ func (r *reader) readInput(o wire.Object) {
 	default:
 		o.Fail("input", "Must be a string or an array of items.")
 	}
+	n := len(r.turns)
+	for _, t := range r.turns {
+		n += len(t.results)
+	}
+	r.Messages = make([]lathe.Message, 0, n)
 	for _, t := range r.turns {
 		if t.message.Role == lathe.RoleAssistant && len(t.message.Parts) == 0 {
 			continue

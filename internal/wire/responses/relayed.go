@@ -67,16 +67,16 @@ func joined(given, more []byte) []byte {
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
 	names := func(v []byte) bool {
-		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(orNull(el), includeEncrypted) })
+		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(el, includeEncrypted) })
 	}
 	override := wire.MemberValue(e.req.Overrides, "include")
 	for el := range rawjson.Elements(given) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
 			list = list.Next().Raw(el)
 		}
 	}
 	for el := range rawjson.Elements(override) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
 			list = list.Next().Raw(el)
 		}
 	}

@@ -13,10 +13,14 @@ import (
 func (p *parser) transport(o wire.Object) {
 	s := &State{into: -1}
 	p.out.State = s
-	raw, _ := rawjson.Get(o.Get("state"), "messages")
-	if o.Get("state") != nil && raw != nil && string(raw) != "null" {
-		p.readState(s, o)
-	} else {
+	given := false
+	if o.Get("state") != nil {
+		state := o.Object("state", names)
+		if given = state.Get("messages") != nil; given {
+			p.readState(s, state)
+		}
+	}
+	if !given {
 		s.set([]byte("[]"), "messages")
 	}
 	atMost(o, "commands", "commands", "max_messages", p.limits.MaxMessages)
@@ -29,8 +33,7 @@ func (p *parser) transport(o wire.Object) {
 }
 
 // readState reads the messages of a state.
-func (p *parser) readState(s *State, o wire.Object) {
-	state := o.Object("state", names)
+func (p *parser) readState(s *State, state wire.Object) {
 	p.messages(state)
 	p.places(s, state.Get("messages"))
 }
@@ -73,11 +76,12 @@ func ParseResume(body []byte, limits Limits) (*Resume, error) {
 			return
 		}
 		out.State = &State{into: -1}
-		if messages, _ := rawjson.Get(o.Get("state"), "messages"); wire.Kind(messages) != '[' {
+		state := o.Object("state", names)
+		if wire.Kind(state.Get("messages")) != '[' {
 			out.State.set([]byte("[]"), "messages")
 			return
 		}
-		p.readState(out.State, o)
+		p.readState(out.State, state)
 		if out.State.calls = nil; !p.thread.closed {
 			out.State.run = p.thread.lastRun
 		}
