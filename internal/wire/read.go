@@ -24,8 +24,8 @@ type Reader struct {
 	fields []field // memory of the objects that are being read
 
 	// Memory for most requests.
-	steps [4]step
-	few   [8]field
+	steps [2]step
+	few   [6]field
 }
 
 // A step is the element of an array that is being read: the array's path from the step before, and the index.

@@ -66,7 +66,7 @@ func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	}
 	a.close()
 	dst = a.addSignature(dst, p.signature)
-	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: appendInner(p.rest, "functionCall", c.rest)}
+	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: p.extra(c.rest)}
 	index := a.calls
 	a.calls++
 	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})

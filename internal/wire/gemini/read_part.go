@@ -157,7 +157,7 @@ func (r *reader) call(p *rawPart) lathe.ToolCall {
 		o.Fail("name", "A call needs the name of its function.")
 	}
 	c.Name = r.innerName(c.Name)
-	c.Extra = appendInner(p.rest, p.data, o.Rest())
+	c.Extra = p.extra(o.Rest())
 	return c
 }
 
@@ -175,12 +175,12 @@ func (r *reader) result(p *rawPart) lathe.ToolResult {
 	response := o.Get("response")
 	rest := o.Rest()
 	if response != nil && !r.readResponse(&t, p.data+".response", response) {
-		rest = append(rest, lathe.Member{Name: "response", Value: response}) // appendInner copies it
+		rest = append(rest, lathe.Member{Name: "response", Value: response}) // extra copies it
 	}
 	if t.Name != "" {
 		t.Name = r.innerName(t.Name)
 	}
-	t.Extra = appendInner(p.rest, p.data, rest)
+	t.Extra = p.extra(rest)
 	return t
 }
 
@@ -204,10 +204,11 @@ func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple 
 	return simple
 }
 
-// appendInner appends the unknown members of the object name as one member with copies of their values, if there are any.
-func appendInner(dst []lathe.Member, name string, inner []lathe.Member) []lathe.Member {
+// extra returns the unknown members of a part, and as one of them those of the value of its data, inner, if there are any. It copies the latter.
+func (p *rawPart) extra(inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
-		return dst
+		return p.rest
 	}
-	return append(dst, lathe.Member{Name: name, Value: json.RawMessage(wire.JSON("{").Members(inner, nil).Lit("}"))})
+	value := make(wire.JSON, 0, len(p.value)).Lit("{").Members(inner, nil).Lit("}")
+	return append(p.rest, lathe.Member{Name: p.data, Value: json.RawMessage(value)})
 }
