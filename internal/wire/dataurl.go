@@ -17,20 +17,19 @@ func AppendURL(dst JSON, b *lathe.Blob) JSON {
 	return JSON(base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)).Lit(`"`)
 }
 
-// SetURL sets the URL of a blob, or its data and media type if url is a data URL with base64. Data URLs in other forms stay URLs. at is the path
-// of the member, for errors.
-func SetURL(b *lathe.Blob, url, at string) *APIError {
+// SetURL sets the URL of a blob to url, which the member of that name has, or its data and media type if url is a data URL with base64. Data
+// URLs in other forms stay URLs.
+func (o Object) SetURL(b *lathe.Blob, name, url string) {
 	b.URL = url
 	rest, ok := strings.CutPrefix(url, "data:")
 	head, body, comma := strings.Cut(rest, ",")
 	media, encoded := strings.CutSuffix(head, ";base64")
 	if !ok || !comma || !encoded || media == "" || strings.Contains(media, ";") {
-		return nil
+		return
 	}
 	data, err := base64.StdEncoding.DecodeString(body)
 	if err != nil {
-		return BadRequest(at, "The data after base64 must be base64.")
+		o.Fail(name, "The data after base64 must be base64.")
 	}
 	b.URL, b.MediaType, b.Data = "", media, data
-	return nil
 }

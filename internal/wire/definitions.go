@@ -9,13 +9,11 @@ import (
 
 // Limits of [Definitions].
 const (
-	// minDefinitions is the number of tools from which encoded definitions are kept: encoding fewer costs less than to look.
-	minDefinitions = 8
-	// MaxDefinitionsBytes bounds the encoded definitions that are kept; beyond it only those of the last request are.
+	// MaxDefinitionsBytes bounds the text of the lists that are kept.
 	MaxDefinitionsBytes = 32 << 20
-	// minShared is the size from which the definitions of a list are not copied into a request: see [Shared].
+	// minShared is the size from which a list is kept: encoding less costs little.
 	minShared = 16 << 10
-	// maxShared is how many lists are kept for that; together they have at most MaxDefinitionsBytes.
+	// maxShared is the number of lists that are kept.
 	maxShared = 8
 )
 
@@ -39,11 +37,10 @@ type Form struct {
 // ".schema.minimum": at most [MaxDropped]. The result may depend on the tool and on the form only.
 type EncodeDefinition func(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string)
 
-// Definitions keeps the encoded definitions of the server's tools from request to request, so that each is encoded once and then
-// copied. A definition never changes, so that its address tells it. Tools that a client declares are not kept: each request has
+// Definitions keeps the encoded definitions of long lists of the server's tools from request to request, so that each list is encoded once. A
+// definition never changes, so that its address tells it. Lists with tools that a client declares are not kept: each request has
 // definitions of its own. The zero value is usable, by several goroutines at once; nil keeps nothing.
 type Definitions struct {
-	kept  atomic.Pointer[encoded]
 	lists atomic.Pointer[[]sharedList] // the newest first
 }
 
@@ -55,27 +52,18 @@ type sharedList struct {
 	dropped []string // paths from the request
 }
 
-// encoded holds definitions of one form. It never changes.
-type encoded struct {
-	form    Form
-	texts   map[*lathe.ToolSpec][]byte
-	dropped map[*lathe.ToolSpec][]string // paths below the tool; of tools that have any
-	size    int                          // of the texts and paths
-}
-
-// Append appends the definitions of the tools with commas between them: what encode appends for each, or a copy of it. It returns the
+// Append appends the definitions of the tools with commas between them: what encode appends for each. It returns the
 // paths of what the wire cannot express, such as "tools[0].schema.minimum": at most [MaxDropped], in the order of the tools. The paths
 // may be shared and must not be changed.
 //
 // If the definitions are all of the server's own tools and have 16 KiB or more, Append also keeps the text of the list: later requests
 // with the list and form get a copy, or, if shared is not nil, append nothing and set *shared to the text.
 func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
-	if d == nil || len(tools) < minDefinitions {
-		return d.appendEach(dst, tools, form, encode)
-	}
 	var kept []sharedList
-	if p := d.lists.Load(); p != nil {
-		kept = *p
+	if d != nil {
+		if p := d.lists.Load(); p != nil {
+			kept = *p
+		}
 	}
 	for i := range kept {
 		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
@@ -87,9 +75,17 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 		}
 	}
 	start := len(dst)
-	dst, dropped = d.appendEach(dst, tools, form, encode)
+	for i, t := range tools {
+		var paths []string
+		dst, paths = encode(dst.If(i > 0, ","), t)
+		for _, path := range paths {
+			if len(dropped) < MaxDropped {
+				dropped = append(dropped, Element("tools", i)+path)
+			}
+		}
+	}
 	size := len(dst) - start
-	if size < minShared || size > MaxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
+	if d == nil || size < minShared || size > MaxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
 		return dst, dropped
 	}
 	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:]), slices.Clip(dropped)}}
@@ -106,93 +102,6 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 // keeps reports whether the definition of a tool is kept: it is one of the server's own. Disallowed ones are copies for one request.
 func keeps(t *lathe.ToolSpec) bool {
 	return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Disallowed
-}
-
-// appendEach is Append without a list: it looks for the text of each tool.
-func (d *Definitions) appendEach(dst JSON, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
-	var kept *encoded
-	if d != nil && len(tools) >= minDefinitions {
-		if kept = d.kept.Load(); kept == nil || kept.form != form {
-			kept = &encoded{form: form}
-		}
-	}
-	if kept != nil && len(kept.texts) > 0 {
-		size := len(tools) // the commas, and what follows
-		for _, t := range tools {
-			size += len(kept.texts[t])
-		}
-		dst = slices.Grow(dst, size)
-	}
-	added := encoded{}
-	for i, t := range tools {
-		dst = dst.If(i > 0, ",")
-		var paths []string
-		if text, ok := kept.text(t); ok {
-			dst, paths = dst.Raw(text), kept.dropped[t]
-		} else {
-			start := len(dst)
-			if dst, paths = encode(dst, t); kept != nil && keeps(t) {
-				if added.texts == nil {
-					added.texts = make(map[*lathe.ToolSpec][]byte, len(tools)-i)
-				}
-				added.add(t, slices.Clone(dst[start:]), paths)
-			}
-		}
-		for _, path := range paths {
-			if len(dropped) == MaxDropped {
-				break
-			}
-			dropped = append(dropped, Element("tools", i)+path)
-		}
-	}
-	if len(added.texts) > 0 {
-		d.kept.Store(kept.with(tools, &added))
-	}
-	return dst, dropped
-}
-
-// text returns the text of a tool. e may be nil.
-func (e *encoded) text(t *lathe.ToolSpec) (text []byte, ok bool) {
-	if e == nil {
-		return nil, false
-	}
-	text, ok = e.texts[t]
-	return text, ok
-}
-
-// add adds the definition of a tool that e does not have.
-func (e *encoded) add(t *lathe.ToolSpec, text []byte, dropped []string) {
-	e.texts[t] = text
-	e.size += len(text)
-	if len(dropped) == 0 {
-		return
-	}
-	if e.dropped == nil {
-		e.dropped = map[*lathe.ToolSpec][]string{}
-	}
-	e.dropped[t] = dropped
-	for _, path := range dropped {
-		e.size += len(path)
-	}
-}
-
-// with returns the definitions of e and those of added, or, if all would be too much, those of the tools only.
-func (e *encoded) with(tools []*lathe.ToolSpec, added *encoded) *encoded {
-	next := &encoded{form: e.form, texts: added.texts, dropped: added.dropped, size: added.size}
-	if e.size+added.size <= MaxDefinitionsBytes {
-		for t, text := range e.texts {
-			next.add(t, text, e.dropped[t])
-		}
-		return next
-	}
-	for _, t := range tools {
-		if _, both := next.texts[t]; !both {
-			if text, ok := e.texts[t]; ok {
-				next.add(t, text, e.dropped[t])
-			}
-		}
-	}
-	return next
 }
 
 // Allowed returns the names of the tools that the model may call, if some are disallowed; else nil.

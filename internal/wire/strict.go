@@ -77,7 +77,7 @@ func (r *StrictRules) Strict(schema []byte) StrictSchema {
 // sent as strict.
 func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
-	if typ, _ := rawjson.Get(schema, "type"); !rawjson.EqualKey(orEmpty(typ), "object") {
+	if typ, _ := rawjson.Get(schema, "type"); !rawjson.EqualKey(typ, "object") {
 		return s, false
 	}
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
@@ -87,13 +87,6 @@ func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 	}
 	s = r.Strict(schema)
 	return s, s.Misfit == ""
-}
-
-func orEmpty(v []byte) []byte {
-	if Kind(v) != '"' {
-		return []byte(`""`)
-	}
-	return v
 }
 
 // typed are the keywords that say what a value is. A schema without any allows every value, which no strict form expresses.
@@ -153,13 +146,13 @@ func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON 
 			}
 			dst = dst.Arr(to)
 			for el := range rawjson.Elements(v) {
-				dst = s.append(comma(dst), el, path+"."+name, depth-1)
+				dst = s.append(dst.Next(), el, path+"."+name, depth-1)
 			}
 			dst = dst.Lit("]")
 		case "properties", "$defs", "definitions":
 			dst = dst.Obj(name)
 			for k, el := range rawjson.Members(v) {
-				dst = comma(dst).Raw(k).Lit(":")
+				dst = dst.Next().Raw(k).Lit(":")
 				dst = s.append(dst, el, path+"."+name+"."+rawjson.Text(k), depth-1)
 			}
 			dst = dst.Lit("}")
@@ -233,12 +226,4 @@ func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool)
 func has(schema []byte, key string) bool {
 	_, ok := rawjson.Get(schema, key)
 	return ok
-}
-
-// comma appends a comma unless an array or an object begins.
-func comma(dst JSON) JSON {
-	if last := dst[len(dst)-1]; last == '[' || last == '{' {
-		return dst
-	}
-	return dst.Lit(",")
 }

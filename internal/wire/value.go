@@ -14,9 +14,6 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The functions of this file parse values of requests and write members of objects, for the codecs of all wires. Values must
-// be valid JSON without surrounding white space. Errors have status 400, name the member param and do not quote its value.
-
 // WithDefaults returns the options with zero and negative fields replaced by the defaults; o may be nil.
 func (o *AssemblerOptions) WithDefaults() AssemblerOptions {
 	var out AssemblerOptions
@@ -80,21 +77,7 @@ func Join(at, name string) string {
 // Element returns the path of an element of the array at the path at.
 func Element(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// Within returns err with the path at before the path of the member that it names. A nil err stays nil.
-func Within(at string, err *APIError) *APIError {
-	if err != nil {
-		err.Param = within(at, err.Param)
-	}
-	return err
-}
-
-// PathsWithin puts the path at before each of the paths, which are those of members of the value there.
-func PathsWithin(at string, paths []string) {
-	for i, path := range paths {
-		paths[i] = within(at, path)
-	}
-}
-
+// within returns the path of a path that begins in the value at the path at.
 func within(at, path string) string {
 	if path == "" || path[0] == '.' || path[0] == '[' {
 		return at + path
@@ -102,149 +85,10 @@ func within(at, path string) string {
 	return Join(at, path)
 }
 
-// RejectAmbiguousMember returns an error if obj has a member whose name is not one of names but equals one under Unicode case folding. A
-// server that ignores case would read such a member in place of the one that was checked. The error's code is
-// ambiguous_member.
-func RejectAmbiguousMember(obj []byte, names *rawjson.Names, at string) *APIError {
-	m, name := names.LikeMember(obj)
-	return ambiguous(m, name, at)
-}
-
-// RejectAmbiguousKey is [RejectAmbiguousMember] for one key of an object, a string literal.
-func RejectAmbiguousKey(key []byte, names *rawjson.Names, at string) *APIError {
-	m, name := names.LikeKey(key)
-	return ambiguous(m, name, at)
-}
-
-func ambiguous(m, name, at string) *APIError {
-	if name == "" {
-		return nil
-	}
-	err := BadRequest(Join(at, m), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", m, name, name)
-	err.Code = "ambiguous_member"
-	return err
-}
-
-// NeedObject returns an error if v is not an object.
-func NeedObject(v []byte, param string) *APIError {
-	if Kind(v) != '{' {
-		return BadRequest(param, "Must be an object.")
-	}
-	return nil
-}
-
-// CheckObject returns an error if v is not an object, and that of [RejectAmbiguousMember].
-func CheckObject(v []byte, names *rawjson.Names, at string) *APIError {
-	if err := NeedObject(v, at); err != nil {
-		return err
-	}
-	return RejectAmbiguousMember(v, names, at)
-}
-
-// NeedArray returns an error if v is not an array.
-func NeedArray(v []byte, param string) *APIError {
-	if Kind(v) != '[' {
-		return BadRequest(param, "Must be an array.")
-	}
-	return nil
-}
-
-// ParseString parses a string. Bytes that are not UTF-8 become U+FFFD.
-func ParseString(v []byte, param string) (string, *APIError) {
-	if Kind(v) != '"' {
-		return "", BadRequest(param, "Must be a string.")
-	}
-	if s := word(v); s != "" {
-		return s, nil
-	}
-	return rawjson.Text(v), nil
-}
-
-// word returns the text of a literal that is in most messages of a request, and "" for any other. It allocates nothing.
-func word(v []byte) string {
-	switch string(v) {
-	case `"user"`:
-		return "user"
-	case `"assistant"`:
-		return "assistant"
-	case `"model"`:
-		return "model"
-	case `"tool"`:
-		return "tool"
-	case `"system"`:
-		return "system"
-	case `"text"`:
-		return "text"
-	case `"tool_use"`:
-		return "tool_use"
-	case `"tool_result"`:
-		return "tool_result"
-	case `"message"`:
-		return "message"
-	case `"input_text"`:
-		return "input_text"
-	case `"output_text"`:
-		return "output_text"
-	case `"function_call"`:
-		return "function_call"
-	case `"function_call_output"`:
-		return "function_call_output"
-	}
-	return ""
-}
-
-// ParseBool parses true or false.
-func ParseBool(v []byte, param string) (bool, *APIError) {
-	switch string(v) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, BadRequest(param, "Must be true or false.")
-}
-
-// ParseFloat parses a number.
-func ParseFloat(v []byte, param string) (float64, *APIError) {
-	f, err := strconv.ParseFloat(string(v), 64)
-	if err != nil || Kind(v) == '"' {
-		return 0, BadRequest(param, "Must be a number.")
-	}
-	return f, nil
-}
-
-// ParseInt parses an integer of 64 bits.
-func ParseInt(v []byte, param string) (int64, *APIError) {
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil {
-		return 0, BadRequest(param, "Must be an integer.")
-	}
-	return n, nil
-}
-
-// ParseCount parses an integer from 1 to 2147483647.
-func ParseCount(v []byte, param string) (int, *APIError) {
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil || n < 1 || n > math.MaxInt32 {
-		return 0, BadRequest(param, "Must be an integer from 1 to %d.", math.MaxInt32)
-	}
-	return int(n), nil
-}
-
-// ParsePointer returns a pointer to the result of parse.
-func ParsePointer[T any](v []byte, param string, parse func([]byte, string) (T, *APIError)) (*T, *APIError) {
-	x, err := parse(v, param)
-	if err != nil {
-		return nil, err
-	}
-	return &x, nil
-}
-
-// OtherMembers returns copies of the members of obj, a part of the text of index or another text, that are not null and whose names
-// are not among names. index may be nil.
-func OtherMembers(index *rawjson.Index, obj []byte, names ...string) (out []lathe.Member) {
+// OtherMembers returns copies of the members of obj that are not null and whose names are not among names.
+func OtherMembers(obj []byte, names ...string) (out []lathe.Member) {
 next:
-	for key, v := range index.Members(obj) {
+	for key, v := range rawjson.Members(obj) {
 		for _, name := range names {
 			if rawjson.EqualKey(key, name) {
 				continue next
@@ -252,20 +96,6 @@ next:
 		}
 		if string(v) != "null" {
 			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
-		}
-	}
-	return out
-}
-
-// Members returns copies of the members of obj that are not null and for whose names except returns false. A nil except
-// excludes none.
-func Members(obj []byte, except func(name string) bool) (out []lathe.Member) {
-	for key, v := range rawjson.Members(obj) {
-		if string(v) == "null" {
-			continue
-		}
-		if name := rawjson.Text(key); except == nil || !except(name) {
-			out = append(out, lathe.Member{Name: name, Value: bytes.Clone(v)})
 		}
 	}
 	return out

@@ -92,13 +92,6 @@ func (r *ClientRequest) Drop(path string) {
 	}
 }
 
-// DropMembers adds the paths of members of the object at the path at to Dropped.
-func (r *ClientRequest) DropMembers(at string, members []lathe.Member) {
-	for i := range members {
-		r.Drop(at + "." + members[i].Name)
-	}
-}
-
 // ClientName returns the client's name of a tool. r may be nil.
 func (r *ClientRequest) ClientName(name string) string {
 	if r != nil {

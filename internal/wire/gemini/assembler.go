@@ -18,8 +18,7 @@ const (
 
 // An Assembler implements [wire.Assembler]. It joins the texts of consecutive parts, unless a signature is between them.
 type Assembler struct {
-	opts    wire.AssemblerOptions
-	scratch []byte
+	wire.Assembly
 
 	parts []lathe.Part
 	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
@@ -29,46 +28,35 @@ type Assembler struct {
 	ids     map[string]bool // of the calls
 	partial *partialCall    // whose arguments come in pieces; it is the last of parts
 
-	id, model string
-	finish    string // the finish reason as it came; "": none yet
-	message   string // finishMessage
-	blocked   bool   // the prompt was refused
-	usage     lathe.Usage
-	size      int
-	faults    []lathe.Fault
-	unsound   bool
-	broken    bool // data was lost
-	err       error
+	finish  string // the finish reason as it came; "": none yet
+	message string // finishMessage
+	blocked bool   // the prompt was refused
+	usage   lathe.Usage
+	broken  bool // data was lost
 }
 
 var _ wire.Assembler = (*Assembler)(nil)
 
 // NewAssembler implements [wire.Upstream].
 func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
-	return &Assembler{opts: opts.WithDefaults()}
+	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0]}
+	*a = Assembler{Assembly: a.Next()}
 }
 
 // Done implements [wire.Assembler]. It returns false: no event marks the end of an answer, which is the end of the body.
 func (a *Assembler) Done() bool { return false }
 
-// Sound implements [wire.Assembler].
-func (a *Assembler) Sound() bool { return !a.unsound }
-
 // Finished implements [wire.Assembler].
 func (a *Assembler) Finished() bool { return a.finish != "" }
 
-// Names implements [wire.Assembler].
-func (a *Assembler) Names() (id, model string) { return a.id, a.model }
-
 // Append implements [wire.Assembler]. Events of this wire have no type.
 func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.Delta, error) {
-	if a.err != nil {
-		return dst, a.err
+	if a.Err != nil {
+		return dst, a.Err
 	}
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
@@ -78,18 +66,11 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 		return dst, nil
 	}
 	if data[0] != '{' {
-		a.damage(faultBadLine)
+		a.Damage(faultBadLine)
 		return dst, nil
 	}
-	return a.take(dst, data), a.tooLarge()
-}
-
-// tooLarge returns the error of the answer, also one that exceeds the limit.
-func (a *Assembler) tooLarge() error {
-	if a.err == nil && a.size > a.opts.MaxBytes {
-		a.err = wire.ErrTooManyBytes
-	}
-	return a.err
+	dst = a.take(dst, data)
+	return dst, a.Err
 }
 
 // answerLimits limit the JSON of an event.
@@ -103,23 +84,12 @@ func (a *Assembler) acceptable(data []byte) bool {
 	}
 	end, err := rawjson.Scan(data, 0)
 	if err != nil || len(bytes.TrimSpace(data[end:])) > 0 {
-		a.damage(faultBadLine)
+		a.Damage(faultBadLine)
 		a.broken = string(data) != "[DONE]"
 		return false
 	}
-	a.damage(faultDuplicate)
+	a.Damage(faultDuplicate)
 	return true
-}
-
-// fault counts a deviation of a kind.
-func (a *Assembler) fault(kind string) {
-	a.faults = wire.CountFault(a.faults, kind, 1)
-}
-
-// damage counts a deviation that clients of the wire may not tolerate.
-func (a *Assembler) damage(kind string) {
-	a.fault(kind)
-	a.unsound = true
 }
 
 // take reads one object of an answer.
@@ -139,24 +109,24 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 			a.takeUsage(v)
 			known = true
 		case `"modelVersion"`, `"model_version"`:
-			if a.model == "" {
-				a.model = a.keep(v)
+			if a.Model == "" {
+				a.Model = a.keep(v)
 			}
 		case `"responseId"`, `"response_id"`:
-			if a.id == "" {
-				a.id = a.keep(v)
+			if a.ID == "" {
+				a.ID = a.keep(v)
 			}
 		case `"error"`:
-			a.err = readError(v)
+			a.Err = readError(v)
 			return dst
 		}
 	}
 	if !known {
-		a.fault(faultBadLine)
+		a.Fault(faultBadLine)
 	}
 	first := true
 	for c := range rawjson.Elements(candidates) {
-		if dst = a.takeCandidate(dst, c, first); a.err != nil {
+		if dst = a.takeCandidate(dst, c, first); a.Err != nil {
 			return dst
 		}
 		first = false
@@ -170,7 +140,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 // keep returns the text of a string that becomes a part of the answer, and counts its size.
 func (a *Assembler) keep(v []byte) string {
 	s := rawjson.Text(v)
-	a.size += len(s)
+	a.Grow(len(s))
 	return s
 }
 
@@ -190,11 +160,11 @@ func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first boo
 		}
 	}
 	if !first {
-		a.fault(faultExtraChoice)
+		a.Fault(faultExtraChoice)
 		return dst
 	}
 	for part := range rawjson.Elements(parts) {
-		if dst = a.takePart(dst, part); a.err != nil {
+		if dst = a.takePart(dst, part); a.Err != nil {
 			return dst
 		}
 	}
@@ -207,10 +177,10 @@ func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first boo
 // takePart reads a part. A fast path reads parts that have only text.
 func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 	if wire.Kind(part) != '{' {
-		a.damage(faultUnknownContent)
+		a.Damage(faultUnknownContent)
 		return dst
 	}
-	a.size += partSize
+	a.Grow(partSize)
 	var text, signature []byte
 	thought := false
 	for key, v := range rawjson.Members(part) {
@@ -238,23 +208,21 @@ func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, sign
 		of = lathe.DeltaReasoning
 	}
 	if signature == "" && len(extra) == 0 {
-		if a.scratch = a.scratch[:0]; wire.Kind(quoted) == '"' {
-			a.scratch = rawjson.AppendUnquoteLossy(a.scratch, quoted)
-		}
-		if len(a.scratch) == 0 {
+		text := a.Unquote(quoted)
+		if len(text) == 0 {
 			return dst
 		}
-		a.size += len(a.scratch)
+		a.Grow(len(text))
 		if a.open != of {
 			a.close()
 			a.open = of
 		}
 		start := a.text.Len()
-		a.text.Write(a.scratch)
+		a.text.Write(text)
 		return append(dst, lathe.Delta{Kind: of, Text: a.text.String()[start:]})
 	}
 	text := rawjson.Text(quoted)
-	a.size += len(text) + len(signature)
+	a.Grow(len(text) + len(signature))
 	a.close()
 	if thought {
 		if text != "" {
@@ -297,15 +265,15 @@ func (a *Assembler) close() {
 
 // takeOther reads a part that is not only text.
 func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
-	p, err := parsePart(nil, part)
-	if err != nil {
-		a.damage(faultUnknownContent)
+	p, ok := partOf(part)
+	if !ok {
+		a.Damage(faultUnknownContent)
 		a.close()
-		a.size += len(part)
+		a.Grow(len(part))
 		return a.addPart(dst, lathe.Opaque{JSON: compact(part)})
 	}
 	for i := range p.rest {
-		a.size += len(p.rest[i].Name) + len(p.rest[i].Value)
+		a.Grow(len(p.rest[i].Name) + len(p.rest[i].Value))
 	}
 	switch {
 	case p.data == "text":
@@ -316,13 +284,13 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 		return a.addText(dst, nil, p.thought, p.signature, nil)
 	}
 	a.close()
-	a.size += len(part) + len(p.signature)
+	a.Grow(len(part) + len(p.signature))
 	dst = a.addSignature(dst, p.signature)
-	if !p.thought && (p.data == "inlineData" || p.data == "fileData") {
-		if b, err := p.blob(); err == nil {
+	if !p.thought && p.hasBlob() {
+		if b, ok := blobOf(&p); ok {
 			return a.addPart(dst, b)
 		}
-		a.damage(faultUnknownContent)
+		a.Damage(faultUnknownContent)
 	}
 	return a.addPart(dst, lathe.Opaque{JSON: compact(p.raw())})
 }
@@ -337,14 +305,14 @@ func (a *Assembler) addPart(dst []lathe.Delta, p lathe.Part) []lathe.Delta {
 // number of the call. If another call of the answer has the same id, callID appends a number.
 func (a *Assembler) callID(id, name string) string {
 	if id == "" {
-		a.fault(faultIDMissing)
-		id = madeID(a.id, a.calls, name)
+		a.Fault(faultIDMissing)
+		id = madeID(a.ID, a.calls, name)
 	}
 	if a.ids == nil {
 		a.ids = map[string]bool{}
 	}
 	if a.ids[id] {
-		a.damage(faultIDDuplicate)
+		a.Damage(faultIDDuplicate)
 		first := id
 		for n := a.calls; a.ids[id]; n++ {
 			id = first + "_" + strconv.Itoa(n+1)

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -35,8 +36,7 @@ func readCall(v []byte) callPart {
 		case `"willContinue"`, `"will_continue"`:
 			c.more = string(v) == "true"
 		default:
-			m := member{name: rawjson.Text(key), value: v}
-			c.rest = append(c.rest, m.kept())
+			c.rest = append(c.rest, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
 		}
 	}
 	return c
@@ -45,28 +45,28 @@ func readCall(v []byte) callPart {
 // takeCall reads a part with a call or with a piece of one.
 func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	c := readCall(p.value)
-	a.size += len(c.id) + len(c.name) + len(c.args) + len(p.signature)
+	a.Grow(len(c.id) + len(c.name) + len(c.args) + len(p.signature))
 	if c.name == "" && a.partial != nil {
 		return a.continueCall(dst, &c)
 	}
 	if a.partial != nil { // another call begins
-		a.damage(faultArgsNotText)
+		a.Damage(faultArgsNotText)
 		dst = a.endPartial(dst, true)
 	}
 	if c.name == "" && c.args == nil && c.pieces == nil && c.id == "" {
-		a.damage(faultUnknownContent)
+		a.Damage(faultUnknownContent)
 		return dst
 	}
 	if c.name == "" {
-		a.damage(faultNameMissing)
+		a.Damage(faultNameMissing)
 	}
-	if a.calls >= a.opts.MaxCalls {
-		a.err = wire.ErrTooManyCalls
+	if a.calls >= a.Opts.MaxCalls {
+		a.Err = wire.ErrTooManyCalls
 		return dst
 	}
 	a.close()
 	dst = a.addSignature(dst, p.signature)
-	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: appendInner(p.rest, "functionCall", c.rest)}
+	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: p.extra(c.rest)}
 	index := a.calls
 	a.calls++
 	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})
@@ -87,7 +87,7 @@ func (a *Assembler) arguments(args []byte) string {
 		return "{}"
 	}
 	if wire.Kind(args) != '{' {
-		a.damage(faultArgsNotText)
+		a.Damage(faultArgsNotText)
 		if wire.Kind(args) == '"' { // the text of an object
 			return rawjson.Text(args)
 		}
@@ -102,7 +102,7 @@ func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
 		p.whole = a.arguments(c.args)
 	}
 	for piece := range rawjson.Elements(c.pieces) {
-		a.size += len(piece) + partSize
+		a.Grow(len(piece) + partSize)
 		if !p.add(piece) {
 			p.bad = true
 		}
@@ -118,7 +118,7 @@ func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
 	p := a.partial
 	a.partial = nil
 	if p.bad {
-		a.damage(faultArgsNotText)
+		a.Damage(faultArgsNotText)
 		cut = true
 	}
 	i := len(a.parts) - 1

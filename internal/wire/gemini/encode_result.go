@@ -90,8 +90,9 @@ func keptResponse(r *lathe.ToolResult) []byte {
 		if raw == nil {
 			return nil
 		}
-		var said lathe.ToolResult
-		if _, err := readResponse(nil, &said, raw, ""); err == nil && said.Content == r.Content && said.IsError == r.IsError {
+		var sent lathe.ToolResult
+		reader := reader{Reader: wire.NewReader(nil)}
+		if reader.Try(func() { reader.readResponse(&sent, "", raw) }) == nil && sent.Content == r.Content && sent.IsError == r.IsError {
 			return rawjson.AppendCompact(nil, raw)
 		}
 	}

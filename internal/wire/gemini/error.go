@@ -138,7 +138,7 @@ func readError(v []byte) *wire.APIError {
 	for key, v := range rawjson.Members(v) {
 		switch string(key) {
 		case `"code"`:
-			if n, err := parseInt32(v, ""); err == nil && n >= 100 && n < 600 {
+			if n, must := parseInt32(v); must == "" && n >= 100 && n < 600 {
 				e.Status = n
 			}
 		case `"message"`:

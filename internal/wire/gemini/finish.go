@@ -46,20 +46,20 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
 		if a.message != "" {
 			e.Message = a.message
 		}
-		a.err = e
+		a.Err = e
 		return dst
 	}
 	if a.finish != "" {
-		a.damage(faultFinishRepeated)
+		a.Damage(faultFinishRepeated)
 	}
 	a.finish = word
-	a.size += len(word)
+	a.Grow(len(word))
 	if _, known := finishReason(word); !known {
-		a.damage(faultFinishUnknown)
+		a.Damage(faultFinishUnknown)
 	}
 	if a.partial != nil {
 		if word != "MAX_TOKENS" {
-			a.damage(faultFinishMismatch)
+			a.Damage(faultFinishMismatch)
 		}
 		dst = a.endPartial(dst, true)
 	}
@@ -75,7 +75,7 @@ func (a *Assembler) takeFeedback(dst []lathe.Delta, v []byte) []lathe.Delta {
 	a.finish, a.blocked = reason, true
 	if text := boundedText(get(v, "blockReasonMessage")); text != "" {
 		a.close()
-		a.size += len(text)
+		a.Grow(len(text))
 		a.parts = append(a.parts, lathe.Refusal{Text: text})
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaRefusal, Text: text})
 	}
@@ -96,27 +96,27 @@ func (a *Assembler) reason() lathe.FinishReason {
 
 // Finish implements [wire.Assembler].
 func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
-	if a.err != nil {
-		return nil, a.err
+	if a.Err != nil {
+		return nil, a.Err
 	}
 	if a.finish == "" || a.broken {
 		return nil, wire.ErrIncomplete
 	}
 	if a.partial != nil { // it began after the finish reason
-		a.damage(faultFinishMismatch)
+		a.Damage(faultFinishMismatch)
 		a.endPartial(nil, true)
 	}
 	a.close()
 	if !cleanEOF {
-		a.fault(faultCutAfterFinish)
+		a.Fault(faultCutAfterFinish)
 	}
 	return &lathe.Finish{
 		Message:   lathe.Message{Role: lathe.RoleAssistant, Parts: trimEmpty(a.parts), Wire: lathe.WireGemini},
 		Reason:    a.reason(),
 		RawReason: a.finish,
 		Usage:     a.usage,
-		Model:     a.model, ResponseID: a.id,
-		Faults: a.faults,
+		Model:     a.Model, ResponseID: a.ID,
+		Faults: a.Faults,
 	}, nil
 }
 

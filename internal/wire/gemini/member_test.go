@@ -3,6 +3,8 @@ package gemini
 import (
 	"sync"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // The first readers of a set, which make its maps, may be several goroutines.
@@ -12,9 +14,10 @@ func TestNameSetIsReadByManyAtFirst(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
-			list, err := s.read(nil, nil, []byte(`{"top_p":1,"seed":2}`), "")
-			if err != nil || len(list) != 2 || list[0].name != "topP" || !list[1].known {
-				t.Errorf("%v, %v", list, err)
+			r := reader{Reader: wire.NewReader(nil)}
+			o := r.object("", []byte(`{"top_p":1,"seed":2}`), s)
+			if string(o.Get("topP")) != "1" || string(o.Get("seed")) != "2" || !o.IsRead() {
+				t.Error(o)
 			}
 		})
 	}

@@ -97,8 +97,8 @@ func sameChoice(config []byte, c lathe.ToolChoice) bool {
 	if config == nil {
 		return c.Mode == lathe.ChoiceAuto
 	}
-	r := &reader{ClientRequest: &wire.ClientRequest{}}
-	if err := r.parseToolConfig(config); err != nil {
+	r := &reader{Reader: wire.NewReader(nil)}
+	if err := r.Try(func() { r.readToolConfig(config) }); err != nil {
 		return false
 	}
 	said := r.ToolChoice

@@ -11,7 +11,7 @@ import (
 // takeUsage reads usageMetadata. Its counts are cumulative, so that later ones replace earlier ones.
 func (a *Assembler) takeUsage(v []byte) {
 	if wire.Kind(v) != '{' {
-		a.fault(faultUsageInvalid)
+		a.Fault(faultUsageInvalid)
 		return
 	}
 	var u lathe.Usage
@@ -36,12 +36,12 @@ func (a *Assembler) takeUsage(v []byte) {
 		}
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		if err != nil {
-			if whole, bad := parseInt(v, ""); bad == nil {
+			if whole, must := parseInt(v); must == "" {
 				n, err = whole, nil
 			}
 		}
 		if err != nil || n < 0 || n > 1<<53 {
-			a.fault(faultUsageInvalid)
+			a.Fault(faultUsageInvalid)
 			continue
 		}
 		*to += n // the prompt has two counts

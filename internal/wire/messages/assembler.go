@@ -17,56 +17,37 @@ const (
 
 // An assembler assembles an answer from the events of a stream. It implements [wire.Assembler].
 type assembler struct {
-	opts    wire.AssemblerOptions
-	scratch []byte
-
-	id, model string
-	blocks    []*block
-	calls     int    // blocks that are calls
-	pending   *block // a call whose block was closed and whose arguments are incomplete; the stop reason tells if it was cut off
-	stop      string
-	stopSeen  bool
-	done      bool
-	usage     usage
-	size      int
-	faults    []lathe.Fault
-	err       error
-
-	started bool // by message_start
-	unsound bool
+	wire.Assembly
+	blocks   []*block
+	calls    int    // blocks that are calls
+	pending  *block // a call whose block was closed and whose arguments are incomplete; the stop reason tells if it was cut off
+	stop     string
+	stopSeen bool
+	done     bool
+	usage    usage
+	started  bool // by message_start
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
-	return &assembler{opts: opts.WithDefaults()}
+	return &assembler{Assembly: wire.NewAssembly(opts)}
 }
 
 func (a *assembler) Reset() {
-	*a = assembler{opts: a.opts, scratch: a.scratch[:0]}
+	*a = assembler{Assembly: a.Next()}
 }
 
 func (a *assembler) Done() bool { return a.done }
 
-func (a *assembler) Sound() bool { return !a.unsound && a.err == nil }
-
 func (a *assembler) Finished() bool { return a.stopSeen }
-
-func (a *assembler) Names() (id, model string) { return a.id, a.model }
 
 func (a *assembler) fault(kind string) {
 	switch kind {
 	case faultUnknownEvent, faultPaused, faultStopReason, faultArguments, faultDropped:
 	default:
-		a.unsound = true
+		a.Unsound = true
 	}
-	a.faults = wire.CountFault(a.faults, kind, 1)
-}
-
-// grow counts n bytes of the answer.
-func (a *assembler) grow(n int) {
-	if a.size += n; a.size > a.opts.MaxBytes && a.err == nil {
-		a.err = wire.ErrTooManyBytes
-	}
+	a.Fault(kind)
 }
 
 // An eventData has the raw values of the members of an event.
@@ -107,8 +88,8 @@ func (e *eventData) name(event string) string {
 
 // Append reads one event. See [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
-	if a.err != nil {
-		return dst, a.err
+	if a.Err != nil {
+		return dst, a.Err
 	}
 	e, ok := takeApart(data)
 	typ := e.name(event)
@@ -119,14 +100,14 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	case typ == "ping":
 		return dst, nil
 	case typ == "error":
-		a.err = Codec{}.ParseError(0, data)
-		return dst, a.err
+		a.Err = Codec{}.ParseError(0, data)
+		return dst, a.Err
 	case a.done:
 		a.fault(faultAfterEnd)
 		return dst, nil
 	}
 	if !a.started && typ != "message_start" {
-		a.unsound = true
+		a.Unsound = true
 	}
 	switch typ {
 	case "message_start":
@@ -150,7 +131,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	default:
 		a.fault(faultUnknownEvent)
 	}
-	return dst, a.err
+	return dst, a.Err
 }
 
 // takeMessage reads the message in message_start, which may already have content.
@@ -172,13 +153,13 @@ func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 }
 
 func (a *assembler) takeNames(m []byte) {
-	a.id, a.model = text(m, "id"), text(m, "model")
+	a.ID, a.Model = text(m, "id"), text(m, "model")
 	for change := range rawjson.Elements(get(m, "input_transformations")) {
 		if text(change, "type") == faultDropped {
 			a.fault(faultDropped)
 		}
 	}
-	a.grow(len(a.id) + len(a.model))
+	a.Grow(len(a.ID) + len(a.Model))
 }
 
 // index returns the index of an event, -1 if it has none.
@@ -227,8 +208,8 @@ func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
 // Finish returns the complete answer. See [wire.Assembler].
 func (a *assembler) Finish(bool) (*lathe.Finish, error) {
 	switch {
-	case a.err != nil:
-		return nil, a.err
+	case a.Err != nil:
+		return nil, a.Err
 	case !a.done:
 		return nil, wire.ErrIncomplete
 	}

@@ -50,13 +50,10 @@ type addition struct {
 
 // write appends the text of a JSON string to b and returns what was added, which shares b's memory. strings.Builder does not overwrite it.
 func (a *assembler) write(b *strings.Builder, quoted []byte) string {
-	if wire.Kind(quoted) != '"' {
-		return ""
-	}
-	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], quoted)
-	a.grow(len(a.scratch))
+	text := a.Unquote(quoted)
+	a.Grow(len(text))
 	start := b.Len()
-	b.Write(a.scratch)
+	b.Write(text)
 	return b.String()[start:]
 }
 
@@ -73,7 +70,7 @@ func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.D
 	dst = a.settlePending(dst, false)
 	b := &block{index: index}
 	a.blocks = append(a.blocks, b)
-	a.grow(blockSize)
+	a.Grow(blockSize)
 	switch typ {
 	case "text":
 		if n := len(a.blocks); n > 1 && a.blocks[n-2].kind == blockText {
@@ -82,7 +79,7 @@ func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.D
 		b.extra = members(v, "type", "text", citations)
 		for el := range rawjson.Elements(get(v, citations)) {
 			b.cite(el)
-			a.grow(len(el))
+			a.Grow(len(el))
 		}
 		dst = a.emit(dst, lathe.DeltaText, a.write(&b.text, get(v, "text")))
 	case "thinking":
@@ -97,7 +94,7 @@ func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.D
 		dst = a.startCall(dst, b, v)
 	default:
 		b.kind, b.start = blockOpaque, bytes.Clone(v)
-		a.grow(len(v))
+		a.Grow(len(v))
 	}
 	return dst
 }
@@ -107,7 +104,7 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	if input := get(v, "input"); wire.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
 		b.start = bytes.Clone(input)
 	}
-	a.grow(len(b.id) + len(b.name) + len(b.start))
+	a.Grow(len(b.id) + len(b.name) + len(b.start))
 	if b.name == HelperTool {
 		b.kind = blockHelper
 		return dst
@@ -115,10 +112,10 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	b.kind, b.call = blockCall, a.calls
 	b.extra = members(v, "type", "id", "name", "input")
 	for _, m := range b.extra {
-		a.grow(len(m.Name) + len(m.Value))
+		a.Grow(len(m.Name) + len(m.Value))
 	}
-	if a.calls++; a.calls > a.opts.MaxCalls && a.err == nil {
-		a.err = wire.ErrTooManyCalls
+	if a.calls++; a.calls > a.Opts.MaxCalls && a.Err == nil {
+		a.Err = wire.ErrTooManyCalls
 	}
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
 }
@@ -169,7 +166,7 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.De
 		return dst
 	case string(typ) == `"citations_delta"` && b.kind == blockText:
 		if c := get(v, "citation"); c != nil {
-			a.grow(len(c) + 1)
+			a.Grow(len(c) + 1)
 			b.cite(c)
 		}
 		return dst
@@ -221,7 +218,7 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 		if name == "type" || isNull(value) {
 			continue
 		}
-		a.grow(len(value))
+		a.Grow(len(value))
 		i := 0
 		for i < len(b.added) && b.added[i].name != name {
 			i++

@@ -203,3 +203,15 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	}
 	return dst.Lit("}")
 }
+
+// jsonSchema returns the schema of a response format of type json_schema, and the type of the format.
+func jsonSchema(format []byte) (schema []byte, typ string) {
+	if i := rawjson.SkipSpace(format, 0); i < len(format) && format[i] == '{' {
+		schema = get(get(format, "json_schema"), "schema")
+		if wire.Kind(schema) != '{' {
+			schema = nil
+		}
+		return schema, text(format, "type")
+	}
+	return nil, ""
+}

@@ -12,7 +12,7 @@ import (
 
 // assemble returns the answer received so far.
 func (a *assembler) assemble() *lathe.Finish {
-	f := &lathe.Finish{RawReason: a.stop, Usage: a.usage.internal(), Model: a.model, ResponseID: a.id}
+	f := &lathe.Finish{RawReason: a.stop, Usage: a.usage.internal(), Model: a.Model, ResponseID: a.ID}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireMessages, Parts: make([]lathe.Part, 0, len(a.blocks))}
 	for _, b := range a.blocks {
 		if p := b.part(); p != nil {
@@ -20,7 +20,7 @@ func (a *assembler) assemble() *lathe.Finish {
 		}
 	}
 	f.Reason = a.reason()
-	f.Faults = slices.Clone(a.faults)
+	f.Faults = slices.Clone(a.Faults)
 	return f
 }
 

@@ -21,21 +21,12 @@ func get(obj []byte, name string) []byte {
 	return v
 }
 
-// get is the function get for a part of the body.
-func (r *reader) get(obj []byte, name string) []byte {
-	v, _ := r.index.Get(obj, name)
-	if isNull(v) {
-		return nil
-	}
-	return v
-}
-
 // text returns the text of a member that is a string, "" for any other.
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
 
 // members returns copies of the members of obj that are not among the names given and not null.
 func members(obj []byte, except ...string) []lathe.Member {
-	return wire.OtherMembers(nil, obj, except...)
+	return wire.OtherMembers(obj, except...)
 }
 
 // appendMembers appends, byte for byte, the members that are not among the names given; of equal names the last.

@@ -35,8 +35,8 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 
 // sameChoice reports whether the value of tool_choice is that of req.
 func sameChoice(given []byte, req *lathe.Request) bool {
-	r := reader{ClientRequest: &wire.ClientRequest{}}
-	if given != nil && r.readChoice(given) != nil {
+	r := reader{Reader: wire.NewReader(nil)}
+	if given != nil && r.Try(func() { r.readChoice(given) }) != nil {
 		return false
 	}
 	off := func(p *bool) bool { return p != nil && !*p }

@@ -21,7 +21,7 @@ func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
 		case s.full():
 			if best >= 0 {
 				if !bytes.Equal(in.reasoning[best], s) {
-					a.fault(FaultReasoningRepeats, 1)
+					a.Fault(FaultReasoningRepeats)
 				}
 				if reasoningFields[i] != a.reasoningField {
 					continue
@@ -42,7 +42,7 @@ func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
 // takeParts adds content that is an array of parts.
 func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 	if kind(parts) != '[' {
-		a.fault(FaultUnknownContent, 1)
+		a.Fault(FaultUnknownContent)
 		return dst
 	}
 	for part := range rawjson.Elements(parts) {
@@ -56,15 +56,15 @@ func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 		case `"thinking"`, `"reasoning"`:
 			dst = a.takeThinking(dst, part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
-			b, err := parseBlob(part, "content")
-			if err != nil {
-				a.fault(FaultUnknownContent, 1)
+			b, ok := readBlob(part)
+			if !ok {
+				a.Fault(FaultUnknownContent)
 				continue
 			}
-			a.size += len(part)
+			a.Grow(len(part))
 			a.blobs = append(a.blobs, b)
 		default:
-			a.fault(FaultUnknownContent, 1)
+			a.Fault(FaultUnknownContent)
 		}
 	}
 	return dst
@@ -87,7 +87,7 @@ func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 		}
 		return dst
 	}
-	a.fault(FaultUnknownContent, 1)
+	a.Fault(FaultUnknownContent)
 	return dst
 }
 
@@ -98,7 +98,7 @@ func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.M
 	if emptyValue(raw) {
 		return members
 	}
-	a.size += len(m.key) + len(raw)
+	a.Grow(len(m.key) + len(raw))
 	for i := range members {
 		if members[i].Name != m.key {
 			continue
@@ -111,7 +111,7 @@ func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.M
 		return members
 	}
 	if len(members) == maxExtra {
-		a.fault(FaultUnknownContent, 1)
+		a.Fault(FaultUnknownContent)
 		return members
 	}
 	return append(members, lathe.Member{Name: m.key, Value: json.RawMessage(bytes.Clone(raw))})

@@ -37,7 +37,7 @@ const (
 // begins after whole arguments, else with the finish reason. Calls are numbered in the order in
 // which they begin.
 type Assembler struct {
-	opts  AssemblerOptions
+	wire.Assembly
 	chunk parsedChunk // the one that was read last
 
 	text, reasoning, refusal text
@@ -55,7 +55,6 @@ type progress struct {
 	announced      string // the name of the call that a piece begins, said before
 	extra          []lathe.Member
 
-	id, model  string
 	finish     string
 	finishSeen bool
 	usage      lathe.Usage
@@ -63,12 +62,8 @@ type progress struct {
 	done       bool
 	cutOff     bool // the server gave up the answer: no call is whole
 	line       int  // lines walked
-	size       int
-	faults     []lathe.Fault
 	damage     damage
 	soundness
-
-	err error
 }
 
 // adder says what a string is added to.
@@ -80,7 +75,7 @@ type adder struct {
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func NewAssembler(opts *AssemblerOptions) *Assembler {
-	return &Assembler{opts: opts.WithDefaults()}
+	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
 // Reset makes the Assembler ready for another answer. What it returned before stays valid.
@@ -97,7 +92,7 @@ func (a *Assembler) Reset() {
 	}
 	a.spare, a.calls = append(a.spare, a.calls...), a.calls[:0]
 	a.chunk.read(nil)
-	a.progress = progress{}
+	a.Assembly, a.progress = a.Next(), progress{}
 }
 
 // Done reports whether the server said [DONE].
@@ -107,61 +102,56 @@ func (a *Assembler) Done() bool { return a.done }
 // read is skipped and counted. An error that the server reports is an *[APIError]; an answer above
 // its limits wraps [ErrTooLarge]; both are final. Append does not keep data.
 func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
-	if a.err != nil {
-		return dst, a.err
+	if a.Err != nil {
+		return dst, a.Err
 	}
 	if a.walked = a.chunk.read(data); !a.walked {
 		return a.takeOther(dst, bytes.TrimSpace(data)), nil
 	}
 	if a.done {
-		a.fault(FaultAfterDone, 1)
+		a.Fault(FaultAfterDone)
 		return dst, nil
 	}
 	a.line++
 	dst = a.commit(dst, data)
-	if a.unsound = a.unsound || !a.judge(); a.size > a.opts.MaxBytes {
-		a.err = ErrTooManyBytes
-	}
-	return dst, a.err
+	a.Unsound = a.Unsound || !a.judge()
+	return dst, a.Err
 }
 
 // takeOther takes in a line that is no chunk.
 func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
-	a.unsound = a.unsound || !a.finishSeen || string(line) != "[DONE]"
+	a.Unsound = a.Unsound || !a.finishSeen || string(line) != "[DONE]"
 	switch {
 	case len(line) == 0:
-		a.fault(FaultEmptyLine, 1)
+		a.Fault(FaultEmptyLine)
 	case a.done:
-		a.fault(FaultAfterDone, 1)
+		a.Fault(FaultAfterDone)
 	case string(line) == "[DONE]":
 		a.done = true
 		dst = a.endCalls(dst)
 	default:
-		a.fault(FaultBadLine, 1)
+		a.Fault(FaultBadLine)
 	}
 	return dst
 }
 
-// fault counts n of a kind.
-func (a *Assembler) fault(kind string, n int) { a.faults = wire.CountFault(a.faults, kind, n) }
-
 // commit does what the chunk that was read from data says.
 func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
 	in := &a.chunk
-	a.fault(FaultDuplicateMember, in.dups)
-	a.fault(FaultExtraChoice, in.extraChoices)
-	a.fault(FaultCallsMalformed, in.badCalls)
-	if a.err = a.inBandError(data); a.err != nil {
+	a.Faults = wire.CountFault(a.Faults, FaultDuplicateMember, in.dups)
+	a.Faults = wire.CountFault(a.Faults, FaultExtraChoice, in.extraChoices)
+	a.Faults = wire.CountFault(a.Faults, FaultCallsMalformed, in.badCalls)
+	if a.Err = a.inBandError(data); a.Err != nil {
 		return dst
 	}
 	if !in.hasChoices && !in.usage.ok() {
-		a.fault(FaultBadLine, 1)
+		a.Fault(FaultBadLine)
 	}
-	if in.id.ok() && a.id == "" {
-		a.id = a.keep(in.id)
+	if in.id.ok() && a.ID == "" {
+		a.ID = a.keep(in.id)
 	}
-	if in.model.ok() && a.model == "" {
-		a.model = a.keep(in.model)
+	if in.model.ok() && a.Model == "" {
+		a.Model = a.keep(in.model)
 	}
 	if in.taken {
 		dst = a.takeChoice(dst)
@@ -239,9 +229,9 @@ func (a *Assembler) add(dst []lathe.Delta, to adder, v value) []lathe.Delta {
 		return dst
 	}
 	body := v.body()
-	a.size += len(body)
+	a.Grow(len(body))
 	if to.c != nil {
-		return a.addArgs(dst, to.c, body)
+		return a.addArgs(dst, to.c, body, (*text).add)
 	}
 	if s := to.t.add(body, &a.damage); s != "" {
 		dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
@@ -261,11 +251,11 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 	}
 	if a.finishSeen && len(raw) > 2 {
 		if rawjson.EqualKey(raw, a.finish) {
-			a.fault(FaultFinishRepeated, 1)
+			a.Fault(FaultFinishRepeated)
 			return dst
 		}
 		if a.finish != "" {
-			a.fault(FaultFinishRepeated, 1)
+			a.Fault(FaultFinishRepeated)
 		}
 	}
 	a.finishSeen = true
@@ -289,7 +279,7 @@ func (a *Assembler) keep(v value) string {
 	if v.isString() && bytes.IndexByte(b, '\\') >= 0 {
 		b = unquoted(v)
 	}
-	a.size += len(b)
+	a.Grow(len(b))
 	if a.names.Cap()-a.names.Len() < len(b) {
 		a.names = strings.Builder{}
 		a.names.Grow(max(namesBlock, len(b)))

@@ -56,11 +56,11 @@ func (a *eventAssembler) Append(dst []lathe.Delta, event string, data []byte) ([
 	before := len(dst)
 	dst, err := a.Assembler.Append(dst, data)
 	if event != "" && event != "message" {
-		a.unsound = true // official clients take a named event for something else
+		a.Unsound = true // official clients take a named event for something else
 	}
 	if err == nil && event == "error" && len(dst) == before && !a.Done() {
-		a.err = ParseError(0, data) // some servers name the event and not the member
-		err = a.err
+		a.Err = ParseError(0, data) // some servers name the event and not the member
+		err = a.Err
 	}
 	return dst, err
 }

@@ -1,12 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/base64"
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -136,97 +134,4 @@ func audioFormat(media string) string {
 	default:
 		return format
 	}
-}
-
-func audioMedia(format string) string {
-	if format == "mp3" {
-		return "audio/mpeg"
-	}
-	return "audio/" + format
-}
-
-// parseBlob reads a content part that is not text: image_url, input_audio, file, and others that
-// hold a URL in the same way (video_url). Of a part with members that Blob has no field for, Raw is kept.
-func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
-	var b lathe.Blob
-	rawType, _ := rawjson.Get(v, "type")
-	typ := rawjson.Text(rawType)
-	inner, _ := rawjson.Get(v, typ)
-	switch {
-	case kind(inner) == '{':
-	case typ == "image_url" && kind(inner) == '"': // some clients send the address itself
-		b.Raw = bytes.Clone(v)
-		return b, setURL(&b, inner, at+".image_url")
-	default:
-		return b, wire.BadRequest(at+".type", "Content parts of this type are not supported.")
-	}
-	plain := true // nothing is lost
-	for key := range rawjson.Members(v) {
-		plain = plain && (rawjson.EqualKey(key, "type") || rawjson.EqualKey(key, typ))
-	}
-	at += "." + typ
-	for key, v := range rawjson.Members(inner) {
-		if string(v) == "null" {
-			continue
-		}
-		name := partNames.Text(key)
-		known, err := blobMember(&b, typ, name, v, at+"."+name)
-		if err != nil {
-			return b, err
-		}
-		plain = plain && known
-	}
-	if b.URL == "" && b.Data == nil {
-		return b, wire.BadRequest(at, "There is neither an address nor data.")
-	}
-	if kind, ok := strings.CutSuffix(typ, "_url"); ok && b.MediaType == "" && kind != "image" {
-		b.MediaType = kind + "/*" // video_url and audio_url of vLLM and others
-	}
-	if !plain || partType(&b) != typ || b.URL != "" && b.Data != nil {
-		b.Raw = bytes.Clone(v)
-	}
-	return b, nil
-}
-
-// blobMember takes in one member of the object inside a part. It reports whether it knows it.
-func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *APIError) {
-	text, err := wire.ParseString(v, at)
-	isText := err == nil
-	switch typ + "." + name {
-	case "image_url.detail":
-		b.Detail = text
-	case "input_audio.data":
-		data, bad := base64.StdEncoding.DecodeString(text)
-		if bad != nil {
-			return false, wire.BadRequest(at, "Must be base64.")
-		}
-		b.Data = data
-	case "input_audio.format":
-		b.MediaType = audioMedia(text)
-	case "file.filename":
-		b.Name = text
-	case "file.file_id":
-		b.URL = fileScheme + text
-	case "file.file_data":
-		if isText {
-			err = setURL(b, v, at)
-		}
-	default:
-		if name != "url" {
-			return false, nil
-		}
-		if isText {
-			err = setURL(b, v, at)
-		}
-	}
-	return true, err
-}
-
-// setURL sets the URL of b, or its data if the URL holds them.
-func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
-	url := rawjson.Text(quoted)
-	if url == "" {
-		return wire.BadRequest(at, "Must not be empty.")
-	}
-	return wire.SetURL(b, url, at)
 }

@@ -32,7 +32,7 @@ func (d *dropped) add(path ...string) {
 
 func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string) bool) {
 	for i, m := range members {
-		if !sent(m.Name) && !wire.Named(members[i+1:], m.Name) {
+		if (sent == nil || !sent(m.Name)) && !wire.Named(members[i+1:], m.Name) {
 			d.add(at, ".", m.Name)
 		}
 	}
@@ -74,7 +74,7 @@ func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []s
 		path := index("messages", i)
 		switch {
 		case foreign(m.Wire):
-			d.addMembers(path, m.Extra, nothing)
+			d.addMembers(path, m.Extra, nil)
 		case ofOther(m, opts):
 			d.addMembers(path, m.Extra, func(name string) bool { return !protected(name) })
 		}
@@ -94,17 +94,17 @@ func (d *dropped) addPart(path string, m *lathe.Message, p lathe.Part, opts *Enc
 		}
 	case lathe.Text:
 		if alien {
-			d.addMembers(path, p.Extra, nothing)
+			d.addMembers(path, p.Extra, nil)
 		}
 	case lathe.ToolCall:
 		if alien {
-			d.addMembers(path, p.Extra, nothing)
+			d.addMembers(path, p.Extra, nil)
 		}
 	case lathe.Blob:
 		d.addBlob(path, &p, alien)
 	case lathe.ToolResult:
 		if alien {
-			d.addMembers(path, p.Extra, nothing)
+			d.addMembers(path, p.Extra, nil)
 		}
 		for i := range p.Blobs {
 			d.addBlob(path+"."+index("blobs", i), &p.Blobs[i], alien)

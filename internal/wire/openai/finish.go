@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // finishReason returns the reason that a server's word stands for, and whether the word is known.
@@ -30,7 +31,7 @@ func finishReason(raw string) (lathe.FinishReason, bool) {
 // reason returns the normalised finish reason of the whole answer.
 func (a *Assembler) reason() lathe.FinishReason {
 	if a.finish == "" {
-		a.fault(FaultFinishMissing, 1)
+		a.Fault(FaultFinishMissing)
 		if len(a.calls) > 0 {
 			return lathe.FinishToolCalls
 		}
@@ -38,18 +39,18 @@ func (a *Assembler) reason() lathe.FinishReason {
 	}
 	r, known := finishReason(a.finish)
 	if !known {
-		a.fault(FaultFinishUnknown, 1)
+		a.Fault(FaultFinishUnknown)
 	}
 	switch {
 	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
 		return r
 	case len(a.calls) > 0:
 		if r != lathe.FinishToolCalls {
-			a.fault(FaultFinishMismatch, 1)
+			a.Fault(FaultFinishMismatch)
 		}
 		return lathe.FinishToolCalls
 	case r == lathe.FinishToolCalls:
-		a.fault(FaultFinishMismatch, 1)
+		a.Fault(FaultFinishMismatch)
 		return lathe.FinishStop
 	}
 	return r
@@ -87,8 +88,8 @@ type finished struct {
 // stream ended rather than broke. The error is that of Append if there was one, and
 // [ErrIncomplete] if the answer broke off: no half of an answer is ever returned.
 func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
-	if a.err != nil {
-		return nil, a.err
+	if a.Err != nil {
+		return nil, a.Err
 	}
 	if a.broken() {
 		return nil, ErrIncomplete
@@ -99,14 +100,14 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 // assemble returns the answer as far as it came. cleanEOF is that of [Assembler.Finish].
 func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	a.endCalls(nil)
-	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.model, ResponseID: a.id, ProviderCost: a.cost}}
+	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost}}
 	f.Reason = a.reason()
 	switch {
 	case a.done:
 	case cleanEOF:
-		a.fault(FaultDoneMissing, 1)
+		a.Fault(FaultDoneMissing)
 	default:
-		a.fault(FaultCutAfterFinish, 1)
+		a.Fault(FaultCutAfterFinish)
 	}
 	ps := f.parts[:0]
 	if s := a.reasoning.whole(); s != "" {
@@ -123,17 +124,16 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	}
 	for _, c := range a.calls {
 		if c.id == "" {
-			a.fault(FaultIDMissing, 1)
+			a.Fault(FaultIDMissing)
 		}
 		if c.name == "" {
-			a.fault(FaultNameMissing, 1)
+			a.Fault(FaultNameMissing)
 		}
 		ps = append(ps, lathe.ToolCall{ID: c.id, Name: c.name, Arguments: c.args.whole(), Incomplete: a.incomplete(c), Extra: c.extra})
 	}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Parts: ps, Extra: a.extra}
-	a.fault(FaultInvalidUTF8, a.damage.invalid)
-	a.fault(FaultSplitCharacter, a.damage.joined)
-	f.Faults = a.faults
+	a.Faults = wire.CountFault(a.Faults, FaultInvalidUTF8, a.damage.invalid)
+	f.Faults = wire.CountFault(a.Faults, FaultSplitCharacter, a.damage.joined)
 	return &f.Finish
 }
 
@@ -142,8 +142,8 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 // to be executed: the last one has its ParseError set, the others are Incomplete. If the server sent none, the answer gets a
 // call without a name. It replaces Finish.
 func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
-	a.err, a.done, a.cutOff = nil, true, true
-	a.fault(FaultUnreadableCall, 1)
+	a.Err, a.done, a.cutOff = nil, true, true
+	a.Fault(FaultUnreadableCall)
 	dst = a.endCalls(dst)
 	f := a.assemble(true)
 	f.Reason = lathe.FinishToolCalls

@@ -89,17 +89,17 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	}
 	index, hasIndex := a.wireIndex(p)
 	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(p.typ) != `"function"` {
-		a.fault(FaultUnknownContent, 1)
+		a.Fault(FaultUnknownContent)
 		return dst
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
 	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
-		a.fault(FaultCallsMalformed, 1) // a piece that says nothing begins no call
+		a.Fault(FaultCallsMalformed) // a piece that says nothing begins no call
 		return dst
 	}
 	if c == nil {
-		if len(a.calls) >= a.opts.MaxCalls {
-			a.err = ErrTooManyCalls
+		if len(a.calls) >= a.Opts.MaxCalls {
+			a.Err = ErrTooManyCalls
 			return dst
 		}
 		dst = a.endWhole(dst)
@@ -107,10 +107,10 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
 		a.announced = ""
 		if !hasIndex && !in.whole {
-			a.fault(FaultIndexMissing, 1)
+			a.Fault(FaultIndexMissing)
 		}
 		if len(id) > 0 && a.byID(id) != nil {
-			a.fault(FaultIDDuplicate, 1)
+			a.Fault(FaultIDDuplicate)
 		}
 		a.calls = append(a.calls, c)
 	}
@@ -131,8 +131,9 @@ func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta
 	case p.args.isString():
 		return a.add(dst, adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
 	}
-	a.fault(FaultArgsNotText, 1)
-	return a.addRawArgs(dst, c, p.args)
+	a.Fault(FaultArgsNotText)
+	a.Grow(len(p.args))
+	return a.addArgs(dst, c, p.args, (*text).addRaw)
 }
 
 // wireIndex returns the index of a piece, if it has a good one.
@@ -146,7 +147,7 @@ func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < 0 {
-		a.fault(FaultIndexInvalid, 1)
+		a.Fault(FaultIndexInvalid)
 		return 0, false
 	}
 	return n, true
@@ -191,14 +192,14 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	if hasIndex {
 		if c := a.byIndex(index); c != nil {
 			if a.begins(c, p, id, name) {
-				a.fault(FaultIndexReused, 1)
+				a.Fault(FaultIndexReused)
 				return nil
 			}
 			return a.announce(c, p, id, name)
 		}
 		if len(id) > 0 && len(name) == 0 {
 			if c := a.byID(id); c != nil {
-				a.fault(FaultIndexChanged, 1)
+				a.Fault(FaultIndexChanged)
 				return c
 			}
 		}
@@ -232,7 +233,7 @@ func (a *Assembler) goesOn(id, name []byte) *call {
 	if len(id)+len(name)+len(a.announced) > 0 || a.current.whole() {
 		return nil
 	}
-	a.fault(FaultIndexChanged, 1) // its first piece had another index
+	a.Fault(FaultIndexChanged) // its first piece had another index
 	return a.current
 }
 
@@ -244,7 +245,7 @@ func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
 	case len(name) > 0:
 		c.again = c.name == string(name)
 	case c.again && a.beginsArgs(p):
-		a.fault(FaultIndexReused, 1)
+		a.Fault(FaultIndexReused)
 		a.announced = c.name
 		return nil
 	}
@@ -268,7 +269,7 @@ func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
 	case !a.beginsArgs(p):
 		return false
 	case len(id) > 0 && a.sameArgs(c, p):
-		a.fault(FaultCallRepeated, 1)
+		a.Fault(FaultCallRepeated)
 		p.args = nil
 		return false
 	}
@@ -304,12 +305,12 @@ func (a *Assembler) takeID(c *call, p *piece, id []byte) {
 	case len(id) == 0 || c.id == string(id):
 	case c.id == "":
 		if c.started || c.name != "" {
-			a.fault(FaultIDLate, 1)
+			a.Fault(FaultIDLate)
 		}
 		c.id = a.keep(p.id)
 	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)):
 	default:
-		a.fault(FaultIDChanged, 1)
+		a.Fault(FaultIDChanged)
 	}
 }
 
@@ -318,29 +319,29 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 	case len(name) == 0:
 	case c.name == "":
 		if c.started || c.braces {
-			a.fault(FaultNameLate, 1)
+			a.Fault(FaultNameLate)
 		}
 		c.name = a.keep(p.name)
 	case c.name == string(name):
-		a.fault(FaultNameRepeated, 1)
+		a.Fault(FaultNameRepeated)
 	default:
 		more := a.keep(p.name)
 		if more == c.name {
-			a.fault(FaultNameRepeated, 1)
+			a.Fault(FaultNameRepeated)
 			return
 		}
-		a.fault(FaultNameSplit, 1)
+		a.Fault(FaultNameSplit)
 		if strings.HasPrefix(more, c.name) {
 			c.name = more
 		} else {
 			c.name += more
-			a.size += len(c.name)
+			a.Grow(len(c.name))
 		}
 	}
 }
 
-// addArgs adds to the argument text of c.
-func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte) []lathe.Delta {
+// addArgs adds to the argument text of c. {} may be a placeholder, and is held back.
+func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, add func(*text, []byte, *damage) string) []lathe.Delta {
 	if c.args.len() == 0 {
 		if string(body) == "{}" {
 			c.braces = true
@@ -348,31 +349,14 @@ func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte) []lathe.Del
 		}
 		if c.braces {
 			c.braces = false
-			a.fault(FaultArgsReplaced, 1)
+			a.Fault(FaultArgsReplaced)
 		}
 	}
 	dst = a.start(dst, c)
-	if s := c.args.add(body, &a.damage); s != "" {
+	if s := add(&c.args, body, &a.damage); s != "" {
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
 	}
 	return dst
-}
-
-// addRawArgs adds arguments that are no string, as they are written.
-func (a *Assembler) addRawArgs(dst []lathe.Delta, c *call, raw []byte) []lathe.Delta {
-	a.size += len(raw)
-	if c.args.len() == 0 {
-		if string(raw) == "{}" {
-			c.braces = true
-			return dst
-		}
-		if c.braces {
-			c.braces = false
-			a.fault(FaultArgsReplaced, 1)
-		}
-	}
-	dst = a.start(dst, c)
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: c.args.addRaw(raw, &a.damage)})
 }
 
 // start begins c for the consumer, after the calls before it.
@@ -447,7 +431,7 @@ func (a *Assembler) incomplete(c *call) bool {
 func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
 	in := &a.chunk
 	if len(a.calls) == 0 {
-		a.fault(FaultFunctionCall, 1)
+		a.Fault(FaultFunctionCall)
 		c := a.newCall()
 		c.id = "call_1"
 		a.calls = append(a.calls, c)

@@ -72,9 +72,6 @@ const defaultReasoningField = "reasoning_content"
 // EncodeOptions say how a request is written. The zero value is a plain request.
 type EncodeOptions = wire.EncodeOptions
 
-// CallName returns the name of a call in requests.
-func CallName(name string) string { return callName(name) }
-
 // callName returns name as the wire allows it, ^[a-zA-Z0-9_-]{1,64}$, so that a conversation with a
 // name that a model made up can still be sent.
 func callName(name string) string {

@@ -49,18 +49,11 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	})
 }
 
-// sameChoice reports whether the value of tool_choice says c.
-func sameChoice(given []byte, c lathe.ToolChoice) bool {
-	r := reader{ChatRequest: &ChatRequest{}, lenient: true}
-	said, err := r.parseToolChoice(given)
-	return err == nil && (said == c || r.Foreign != nil)
-}
-
 // withUsage returns stream_options that ask for the usage, with the other members of given.
 func withUsage(given []byte) []byte {
 	if v, _ := rawjson.Get(given, "include_usage"); string(v) == "true" {
 		return given
 	}
-	out := wire.JSON("{").Members(members(given, "include_usage"), nothing)
+	out := wire.JSON("{").Members(wire.OtherMembers(given, "include_usage"), nil)
 	return out.Key("include_usage").Lit("true}")
 }

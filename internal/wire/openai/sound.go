@@ -7,11 +7,6 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Sound reports whether every client can read the chunks that Append has read without a change: no fault
-// had to be tolerated, the role came first, calls follow one another with id and name, and the finish reason
-// fits the content. It returns false for damage that at least one official client cannot read.
-func (a *Assembler) Sound() bool { return !a.unsound }
-
 // UsageOnly reports whether what Append took last holds the usage and nothing else of an answer.
 func (a *Assembler) UsageOnly() bool {
 	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
@@ -20,17 +15,18 @@ func (a *Assembler) UsageOnly() bool {
 // A soundness records the parts of an answer that were sent to a client unchanged.
 type soundness struct {
 	cited          bool // the deltas have the annotations
-	unsound        bool
 	walked         bool // what Append took last
 	role, roleTold bool // the role has arrived; AppendShown has sent it
 	shown, told    int  // calls begun on the wire, and of those the ones that AppendShown has sent
 }
 
-// judge looks at the line that was walked, after it was taken in.
+// judge reports whether every client can read the line that was walked without a change: no fault had to be tolerated, the role came first,
+// calls follow one another with id and name, and the finish reason fits the content. It returns false for damage that at least one official
+// client cannot read.
 func (a *Assembler) judge() bool {
 	in := &a.chunk
 	switch {
-	case len(a.faults) > 0, a.err != nil, a.damage != (damage{}), a.holdsBack():
+	case len(a.Faults) > 0, a.Err != nil, a.damage != (damage{}), a.holdsBack():
 		return false
 	case in.whole:
 		return a.judgeWhole()
@@ -64,7 +60,7 @@ func (a *Assembler) holdsBack() bool {
 // returned no delta yet: the role, as an empty text, and the beginnings of calls, which Append returns together
 // with their arguments. It appends nothing if the answer is not sound.
 func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
-	if a.unsound {
+	if a.Unsound {
 		return dst
 	}
 	if a.role && !a.roleTold {
@@ -130,9 +126,6 @@ func (a *Assembler) judgeWhole() bool {
 	}
 	return true
 }
-
-// Names returns what the answer calls itself and its model; "" where it has not said.
-func (a *Assembler) Names() (id, model string) { return a.id, a.model }
 
 // GoOn makes the following chunks bear the id and model of chunks that the caller has sent to the client
 // itself: some clients refuse chunks of another id.

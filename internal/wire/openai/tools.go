@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"encoding/json"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -130,4 +132,25 @@ func appendToolChoice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 		return dst.Quote(c.Mode)
 	}
 	return dst.Lit(`{"type":"function","function":{"name":`).Quote(c.Name).Lit("}}")
+}
+
+// innerMember is the name under which further members of a function object are kept. See [lathe.ToolSpec].Extra.
+const innerMember = "function"
+
+// appendInner appends the further members of a function object as one member, if there are some.
+func appendInner(dst, inner []lathe.Member) []lathe.Member {
+	if len(inner) == 0 {
+		return dst
+	}
+	return append(dst, lathe.Member{Name: innerMember, Value: json.RawMessage(wire.JSON("{").Members(inner, nil).Lit("}"))})
+}
+
+// appendExtraInner appends the further members of a function object that extra keeps.
+func appendExtraInner(dst wire.JSON, extra []lathe.Member, known func(string) bool) wire.JSON {
+	for _, m := range extra {
+		if m.Name == innerMember {
+			dst = dst.Members(wire.OtherMembers(m.Value), known)
+		}
+	}
+	return dst
 }

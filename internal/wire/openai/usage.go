@@ -65,7 +65,7 @@ func (a *Assembler) takeUsage(raw []byte) {
 		u.TotalTokens = u.InputTokens + u.OutputTokens
 	}
 	a.usage = u
-	a.fault(FaultUsageInvalid, bad)
+	a.Faults = wire.CountFault(a.Faults, FaultUsageInvalid, bad)
 }
 
 // tokens reads a number of tokens, also one that is written as a string or a float.

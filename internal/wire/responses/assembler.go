@@ -57,77 +57,58 @@ const (
 // An event belongs to the item with its index or, if it has no index, with its id. Items are in the order in which they begin. If
 // the last event of an item has more text than its pieces had, the rest is appended as a further piece.
 type Assembler struct {
-	opts      wire.AssemblerOptions
-	id, model string
-	items     []*item
-	calls     int
-	size      int
-	usage     lathe.Usage
-	cost      *float64
-	created   bool   // the answer has begun
-	whole     bool   // it was not streamed
-	ended     bool   // the terminal event was read
-	closed    bool   // [DONE] was read
-	status    string // of the terminal event
-	reason    string // why the answer is incomplete
-	faults    []lathe.Fault
-	unsound   bool
-	scratch   []byte
-	err       error
+	wire.Assembly
+	items   []*item
+	calls   int
+	usage   lathe.Usage
+	cost    *float64
+	created bool   // the answer has begun
+	whole   bool   // it was not streamed
+	ended   bool   // the terminal event was read
+	closed  bool   // [DONE] was read
+	status  string // of the terminal event
+	reason  string // why the answer is incomplete
 }
 
 // NewAssembler implements [wire.Upstream].
 func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
-	return &Assembler{opts: opts.WithDefaults()}
+	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0]}
+	*a = Assembler{Assembly: a.Next()}
 }
 
 // Done implements [wire.Assembler].
 func (a *Assembler) Done() bool { return a.ended || a.closed }
 
-// Sound implements [wire.Assembler].
-func (a *Assembler) Sound() bool { return !a.unsound && a.err == nil }
-
 // Finished implements [wire.Assembler].
 func (a *Assembler) Finished() bool { return a.ended }
 
-// Names implements [wire.Assembler].
-func (a *Assembler) Names() (id, model string) { return a.id, a.model }
-
 // Append implements [wire.Assembler].
 func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
-	if a.err != nil {
-		return dst, a.err
+	if a.Err != nil {
+		return dst, a.Err
 	}
 	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
 		a.closed = a.closed || len(line) > 0
 		return dst, nil
 	}
 	if a.Done() {
-		a.fault(faultAfterDone)
+		a.Fault(faultAfterDone)
 		return dst, nil
 	}
 	var e ev
 	if !e.read(data) {
-		a.damage(faultBadLine)
+		a.Damage(faultBadLine)
 		return dst, nil
 	}
 	if len(e.typ) == 0 {
 		e.typ = rawjson.AppendQuote(nil, event)
 	}
-	return a.take(dst, &e, data), a.tooLarge()
-}
-
-// tooLarge returns the error of the answer, also one that exceeds the limit.
-func (a *Assembler) tooLarge() error {
-	if a.err == nil && a.size > a.opts.MaxBytes {
-		a.err = wire.ErrTooManyBytes
-	}
-	return a.err
+	dst = a.take(dst, &e, data)
+	return dst, a.Err
 }
 
 // take reads one event.
@@ -171,40 +152,31 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 		return dst
 	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
 		if e.response == nil {
-			a.damage(faultBadLine)
+			a.Damage(faultBadLine)
 			return dst
 		}
 		return a.end(dst, e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
 	case `"error"`:
-		a.err = Codec{}.ParseError(0, data)
+		a.Err = Codec{}.ParseError(0, data)
 		return dst
 	case `"keepalive"`, `"ping"`, `"response.output_text.annotation.added"`:
 		return dst
 	}
 	if it := a.find(e); it == nil || it.kind != itemOpaque { // else it is the progress of an item that is kept as it is
-		a.fault(faultUnknownEvent)
+		a.Fault(faultUnknownEvent)
 	}
 	return dst
 }
 
 func (a *Assembler) readNames(response []byte) {
-	if id := get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
-		a.id = rawjson.Text(id)
-		a.size += len(a.id)
+	if id := get(response, "id"); a.ID == "" && wire.Kind(id) == '"' {
+		a.ID = rawjson.Text(id)
+		a.Grow(len(a.ID))
 	}
-	if model := get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
-		a.model = rawjson.Text(model)
-		a.size += len(a.model)
+	if model := get(response, "model"); a.Model == "" && wire.Kind(model) == '"' {
+		a.Model = rawjson.Text(model)
+		a.Grow(len(a.Model))
 	}
-}
-
-// fault counts a deviation that was tolerated.
-func (a *Assembler) fault(kind string) { a.faults = wire.CountFault(a.faults, kind, 1) }
-
-// damage counts a deviation that some clients of the wire cannot read, so that the answer is not relayed as it is.
-func (a *Assembler) damage(kind string) {
-	a.unsound = true
-	a.fault(kind)
 }
 
 // find returns the item of an event; nil if there is none.
@@ -240,24 +212,24 @@ func (a *Assembler) at(index int) *item {
 // begin begins an item.
 func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Delta, *item) {
 	if len(a.items) == maxItems {
-		a.err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
+		a.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
 		return dst, nil
 	}
 	it := &item{index: index, id: text(raw, "id"), kind: kindOf(text(raw, "type"))}
 	a.items = append(a.items, it)
-	a.size += itemSize + len(it.id)
+	a.Grow(itemSize + len(it.id))
 	switch it.kind {
 	case itemMessage:
 		it.phase = text(raw, "phase")
 	case itemCall, itemCustom:
-		if a.calls == a.opts.MaxCalls {
-			a.err = wire.ErrTooManyCalls
+		if a.calls == a.Opts.MaxCalls {
+			a.Err = wire.ErrTooManyCalls
 			return dst, nil
 		}
 		it.call = a.calls
 		a.calls++
 		it.name(raw)
-		a.size += len(it.callID) + len(it.callName)
+		a.Grow(len(it.callID) + len(it.callName))
 		if it.callName != "" && it.callID != "" {
 			dst = it.start(dst)
 		}
@@ -269,7 +241,7 @@ func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Del
 // added reads the beginning of an item.
 func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(faultBadLine)
+		a.Damage(faultBadLine)
 		return dst
 	}
 	index, err := strconv.Atoi(string(e.index))
@@ -277,7 +249,7 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 		index = len(a.items)
 	}
 	if err != nil || !a.created || a.at(index) != nil {
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst
@@ -288,14 +260,14 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 	it := a.find(e)
 	switch {
 	case it == nil:
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		index, err := strconv.Atoi(string(e.index))
 		if err != nil {
 			index = len(a.items)
 		}
 		return a.begin(dst, index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
 	case it.kind != kind || it.done:
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		return dst, nil
 	}
 	return dst, it
@@ -315,7 +287,7 @@ func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 		return dst
 	}
 	if it == nil || it.done {
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		return dst
 	}
 	if it.kind == itemMessage {
@@ -343,11 +315,11 @@ func (a *Assembler) partOf(it *item, index int, kind partKind) *part {
 		}
 	}
 	if len(it.parts) == maxItems {
-		a.err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)
+		a.Err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)
 		return nil
 	}
 	p := &part{index: index, kind: kind}
 	it.parts = append(it.parts, p)
-	a.size += itemSize
+	a.Grow(itemSize)
 	return p
 }

@@ -28,7 +28,9 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 		return nil, err
 	}
 	if req.Stream {
-		return nil, unsupported("stream", "A compaction is not streamed.")
+		err := wire.BadRequest("stream", "A compaction is not streamed.")
+		err.Code = codeUnsupported
+		return nil, err
 	}
 	PrepareCompaction(req)
 	return req, nil

@@ -293,7 +293,7 @@ func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 		dst = dst.Next().Lit("{").Str("type", typ).Str("call_id", id).Key("output")
 		if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(m)) {
 			dst = dst.Quote(r.Content)
-			e.resultExtra(r.Extra, at, i)
+			e.members(r.Extra, at+".parts["+strconv.Itoa(i)+"]")
 		} else {
 			parts := make([]lathe.Part, 0, 1+len(r.Blobs))
 			parts = append(parts, lathe.Text{Text: r.Content, Extra: r.Extra})
@@ -313,8 +313,4 @@ func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 		dst = dst.Lit("}")
 	}
 	return dst
-}
-
-func (e *encoder) resultExtra(extra []lathe.Member, at string, i int) {
-	e.members(extra, at+".parts["+strconv.Itoa(i)+"]")
 }

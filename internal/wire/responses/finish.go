@@ -12,7 +12,7 @@ import (
 func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lathe.Delta {
 	a.readNames(response)
 	if status == statusFailed {
-		a.err = failure(response)
+		a.Err = failure(response)
 		return dst
 	}
 	i := 0
@@ -20,7 +20,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		if wire.Kind(el) == '{' {
 			dst = a.settle(dst, i, el)
 		}
-		if a.err != nil {
+		if a.Err != nil {
 			return dst
 		}
 		i++
@@ -28,7 +28,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	a.ended, a.status = true, status
 	if status == statusIncomplete {
 		a.reason = text(get(response, "incomplete_details"), "reason")
-		a.size += len(a.reason)
+		a.Grow(len(a.reason))
 	}
 	for _, it := range a.items {
 		if it.done {
@@ -36,7 +36,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		}
 		it.done = true
 		if status == statusCompleted {
-			a.damage(faultItemOpen)
+			a.Damage(faultItemOpen)
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
 			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
@@ -46,7 +46,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	if usage := get(response, "usage"); usage != nil {
 		var bad int
 		a.usage, bad = readUsage(usage)
-		a.faults = wire.CountFault(a.faults, faultUsageInvalid, bad)
+		a.Faults = wire.CountFault(a.Faults, faultUsageInvalid, bad)
 		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
 			a.cost = &cost
 		}
@@ -62,7 +62,7 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 	}
 	if it == nil {
 		if !a.whole {
-			a.damage(faultEventOrder)
+			a.Damage(faultEventOrder)
 		}
 		if dst, it = a.begin(dst, index, raw); it == nil {
 			return dst
@@ -70,14 +70,14 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 	}
 	switch {
 	case it.kind != kindOf(text(raw, "type")):
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
 		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
-			if !sameObject(it.args.String(), a.unquote(v)) {
+			if !sameObject(it.args.String(), a.Unquote(v)) {
 				it.cut = true
-				a.damage(faultArgsDiffer)
+				a.Damage(faultArgsDiffer)
 			}
 		}
 	}
@@ -95,19 +95,19 @@ func failure(response []byte) *wire.APIError {
 
 // Finish implements [wire.Assembler].
 func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
-	if a.err != nil {
-		return nil, a.err
+	if a.Err != nil {
+		return nil, a.Err
 	}
 	if !a.ended {
 		return nil, wire.ErrIncomplete
 	}
-	f := &lathe.Finish{Usage: a.usage, Model: a.model, ResponseID: a.id, ProviderCost: a.cost, RawReason: a.status}
+	f := &lathe.Finish{Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost, RawReason: a.status}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireResponses, Parts: a.parts()}
 	f.Reason = a.finishReason(len(f.Message.Calls()) > 0)
 	if a.reason != "" {
 		f.RawReason = a.reason
 	}
-	f.Faults = a.faults
+	f.Faults = a.Faults
 	return f, nil
 }
 
@@ -120,7 +120,7 @@ func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
 		case reasonFilter:
 			return lathe.FinishContentFilter
 		}
-		a.fault(faultFinishUnknown)
+		a.Fault(faultFinishUnknown)
 		if !calls {
 			return lathe.FinishUnknown
 		}
@@ -161,10 +161,10 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 			parts = append(parts, r)
 		case itemCall, itemCustom:
 			if it.callID == "" {
-				a.fault(faultIDMissing)
+				a.Fault(faultIDMissing)
 			}
 			if it.callName == "" {
-				a.fault(faultNameMissing)
+				a.Fault(faultNameMissing)
 			}
 			parts = append(parts, lathe.ToolCall{ID: it.callID, Name: it.callName, Arguments: it.args.String(), Incomplete: it.cut, Extra: it.extra})
 		case itemOpaque:
@@ -189,8 +189,8 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	switch {
 	case wire.Kind(get(body, "output")) != '[' && status != statusFailed:
 		if get(body, "error") != nil || text(body, "type") == "error" {
-			a.err = Codec{}.ParseError(0, body)
-			return dst, nil, a.err
+			a.Err = Codec{}.ParseError(0, body)
+			return dst, nil, a.Err
 		}
 		return dst, nil, wire.ErrNoAnswer
 	case status == "":
@@ -200,9 +200,6 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	}
 	a.whole = true
 	dst = a.end(dst, body, status)
-	if a.err == nil && a.size > a.opts.MaxBytes {
-		a.err = wire.ErrTooManyBytes
-	}
 	f, err := a.Finish(true)
 	return dst, f, err
 }

@@ -288,14 +288,14 @@ func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON 
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.dropped
 	e.dropped = nil
-	dst = e.tool(dst, t, "")
+	dst = e.tool(dst, t)
 	dropped, e.dropped = e.dropped, all
 	return dst, dropped
 }
 
-// tool appends a tool, and records what the wire cannot express below the path at. For a tool of another wire it always writes
+// tool appends a tool, and records the paths below it of what the wire cannot express. For a tool of another wire it always writes
 // `strict`, since the default is true on this wire only.
-func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
+func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
 		if e.has(FeatureCustom) {
@@ -305,23 +305,23 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
 			e.custom[t.Name] = true
 			return dst.Lit(`{"type":"custom"`).Str("name", t.Name).OptStr("description", t.Description).Members(t.Extra, knownInTool).Lit("}")
 		}
-		e.drop(at + ".type")
+		e.drop(".type")
 	}
 	dst = dst.Lit(`{"type":"function"`).Str("name", t.Name).OptStr("description", t.Description).Key("parameters")
 	schema, fitted, changes := argumentsOf(t, e.opts)
 	if e.opts.Strict.SetsStrict(t) {
 		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
 			for _, path := range s.Changes {
-				e.drop(at + ".schema" + path)
+				e.drop(".schema" + path)
 			}
 			return dst.Raw(s.Schema).Lit(`,"strict":true}`)
 		}
-		e.drop(at + ".strict")
+		e.drop(".strict")
 	}
 	if !isOwn {
 		schema = fitted
 		for _, path := range changes {
-			e.drop(at + ".schema" + path)
+			e.drop(".schema" + path)
 		}
 	}
 	dst = dst.Raw(schema)
@@ -331,13 +331,13 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.JSON {
 	strict := strictOf(t)
 	if strict && !strictSchema(schema, rawjson.DefaultMaxDepth) {
 		strict = false
-		e.drop(at + ".strict")
+		e.drop(".strict")
 	}
 	for _, m := range t.Extra {
 		if m.Name == "function" {
-			e.members(members(m.Value, "strict"), at)
+			e.members(members(m.Value, "strict"), "")
 		} else if m.Name != "strict" {
-			e.drop(at + "." + m.Name)
+			e.drop("." + m.Name)
 		}
 	}
 	return dst.Bool("strict", strict).Lit("}")

@@ -93,20 +93,11 @@ type part struct {
 	extra     []lathe.Member
 }
 
-// unquote returns the text of a string literal; nil for other values. The result is valid until the next call.
-func (a *Assembler) unquote(v []byte) []byte {
-	if wire.Kind(v) != '"' {
-		return nil
-	}
-	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], v)
-	return a.scratch
-}
-
 // write appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
 func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	start := b.Len()
 	b.Write(text)
-	a.size += len(text)
+	a.Grow(len(text))
 	return b.String()[start:]
 }
 
@@ -131,9 +122,9 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 	}
 	if !p.announced {
 		p.announced = true
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 	}
-	return a.appendText(dst, it, p, a.unquote(v), whole)
+	return a.appendText(dst, it, p, a.Unquote(v), whole)
 }
 
 // appendText appends a piece to a part of a message. If whole is set, text is the complete text, of which it appends the rest.
@@ -141,7 +132,7 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	if whole {
 		more, ok := rest(&p.text, text)
 		if !ok {
-			a.damage(faultTextDiffers)
+			a.Damage(faultTextDiffers)
 		}
 		text = more
 	}
@@ -185,7 +176,7 @@ func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
 		return dst
 	}
 	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
-	a.size += len(v)
+	a.Grow(len(v))
 	t := lathe.Text{Text: p.text.String(), Extra: p.extra}
 	return append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
@@ -196,7 +187,7 @@ func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, 
 	if it == nil || whole { // the end of the item has all texts
 		return dst
 	}
-	return a.appendReasoning(dst, it, from, number(index, 0), a.unquote(v))
+	return a.appendReasoning(dst, it, from, number(index, 0), a.Unquote(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines.
@@ -205,7 +196,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 		return dst
 	}
 	if it.from != "" && it.from != from {
-		a.fault(faultReasoningTwice)
+		a.Fault(faultReasoningTwice)
 		return dst
 	}
 	if it.text.Len() > 0 && it.piece != index {
@@ -225,7 +216,7 @@ func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []b
 	if it == nil {
 		return dst
 	}
-	return a.appendArguments(dst, it, a.unquote(v), whole)
+	return a.appendArguments(dst, it, a.Unquote(v), whole)
 }
 
 // appendArguments appends a piece to the arguments of a call. If whole is set, text is all of the arguments, of which it appends the rest.
@@ -240,7 +231,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 		more, ok := rest(&it.args, text)
 		if !ok && !sameObject(it.args.String(), text) {
 			it.cut = true
-			a.damage(faultArgsDiffer)
+			a.Damage(faultArgsDiffer)
 		}
 		text = more
 	}
@@ -296,19 +287,19 @@ func (it *item) start(dst []lathe.Delta) []lathe.Delta {
 // finished reads the end of an item.
 func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
-		a.damage(faultBadLine)
+		a.Damage(faultBadLine)
 		return dst
 	}
 	it := a.find(e)
 	if it == nil {
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		index := number(e.index, len(a.items))
 		if dst, it = a.begin(dst, index, e.item); it == nil {
 			return dst
 		}
 	}
 	if it.done || it.kind != kindOf(text(e.item, "type")) {
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		return dst
 	}
 	return a.close(dst, it, e.item)
@@ -324,7 +315,7 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		}
 		i := 0
 		for el := range rawjson.Elements(get(raw, "content")) {
-			if dst = a.closePart(dst, it, i, el); a.err != nil {
+			if dst = a.closePart(dst, it, i, el); a.Err != nil {
 				return dst
 			}
 			i++
@@ -335,11 +326,11 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		return a.closeCall(dst, it, raw)
 	case itemOpaque:
 		if rawjson.Check(raw, rawjson.Limits{}) != nil {
-			a.damage(faultUnknownContent)
+			a.Damage(faultUnknownContent)
 			return dst
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
-		a.size += len(it.raw)
+		a.Grow(len(it.raw))
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
 	}
 	return dst
@@ -354,15 +345,15 @@ func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte
 	name := "text"
 	switch {
 	case kind == partOther:
-		a.fault(faultUnknownContent)
+		a.Fault(faultUnknownContent)
 		return dst
 	case kind != p.kind:
-		a.damage(faultEventOrder)
+		a.Damage(faultEventOrder)
 		return dst
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	dst = a.appendText(dst, it, p, a.unquote(get(raw, name)), true)
+	dst = a.appendText(dst, it, p, a.Unquote(get(raw, name)), true)
 	return a.cite(dst, p, get(raw, "annotations"))
 }
 
@@ -373,7 +364,7 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		}
 		var whole []byte
 		for el := range rawjson.Elements(get(raw, from)) {
-			if t := a.unquote(get(el, "text")); len(t) > 0 {
+			if t := a.Unquote(get(el, "text")); len(t) > 0 {
 				if len(whole) > 0 {
 					whole = append(whole, partBreak...)
 				}
@@ -385,14 +376,14 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		}
 		more, ok := rest(&it.text, whole)
 		if it.from = from; !ok {
-			a.damage(faultTextDiffers)
+			a.Damage(faultTextDiffers)
 		}
 		if len(more) > 0 {
 			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, more)})
 		}
 	}
 	if it.data = text(raw, fieldEncrypted); it.data != "" {
-		a.size += len(it.data)
+		a.Grow(len(it.data))
 		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
 	}
 	return dst
@@ -401,14 +392,14 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
 	if !it.started {
 		it.name(raw)
-		a.size += len(it.callID) + len(it.callName)
+		a.Grow(len(it.callID) + len(it.callName))
 	}
 	name := "arguments"
 	if it.kind == itemCustom {
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		dst = a.appendArguments(dst, it, a.unquote(v), true)
+		dst = a.appendArguments(dst, it, a.Unquote(v), true)
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)

@@ -67,16 +67,16 @@ func joined(given, more []byte) []byte {
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
 	names := func(v []byte) bool {
-		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(orNull(el), includeEncrypted) })
+		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(el, includeEncrypted) })
 	}
 	override := wire.MemberValue(e.req.Overrides, "include")
 	for el := range rawjson.Elements(given) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
 			list = list.Next().Raw(el)
 		}
 	}
 	for el := range rawjson.Elements(override) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
 			list = list.Next().Raw(el)
 		}
 	}
@@ -88,13 +88,4 @@ func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 		return nil
 	}
 	return list
-}
-
-// sameChoice reports whether the tool choice of a body is c.
-func sameChoice(body []byte, c lathe.ToolChoice) bool {
-	r := &reader{ClientRequest: &wire.ClientRequest{}}
-	if r.parseTools(get(body, "tools")) != nil || r.parseChoice(get(body, "tool_choice")) != nil {
-		return false
-	}
-	return r.ToolChoice == c || r.Foreign != nil
 }

@@ -8,15 +8,7 @@ import (
 // strictSchema reports whether OpenAI's servers accept a schema as strict: its objects name all their properties as required
 // and allow no others, the root is an object, and no keyword is one that strict schemas do not have. depth bounds the levels.
 func strictSchema(schema []byte, depth int) bool {
-	return rawjson.EqualKey(orNull(get(schema, "type")), "object") && get(schema, "anyOf") == nil && strictAt(schema, depth)
-}
-
-// orNull returns v, or an empty string literal for a value that is no string.
-func orNull(v []byte) []byte {
-	if wire.Kind(v) != '"' {
-		return []byte(`""`)
-	}
-	return v
+	return rawjson.EqualKey(get(schema, "type"), "object") && get(schema, "anyOf") == nil && strictAt(schema, depth)
 }
 
 func strictAt(schema []byte, depth int) bool {
@@ -60,6 +52,6 @@ func strictAt(schema []byte, depth int) bool {
 			closed = string(v) == "false"
 		}
 	}
-	object := rawjson.EqualKey(orNull(get(schema, "type")), "object") || properties > 0
+	object := rawjson.EqualKey(get(schema, "type"), "object") || properties > 0
 	return !object || closed && required >= properties
 }

@@ -17,7 +17,7 @@ func line(dst wire.JSON, code byte) wire.JSON { return append(dst, code, ':', '{
 
 func closeLine(dst wire.JSON) wire.JSON { return dst.Lit("}\n") }
 
-func text(dst wire.JSON, code byte, s string) wire.JSON {
+func textLine(dst wire.JSON, code byte, s string) wire.JSON {
 	return wire.JSON(append(dst, code, ':')).Quote(s).Lit("\n")
 }
 
@@ -38,13 +38,13 @@ func (*dataWriter) blockStart(dst wire.JSON, _ block) wire.JSON { return dst }
 func (w *dataWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
 	if b.kind == reasoningBlock {
 		w.said = noBlock
-		return text(dst, 'g', s)
+		return textLine(dst, 'g', s)
 	}
 	if w.said != noBlock && (w.next || w.said != b.kind) {
-		dst = text(dst, '0', "\n\n")
+		dst = textLine(dst, '0', "\n\n")
 	}
 	w.said, w.next = b.kind, false
-	return text(dst, '0', s)
+	return textLine(dst, '0', s)
 }
 
 func (*dataWriter) blockEnd(dst wire.JSON, _ block) wire.JSON { return dst }
@@ -105,10 +105,10 @@ func usageBoth(dst wire.JSON, in, out int64) wire.JSON {
 
 func (*dataWriter) end(dst wire.JSON, e *ending) wire.JSON {
 	if e.failure != "" {
-		dst = text(dst, '3', e.failure)
+		dst = textLine(dst, '3', e.failure)
 	}
 	if e.aborted {
-		dst = text(dst, '3', "cancelled: the run was cancelled")
+		dst = textLine(dst, '3', "cancelled: the run was cancelled")
 	}
 	dst = line(dst, 'd').Str("finishReason", e.finish)
 	return closeLine(usageBoth(dst, e.usage.InputTokens, e.usage.OutputTokens))

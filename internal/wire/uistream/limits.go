@@ -1,8 +1,10 @@
 package uistream
 
 import (
-	"fmt"
 	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Limits bound a request. A zero field has the default in its comment; sizes are
@@ -46,25 +48,43 @@ type RequestError struct {
 // Error returns the place and the message.
 func (e *RequestError) Error() string { return e.Param + ": " + e.Message }
 
-func wrong(param, format string, args ...any) error {
-	return &RequestError{Param: param, Message: fmt.Sprintf(format, args...)}
-}
-
-// within refuses a text that is longer than a limit.
-func within(param, limit, s string, most int) error {
+// within refuses the text of a member that is longer than a limit.
+func within(o wire.Object, name, s, limit string, most int) {
 	if len(s) <= most {
-		return nil
+		return
 	}
 	if n := utf8.RuneCountInString(s); n > most {
-		return &RequestError{Param: param, Limit: limit, Message: fmt.Sprintf("It has %d characters; %s is %d.", n, limit, most)}
+		o.FailCode(name, limit, "It has %d characters; %s is %d.", n, limit, most)
 	}
-	return nil
 }
 
-// identifier refuses an id that is empty or too long.
-func (l *Limits) identifier(param, id string) error {
-	if id == "" {
-		return wrong(param, "It is required: 1 to %d characters.", l.MaxID)
+// atMost refuses a member that is an array of more elements than a limit.
+func atMost(o wire.Object, name, elements, limit string, most int) {
+	n := 0
+	for range rawjson.Elements(o.Get(name)) {
+		if n++; n > most {
+			o.FailCode(name, limit, "There are more %s than %s, which is %d.", elements, limit, most)
+		}
 	}
-	return within(param, "max_id", id, l.MaxID)
+}
+
+// text returns the text of a member, which may be absent, and refuses one that is longer than a limit.
+func text(o wire.Object, name, limit string, most int) string {
+	s := o.OptString(name)
+	within(o, name, s, limit, most)
+	return s
+}
+
+// name is text for an id or a name that may be empty.
+func (p *parser) name(o wire.Object, name string) string {
+	return text(o, name, "max_id", p.limits.MaxID)
+}
+
+// identifier is name for an id that must not be empty.
+func (p *parser) identifier(o wire.Object, name string) string {
+	id := p.name(o, name)
+	if id == "" {
+		o.Fail(name, "It is required: 1 to %d characters.", p.limits.MaxID)
+	}
+	return id
 }

@@ -10,8 +10,8 @@ import (
 // A thread is a conversation during parsing: messages without results, and the results separately.
 type thread struct {
 	messages  []lathe.Message
-	calls     map[string]*heard
-	order     []*heard
+	calls     map[string]*readCall
+	order     []*readCall
 	approvals []Approval // AG-UI's, which name no call
 	lastID    string     // of the last assistant's message
 	lastRun   string
@@ -19,78 +19,58 @@ type thread struct {
 	closed    bool
 }
 
-// heard is one call with its result, as the request has them.
-type heard struct {
+// A readCall is one call with its result, as the request has them.
+type readCall struct {
 	call     lathe.ToolCall
-	at       string
 	message  int // index of its message
 	result   *lathe.ToolResult
 	approval *Approval // that was given
-	waits    bool      // the page shows it as waiting for an approval
 	asked    string    // the id of the approval
 	own      bool      // the page has executed it, as far as is known
 }
 
 func (t *thread) add(m lathe.Message) { t.messages = append(t.messages, m) }
 
-// call adds a call to the last message.
-func (t *thread) call(h *heard) error {
+// call adds a call to the last message. It returns false if another call has its id.
+func (t *thread) call(c *readCall) bool {
 	if t.calls == nil {
-		t.calls = map[string]*heard{}
+		t.calls = map[string]*readCall{}
 	}
-	if t.calls[h.call.ID] != nil {
-		return wrong(h.at+".toolCallId", "duplicate toolCallId: another call has the same id.")
+	if t.calls[c.call.ID] != nil {
+		return false
 	}
-	h.message = len(t.messages) - 1
-	m := &t.messages[h.message]
-	m.Parts = append(m.Parts, h.call)
-	t.calls[h.call.ID] = h
-	t.order = append(t.order, h)
-	return nil
+	c.message = len(t.messages) - 1
+	m := &t.messages[c.message]
+	m.Parts = append(m.Parts, c.call)
+	t.calls[c.call.ID] = c
+	t.order = append(t.order, c)
+	return true
 }
 
-// answer sets the result of an added call.
-func (t *thread) answer(at, id string, r *lathe.ToolResult) error {
-	h := t.calls[id]
-	switch {
-	case h == nil:
-		return wrong(at+".toolCallId", "unknown toolCallId: no call has this id.")
-	case h.result != nil:
-		return wrong(at+".toolCallId", "duplicate toolCallId: the call has a result already.")
-	}
-	r.CallID, r.Name = id, h.call.Name
-	h.result, h.own = r, true
-	return nil
-}
-
-// history inserts each result after the message of its call.
-func (t *thread) history() ([]lathe.Message, error) {
-	var out []lathe.Message
+// history returns the messages, with each result after the message of its call.
+func (t *thread) history() (out []lathe.Message) {
 	for i := range t.messages {
 		m := &t.messages[i]
 		if len(m.Parts) == 0 {
 			continue
 		}
 		out = append(out, *m)
-		for _, c := range m.Calls() {
-			h := t.calls[c.ID]
-			r := h.result
+		for _, call := range m.Calls() {
+			c := t.calls[call.ID]
+			r := c.result
 			if r == nil {
-				r = h.unanswered()
+				r = c.unanswered()
 			}
 			out = append(out, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{*r}})
 		}
 	}
-	if len(out) == 0 {
-		return nil, wrong("messages", "There are no messages: a run starts from one at least.")
-	}
-	return out, nil
+	return out
 }
 
 // unanswered returns the result that the model reads for a call without a result.
-func (h *heard) unanswered() *lathe.ToolResult {
-	r := &lathe.ToolResult{CallID: h.call.ID, Name: h.call.Name, IsError: true, Code: lathe.CodeInterrupted, Content: interruptedContent}
-	if h.approval != nil && !h.approval.Approved {
+func (c *readCall) unanswered() *lathe.ToolResult {
+	r := &lathe.ToolResult{CallID: c.call.ID, Name: c.call.Name, IsError: true, Code: lathe.CodeInterrupted, Content: interruptedContent}
+	if c.approval != nil && !c.approval.Approved {
 		r.Code, r.Content = lathe.CodeApprovalDenied, deniedContent
 	}
 	return r
@@ -104,18 +84,18 @@ func (t *thread) waiting() *Waiting {
 		return nil
 	}
 	w := &Waiting{MessageID: t.lastID, RunID: t.lastRun, Results: map[string]lathe.Output{}}
-	last := slices.IndexFunc(t.order, func(h *heard) bool { return h.message >= t.lastFrom })
+	last := slices.IndexFunc(t.order, func(c *readCall) bool { return c.message >= t.lastFrom })
 	if last < 0 {
 		return nil
 	}
-	for _, h := range t.order[last:] {
-		w.Calls = append(w.Calls, OpenCall{ToolCall: h.call, Approval: h.asked})
+	for _, c := range t.order[last:] {
+		w.Calls = append(w.Calls, OpenCall{ToolCall: c.call, Approval: c.asked})
 		switch {
-		case h.approval != nil:
-			w.Approvals = append(w.Approvals, *h.approval)
-		case h.result != nil && h.own:
-			o := lathe.Output{Data: json.RawMessage(appendOutput(nil, h.result.Content)), IsError: h.result.IsError, Code: h.result.Code}
-			w.Results[h.call.ID] = o
+		case c.approval != nil:
+			w.Approvals = append(w.Approvals, *c.approval)
+		case c.result != nil && c.own:
+			o := lathe.Output{Data: json.RawMessage(appendOutput(nil, c.result.Content)), IsError: c.result.IsError, Code: c.result.Code}
+			w.Results[c.call.ID] = o
 		}
 	}
 	w.Approvals = append(w.Approvals, t.approvals...)

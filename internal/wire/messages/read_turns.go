@@ -8,52 +8,38 @@ import (
 )
 
 // readSystem reads the member `system`: a string or text blocks.
-func (r *reader) readSystem(v []byte) *wire.APIError {
+func (r *reader) readSystem(o wire.Object) []lathe.Message {
+	if o.Get("system") == nil {
+		return nil
+	}
 	m := lathe.Message{Role: lathe.RoleSystem, Wire: lathe.WireMessages}
-	results, err := r.readContent(v, "system", &m)
-	if err == nil && len(results) > 0 {
-		err = wire.BadRequest("system", "Results belong into the messages.")
+	if len(r.readContent(o, "system", &m)) > 0 {
+		o.Fail("system", "Results belong into the messages.")
 	}
-	if len(m.Parts) > 0 {
-		r.system = []lathe.Message{m}
+	if len(m.Parts) == 0 {
+		return nil
 	}
-	return err
+	return []lathe.Message{m}
 }
 
 // readMessages splits the turns into messages of the internal form.
-func (r *reader) readMessages(v []byte) ([]lathe.Message, *wire.APIError) {
-	if err := wire.NeedArray(v, "messages"); err != nil {
-		return nil, err
-	}
-	i := 0
-	for range r.index.Elements(v) {
-		i++
-	}
-	out := make([]lathe.Message, 0, min(i, len(v)/200)) // most messages are longer
+func (r *reader) readMessages(o wire.Object) (out []lathe.Message) {
 	var s step
-	i = 0
-	for el := range r.index.Elements(v) {
-		dropped := len(r.Dropped)
-		m, results, err := r.readMessage(el)
-		if err != nil {
-			return nil, wire.Within(wire.Element("messages", i), err)
-		}
-		if len(r.Dropped) > dropped {
-			wire.PathsWithin(wire.Element("messages", i), r.Dropped[dropped:])
-		}
-		i++
+	out = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // most messages are longer
+	for el := range o.Elements("messages") {
+		m, results := r.readMessage(el)
 		if m.Role == lathe.RoleAssistant && len(m.Parts) > 0 {
 			out = appendMerged(s.flush(out), m)
 			continue
 		}
 		if !s.add(results) {
-			return nil, wire.BadRequest(wire.Element("messages", i-1)+".content", "A call has two results.")
+			r.Fail("content", "A call has two results.")
 		}
 		if len(m.Parts) > 0 {
 			s.others = appendMerged(s.others, m)
 		}
 	}
-	return s.flush(out), nil
+	return s.flush(out)
 }
 
 // A step has the results and messages between two messages of the assistant.
@@ -131,63 +117,40 @@ func mergeNeighbours(in []lathe.Message) []lathe.Message {
 	return out
 }
 
-// readMessage parses one message. It returns the results in it separately. Its errors, and the paths that it adds to Dropped, name
-// members from the message on: a path for each message would cost more than reading it.
-func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolResult, err *wire.APIError) {
-	if err = wire.NeedObject(v, ""); err != nil {
-		return m, nil, err
-	}
-	var few wire.FewFields
-	o, err := wire.ReadObject(few[:0], r.index, v, messageNames)
-	if err != nil {
-		return m, nil, err
-	}
-	role, err := wire.ParseString(o.Get("role"), ".role")
-	if err != nil {
-		return m, nil, err
-	}
-	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: o.Others("role", "content")}
+// readMessage parses one message. It returns the results in it separately.
+func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolResult) {
+	o := r.Object("", v, messageNames)
+	m = lathe.Message{Role: lathe.Role(o.String("role")), Wire: lathe.WireMessages}
 	switch m.Role {
 	case lathe.RoleUser, lathe.RoleAssistant, lathe.RoleSystem:
 	default:
-		return m, nil, wire.BadRequest(".role", "Must be user, assistant or system.")
+		o.Fail("role", "Must be user, assistant or system.")
 	}
-	const at = ".content"
-	results, err = r.readContent(o.Get("content"), at, &m)
+	results = r.readContent(o, "content", &m)
 	switch {
-	case err != nil:
 	case len(results) > 0 && m.Role != lathe.RoleUser:
-		err = wire.BadRequest(at, "Only a message of the user has results.")
+		o.Fail("content", "Only a message of the user has results.")
 	case len(m.Parts) == 0 && len(results) == 0 && m.Role != lathe.RoleAssistant:
-		err = wire.BadRequest(at, "The message must not be empty.")
+		o.Fail("content", "The message must not be empty.")
 	}
-	return m, results, err
+	m.Extra = o.Rest()
+	return m, results
 }
 
-// readContent parses a string or an array of blocks into m. It returns the results in it separately.
-func (r *reader) readContent(v []byte, at string, m *lathe.Message) (results []lathe.ToolResult, err *wire.APIError) {
-	switch wire.Kind(v) {
+// readContent parses a member that is a string or an array of blocks into m. It returns the results in it separately.
+func (r *reader) readContent(o wire.Object, name string, m *lathe.Message) (results []lathe.ToolResult) {
+	switch v := o.Get(name); wire.Kind(v) {
 	case '"':
 		if s := unquoted(v); s != "" {
 			m.Parts = []lathe.Part{lathe.Text{Text: s}}
 		}
-		return nil, nil
+		return nil
 	case '[':
 	default:
-		return nil, wire.BadRequest(at, "Must be a string or an array of blocks.")
+		o.Fail(name, "Must be a string or an array of blocks.")
 	}
-	i := 0
-	for el := range r.index.Elements(v) {
-		dropped := len(r.Dropped)
-		p, err := r.readBlock(el, m.Role)
-		if err != nil {
-			return nil, wire.Within(wire.Element(at, i), err)
-		}
-		if len(r.Dropped) > dropped {
-			wire.PathsWithin(wire.Element(at, i), r.Dropped[dropped:])
-		}
-		i++
-		switch p := p.(type) {
+	for el := range o.Elements(name) {
+		switch p := r.readBlock(el, m.Role).(type) {
 		case lathe.ToolResult:
 			results = append(results, p)
 		case lathe.Text:
@@ -198,5 +161,5 @@ func (r *reader) readContent(v []byte, at string, m *lathe.Message) (results []l
 			m.Parts = append(m.Parts, p)
 		}
 	}
-	return results, nil
+	return results
 }

@@ -32,77 +32,44 @@ type clientCall struct {
 	results        []lathe.Message
 }
 
-// parseContents reads the conversation.
-func (r *reader) parseContents(v []byte) *wire.APIError {
-	if wire.Kind(v) != '[' {
-		return wire.BadRequest("contents", "Must be an array of contents.")
+// readContents reads the conversation.
+func (r *reader) readContents(body wire.Object) {
+	if wire.Kind(body.Get("contents")) != '[' {
+		body.Fail("contents", "Must be an array of contents.")
 	}
-	c := &conversation{r: r, messages: r.Messages, byID: map[string][]int{}, byName: map[string][]int{}}
-	i := 0
-	for range r.index.Elements(v) {
-		i++
-	}
-	c.messages = slices.Grow(c.messages, min(i, len(v)/200)) // most contents are longer
-	i = 0
-	for el := range r.index.Elements(v) {
-		dropped := len(r.Dropped)
-		if err := c.add(el); err != nil {
-			return wire.Within(wire.Element("contents", i), err)
-		}
-		if len(r.Dropped) > dropped {
-			wire.PathsWithin(wire.Element("contents", i), r.Dropped[dropped:])
-		}
-		i++
+	n := min(body.Len("contents"), len(r.Body)/200) // most contents are longer
+	c := &conversation{r: r, messages: slices.Grow(r.Messages, n), byID: map[string][]int{}, byName: map[string][]int{}}
+	for el := range body.Elements("contents") {
+		c.add(r.object("", el, contentNames))
 	}
 	c.endStep()
 	c.endMessage()
 	r.Messages = c.messages
-	if i == 0 {
-		return wire.BadRequest("contents", "There must be at least one content.")
+	if wire.EmptyArray(body.Get("contents")) {
+		body.Fail("contents", "There must be at least one content.")
 	}
 	if len(c.messages) == 0 {
-		return wire.BadRequest("contents", "All contents are empty.")
+		body.Fail("contents", "All contents are empty.")
 	}
-	return nil
 }
 
-// add adds a content. Its errors, and the paths that it drops, begin at the content.
-func (c *conversation) add(v []byte) *wire.APIError {
-	var few fewMembers
-	members, err := contentNames.read(few[:0], c.r.index, v, "")
-	if err != nil {
-		return err
-	}
-	role := "user"
-	var parts []byte
-	var extra []lathe.Member
-	for i := range members {
-		switch m := &members[i]; m.name {
-		case "role":
-			role, err = wire.ParseString(m.value, m.name)
-		case "parts":
-			parts = m.value
-		default:
-			extra = append(extra, m.kept())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if parts == nil {
-		parts = []byte("[]")
-	}
+// add adds a content.
+func (c *conversation) add(o wire.Object) {
+	role := o.OptString("role")
+	o.Skip("parts")
+	extra := o.Rest()
 	switch role {
 	case "model":
-		return c.addModel(parts, extra)
+		c.addModel(o, extra)
 	case "user", "function", "":
-		return c.addUser(parts, extra)
+		c.addUser(o, extra)
+	default:
+		o.Fail("role", "Must be user or model.")
 	}
-	return wire.BadRequest("role", "Must be user or model.")
 }
 
 // addModel adds a content of the model. It extends the last message if that is also one of the model.
-func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIError {
+func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 	c.endStep()
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].Role != lathe.RoleAssistant {
@@ -117,40 +84,35 @@ func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIErr
 		m.Parts = append(m.Parts, lathe.Text{}) // which endMessage removed
 	}
 	m.Extra = append(m.Extra, extra...)
-	seen := 0
-	err := c.r.eachPart(parts, "parts", func(v []byte) *wire.APIError {
-		seen++
-		p, err := parsePart(c.r.index, v)
-		if err != nil {
-			return err
-		}
+	seen := false
+	for p := range c.r.parts(o) {
+		seen = true
 		p.signature = opened(p.signature)
-		return c.addModelPart(m, &p)
-	})
-	if seen == 0 {
+		c.addModelPart(m, &p)
+	}
+	if !seen {
 		c.r.Drop("")
 	}
 	if len(m.Parts) == 0 {
 		c.messages = c.messages[:n-1]
 	}
-	return err
 }
 
-func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) *wire.APIError {
+func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 	if p.thought && (p.data == "text" || p.data == "") {
 		if p.text == "" && p.signature == "" {
 			c.r.Drop("")
-			return nil
+			return
 		}
 		for i := range p.rest {
 			c.r.Drop(p.rest[i].Name)
 		}
 		m.Parts = appendThought(m.Parts, p.text, p.signature)
-		return nil
+		return
 	}
 	if p.data == "" && p.signature == "" && len(p.rest) == 0 {
 		c.r.Drop("")
-		return nil
+		return
 	}
 	if p.signature != "" {
 		m.Parts = append(m.Parts, lathe.Reasoning{Field: fieldSignature, Data: p.signature})
@@ -161,24 +123,16 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) *wire.APIError
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		}
 	case p.data == "functionCall":
-		call, err := c.r.parseCall(p)
-		if err != nil {
-			return err
-		}
+		call := c.r.call(p)
 		c.number(&call)
 		m.Parts = append(m.Parts, call)
 	case p.data == "functionResponse":
-		return wire.BadRequest(p.data, "A result belongs into a content of the user.")
-	case !p.thought && (p.data == "inlineData" || p.data == "fileData"):
-		b, err := p.blob()
-		if err != nil {
-			return err
-		}
-		m.Parts = append(m.Parts, b)
+		c.r.Fail(p.data, "A result belongs into a content of the user.")
+	case !p.thought && p.hasBlob():
+		m.Parts = append(m.Parts, c.r.blob(p))
 	default:
-		m.Parts = append(m.Parts, p.opaque())
+		m.Parts = append(m.Parts, lathe.Opaque{JSON: p.raw()})
 	}
-	return nil
 }
 
 // appendThought appends a thought to the parts of a message. A signature without text belongs to the thought before it.
@@ -219,48 +173,31 @@ func madeID(of string, n int, name string) string {
 }
 
 // addUser adds a content of the user: its results, and a message of all other parts.
-func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIError {
+func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 	c.endMessage()
 	m := lathe.Message{Role: lathe.RoleUser, Wire: lathe.WireGemini, Extra: extra}
-	seen := 0
-	err := c.r.eachPart(parts, "parts", func(v []byte) *wire.APIError {
-		seen++
-		p, err := parsePart(c.r.index, v)
-		if err != nil {
-			return err
-		}
+	seen := false
+	for p := range c.r.parts(o) {
+		seen = true
 		if p.signature != "" {
 			c.r.Drop(fieldSignature)
 			p.signature, p.whole = "", without(p.whole, fieldSignature)
 		}
-		switch p.data {
-		case "functionResponse":
-			t, err := c.r.parseResult(&p)
-			if err != nil {
-				return err
-			}
-			return c.answer(t)
-		case "functionCall":
-			return wire.BadRequest(p.data, "A call belongs into a content of the model.")
-		case "inlineData", "fileData":
-			b, err := p.blob()
-			if err != nil {
-				return err
-			}
-			m.Parts = append(m.Parts, b)
-		case "text":
+		switch {
+		case p.data == "functionResponse":
+			c.answer(c.r.result(&p))
+		case p.data == "functionCall":
+			c.r.Fail(p.data, "A call belongs into a content of the model.")
+		case p.hasBlob():
+			m.Parts = append(m.Parts, c.r.blob(&p))
+		case p.data == "text":
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
-		case "":
-			if len(p.rest) == 0 {
-				c.r.Drop("")
-				return nil
-			}
-			fallthrough
+		case p.data == "" && len(p.rest) == 0:
+			c.r.Drop("")
 		default:
-			m.Parts = append(m.Parts, p.opaque())
+			m.Parts = append(m.Parts, lathe.Opaque{JSON: p.raw()})
 		}
-		return nil
-	})
+	}
 	if len(m.Parts) > 0 {
 		c.after = append(c.after, m)
 	} else {
@@ -268,39 +205,36 @@ func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIErro
 			c.r.Drop(extra[i].Name)
 		}
 	}
-	if seen == 0 {
+	if !seen {
 		c.r.Drop("")
 	}
-	return err
 }
 
 // answer adds a result to its call: the call with the id of the result, or, if the result has no id, the first call with its
 // name that has no result. Some clients send neither: their results are in the order of the calls.
-func (c *conversation) answer(t lathe.ToolResult) *wire.APIError {
-	var to *clientCall
-	if t.CallID != "" {
-		to = c.first(c.byID, t.CallID)
-	} else {
-		to = c.first(c.byName, t.Name)
+func (c *conversation) answer(t lathe.ToolResult) {
+	index, key := c.byID, t.CallID
+	if key == "" {
+		index, key = c.byName, t.Name
 	}
+	to := c.first(index, key)
 	if to == nil {
 		if t.CallID == "" {
 			if t.Name == "" {
-				return wire.BadRequest("functionResponse.name", "A result needs the name of its function.")
+				c.r.Fail("functionResponse.name", "A result needs the name of its function.")
 			}
 			t.CallID = madeID("result", c.n, t.Name)
 		}
 		c.after = append(c.after, resultMessage(t)) // for the caller to refuse
-		return nil
+		return
 	}
 	t.CallID, t.Name = to.id, to.name
 	m := resultMessage(t)
 	if slices.ContainsFunc(to.results, func(sent lathe.Message) bool { return reflect.DeepEqual(sent, m) }) {
 		c.r.Drop("") // Gemini CLI sends the results of a resumed conversation twice
-		return nil
+		return
 	}
 	to.results = append(to.results, m)
-	return nil
 }
 
 // first returns the first call under a key of index that has no result, or a call that has one if all calls do.

@@ -22,17 +22,17 @@ var clientItems = map[string]clientItem{
 	"tool_search_call": {"tool_search", "arguments"},
 }
 
-// parseClientItem parses a call of a clientItem or its output. done is false for other items, and for those that the vendor's server
+// readClientItem parses a call of a clientItem or its output. It returns false for other items, and for those that the vendor's server
 // executed.
-func (r *reader) parseClientItem(v []byte, o wire.Object, typ string) (done bool, err *wire.APIError) {
+func (r *reader) readClientItem(v []byte, o wire.Object, typ string) bool {
 	call, isOutput := strings.CutSuffix(typ, "_output")
 	if call == "tool_search" {
 		call += "_call"
 	}
 	kind, ok := clientItems[call]
-	id := text(v, "call_id")
-	if !ok || id == "" || call == "tool_search_call" && text(v, "execution") != "client" {
-		return false, nil
+	id := rawjson.Text(o.Get("call_id"))
+	if !ok || id == "" || call == "tool_search_call" && rawjson.Text(o.Get("execution")) != "client" {
+		return false
 	}
 	kept := []lathe.Member{{Name: wire.ItemMember, Value: bytes.Clone(v)}}
 	if !isOutput {
@@ -40,73 +40,62 @@ func (r *reader) parseClientItem(v []byte, o wire.Object, typ string) (done bool
 		if args := o.Get(kind.args); wire.Kind(args) == '{' {
 			c.Arguments = string(args)
 		}
-		return true, r.addCall(c)
+		r.addCall(c)
+		return true
 	}
 	res := lathe.ToolResult{CallID: id, Name: kind.tool}
 	if call == "tool_search_call" {
 		n := len(r.tools)
-		if err := r.addTools(o.Get("tools"), ".tools", true); err != nil {
-			return true, err
-		}
+		r.addTools(o, true)
 		res.Content = "Loaded tools:"
 		for _, t := range r.tools[n:] {
 			res.Content += " " + t.Name
 		}
-	} else if err := r.readClientOutput(&res, v, o.Get("output")); err != nil {
-		return true, err
+	} else {
+		readClientOutput(&res, v, o)
 	}
-	return true, r.addResult(res, kept)
+	r.addResult(res, kept)
+	return true
 }
 
 // readClientOutput reads an output: a text, a screenshot, or JSON, which becomes text.
-func (r *reader) readClientOutput(res *lathe.ToolResult, item, output []byte) *wire.APIError {
-	switch {
+func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
+	switch output := o.Get("output"); {
 	case wire.Kind(output) == '"':
 		res.Content = rawjson.Text(output)
 	case text(output, "type") == "computer_screenshot":
-		p, err := parseImage(output, ".output")
-		if b, ok := p.(lathe.Blob); ok {
-			b.Raw = nil // not a part of a message
-			res.Blobs = []lathe.Blob{b}
-		}
-		return err
+		b := readImage(o.Object("output", partNames), nil) // not a part of a message
+		res.Blobs = []lathe.Blob{b}
 	case output != nil:
 		res.Content = string(rawjson.AppendCompact(nil, output))
 	default: // what the item says itself, such as its status
 		res.Content = string(wire.JSON("{").Members(members(item, "type", "id", "call_id"), nil).Lit("}"))
 	}
-	return nil
 }
 
-// addTools adds the tools that an item of the input gives the model, below at. They are available in the whole request. A tool that the
+// addTools adds the tools that an item of the input gives the model. They are available in the whole request. A tool that the
 // request has already is not added again. Of an item that is not known, such as the output of a search that the vendor executed, only
 // the vendor's tools are added: the functions are no tools of the client.
-func (r *reader) addTools(v []byte, at string, known bool) *wire.APIError {
+func (r *reader) addTools(o wire.Object, known bool) {
+	v := o.Get("tools")
 	if v == nil || !known && wire.Kind(v) != '[' {
-		return nil
+		return
 	}
-	if err := wire.NeedArray(v, at); err != nil {
-		return err
-	}
-	n, i, hosted := len(r.tools), 0, len(r.Hosted)
+	n, hosted := len(r.tools), len(r.Hosted)
 	r.loading = true
-	for el := range rawjson.Elements(v) {
+	for el := range o.Elements("tools") {
 		if known || !isFunction(text(el, "type")) {
-			if err := r.parseTool(el, wire.Element(at, i), ""); err != nil {
-				return err
-			}
+			r.readTool(el, "")
 		}
 		for ; hosted < len(r.Hosted); hosted++ {
-			r.Hosted[hosted].Item = wire.Element(at, i)
+			r.Hosted[hosted].Item = r.At("")
 		}
-		i++
 	}
 	r.loading = false
 	for _, t := range r.tools[n:] {
 		t.Origin = wire.OriginInput
 	}
 	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], r.tools[n:]...)
-	return nil
 }
 
 // isFunction reports whether a tool of that type is one of the client.

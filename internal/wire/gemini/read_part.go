@@ -1,0 +1,214 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// dataNames are the members with the data of a part.
+var dataNames = []string{"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall",
+	"toolResponse"}
+
+var (
+	contentNames  = newNameSet("role", "parts")
+	partNames     = newNameSet(append([]string{"thought", fieldSignature}, dataNames...)...)
+	blobNames     = newNameSet("mimeType", "data", "fileUri", "displayName")
+	callNames     = newNameSet("id", "name", "args")
+	resultNames   = newNameSet("id", "name", "response", "parts")
+	responseNames = newNameSet("output", "error")
+)
+
+// A rawPart is a part of a content with the raw values of its members.
+type rawPart struct {
+	data      string // the name of the member that has the part's data; "": none
+	value     []byte // of that member
+	text      string // of a part with text
+	thought   bool
+	signature string
+	rest      []lathe.Member // its siblings that are not read
+	whole     []byte
+}
+
+// parts yields the parts of a content, or of a result.
+func (r *reader) parts(o wire.Object) iter.Seq[rawPart] {
+	return func(yield func(rawPart) bool) { r.eachPart(o, yield) }
+}
+
+func (r *reader) eachPart(o wire.Object, yield func(rawPart) bool) {
+	if o.Get("parts") == nil {
+		return
+	}
+	for el := range o.Elements("parts") {
+		if !yield(r.part(el)) {
+			return
+		}
+	}
+}
+
+// part reads the members of a part. A part has at most one member with data.
+func (r *reader) part(v []byte) rawPart {
+	o := r.object("", v, partNames)
+	p := rawPart{whole: v, thought: o.Bool("thought"), signature: o.OptString(fieldSignature)}
+	for _, name := range dataNames {
+		value := o.Get(name)
+		switch {
+		case value == nil:
+			continue
+		case p.data != "":
+			r.Fail("", "A part has one of %s and %s, not both.", p.data, name)
+		case name == "text":
+			p.text = o.String(name)
+		default:
+			o.RawObject(name)
+		}
+		p.data, p.value = name, value
+	}
+	p.rest = o.Rest()
+	return p
+}
+
+// partOf reads a part of an answer; ok is false if it is none.
+func partOf(v []byte) (p rawPart, ok bool) {
+	r := reader{Reader: wire.NewReader(nil)}
+	err := r.Try(func() { p = r.part(v) })
+	return p, err == nil
+}
+
+// raw returns the unchanged part without its signature.
+func (p *rawPart) raw() json.RawMessage {
+	if p.signature == "" {
+		return bytes.Clone(p.whole)
+	}
+	return without(p.whole, fieldSignature)
+}
+
+func (p *rawPart) hasBlob() bool { return p.data == "inlineData" || p.data == "fileData" }
+
+// blob reads a part with inlineData or fileData.
+func (r *reader) blob(p *rawPart) lathe.Blob {
+	o := r.object(p.data, p.value, blobNames)
+	b := lathe.Blob{MediaType: o.OptString("mimeType"), Name: o.OptString("displayName"), URL: o.OptString("fileUri")}
+	var ok bool
+	if b.Data, ok = decodeBase64(o.OptString("data")); !ok {
+		o.Fail("data", "Must be base64.")
+	}
+	if (b.URL == "") == (len(b.Data) == 0) {
+		o.Fail("", "Needs either data or the URI of a file.")
+	}
+	if !o.IsRead() || len(p.rest) > 0 {
+		b.Raw = p.raw()
+	}
+	return b
+}
+
+// blobOf reads such a part of an answer; ok is false if it is none.
+func blobOf(p *rawPart) (b lathe.Blob, ok bool) {
+	r := reader{Reader: wire.NewReader(nil)}
+	err := r.Try(func() { b = r.blob(p) })
+	return b, err == nil
+}
+
+// decodeBase64 decodes both alphabets of base64, with or without padding.
+func decodeBase64(s string) ([]byte, bool) {
+	s = strings.TrimRight(s, "=")
+	enc := base64.RawStdEncoding
+	if strings.ContainsAny(s, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	b, err := enc.DecodeString(s)
+	return b, err == nil
+}
+
+// sealMark begins the decoded signature that a Writer writes for a carrier. The sealed text of the carrier follows it.
+const sealMark = "lathe:"
+
+// sealed returns the signature for the sealed text of a carrier.
+func sealed(text string) string {
+	return base64.StdEncoding.EncodeToString([]byte(sealMark + text))
+}
+
+// opened returns the sealed text in a signature of [sealed], and any other signature unchanged.
+func opened(signature string) string {
+	b, ok := decodeBase64(signature)
+	if !ok {
+		return signature
+	}
+	if text, ok := bytes.CutPrefix(b, []byte(sealMark)); ok {
+		return string(text)
+	}
+	return signature
+}
+
+// call reads a part with functionCall.
+func (r *reader) call(p *rawPart) lathe.ToolCall {
+	o := r.object(p.data, p.value, callNames)
+	c := lathe.ToolCall{ID: o.OptString("id"), Name: o.OptString("name"), Arguments: "{}"}
+	if args := o.OptObject("args"); args != nil {
+		c.Arguments = rawjson.CompactText(args)
+	}
+	if c.Name == "" {
+		o.Fail("name", "A call needs the name of its function.")
+	}
+	c.Name = r.innerName(c.Name)
+	c.Extra = p.extra(o.Rest())
+	return c
+}
+
+// result reads a part with functionResponse.
+func (r *reader) result(p *rawPart) lathe.ToolResult {
+	o := r.object(p.data, p.value, resultNames)
+	t := lathe.ToolResult{CallID: o.OptString("id"), Name: o.OptString("name")}
+	for part := range r.parts(o) {
+		if part.hasBlob() {
+			t.Blobs = append(t.Blobs, r.blob(&part))
+		} else {
+			r.Drop("")
+		}
+	}
+	response := o.Get("response")
+	rest := o.Rest()
+	if response != nil && !r.readResponse(&t, p.data+".response", response) {
+		rest = append(rest, lathe.Member{Name: "response", Value: response}) // extra copies it
+	}
+	if t.Name != "" {
+		t.Name = r.innerName(t.Name)
+	}
+	t.Extra = p.extra(rest)
+	return t
+}
+
+// readResponse reads the object of a result. It reports whether its only member is one text, as output or error.
+func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple bool) {
+	o := r.object(at, v, responseNames)
+	output, failure := o.Get("output"), o.Get("error")
+	if !o.IsRead() || (output == nil) == (failure == nil) {
+		t.IsError = failure != nil && string(failure) != `""` && string(failure) != "false"
+		t.Content = rawjson.CompactText(v)
+		return false
+	}
+	if t.IsError = failure != nil; t.IsError {
+		output = failure
+	}
+	if simple = wire.Kind(output) == '"'; simple {
+		t.Content = rawjson.Text(output)
+	} else {
+		t.Content = rawjson.CompactText(output)
+	}
+	return simple
+}
+
+// extra returns the unknown members of a part, and as one of them those of the value of its data, inner, if there are any. It copies the latter.
+func (p *rawPart) extra(inner []lathe.Member) []lathe.Member {
+	if len(inner) == 0 {
+		return p.rest
+	}
+	value := make(wire.JSON, 0, len(p.value)).Lit("{").Members(inner, nil).Lit("}")
+	return append(p.rest, lathe.Member{Name: p.data, Value: json.RawMessage(value)})
+}

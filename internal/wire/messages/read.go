@@ -1,0 +1,155 @@
+package messages
+
+import (
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Names of the members that are read, by object.
+var (
+	requestNames = rawjson.NewNames("model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p",
+		"top_k", "stop_sequences", "thinking", "output_config", "metadata", "lathe")
+	thinkingNames = rawjson.NewNames("type", "budget_tokens", "display")
+	outputNames   = rawjson.NewNames("effort", "format")
+	formatNames   = rawjson.NewNames("type", "schema")
+	metadataNames = rawjson.NewNames("user_id")
+	choiceNames   = rawjson.NewNames("type", "name", "disable_parallel_tool_use")
+	toolNames     = rawjson.NewNames("type", "name", "description", "input_schema")
+	messageNames  = rawjson.NewNames("role", "content")
+	blockNames    = rawjson.NewNames("type", "text", "source", "title", "thinking", "signature", "data", "id", "name", "input",
+		"tool_use_id", "content", "is_error", "tool_name")
+	sourceNames = rawjson.NewNames("type", "media_type", "data", "url", "file_id", "content")
+)
+
+// A reader parses one request.
+type reader struct {
+	wire.Reader
+	names map[string]string // of tools: the client's → the internal form's, where they differ
+}
+
+// ParseRequest implements [wire.Served]. A member that is null counts as absent.
+//
+// Results are in the order of their calls, for any order of their blocks. ParseRequest accepts a call without a result and a result
+// without a call: the caller may have the missing half.
+func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) { return parse(body, false) }
+
+// ParseCount parses the body of a request to count tokens, in which max_tokens is not required.
+func (Codec) ParseCount(body []byte) (*wire.ClientRequest, error) { return parse(body, true) }
+
+func parse(body []byte, counting bool) (*wire.ClientRequest, error) {
+	r := &reader{Reader: wire.NewReader(body)}
+	r.IncludeUsage = true
+	return r.ParseBody(requestNames, func(o wire.Object) { r.read(o, counting) })
+}
+
+func (r *reader) read(o wire.Object, counting bool) {
+	if o.Get("tools") != nil { // first: messages and tool_choice name them
+		r.readTools(o)
+	}
+	s := &r.Sampling
+	r.Model, r.Stream = o.OptString("model"), o.Bool("stream")
+	s.MaxTokens, s.Temperature, s.TopP, s.TopK = o.Count("max_tokens"), o.Float("temperature"), o.Float("top_p"), o.Count("top_k")
+	s.Stop = o.Strings("stop_sequences")
+	if choice := o.Get("tool_choice"); choice != nil {
+		r.readChoice(choice)
+	}
+	if o.Get("metadata") != nil {
+		metadata := o.Object("metadata", metadataNames)
+		r.User = metadata.OptString("user_id")
+		metadata.DropRest()
+	}
+	thinking, effort := r.readThinking(o), r.readOutput(o)
+	system := r.readSystem(o)
+	if o.Get("messages") != nil {
+		r.Messages = r.readMessages(o)
+	}
+	r.Unknown = o.Rest()
+	switch {
+	case r.Model == "":
+		o.Fail("model", "The request must name a model.")
+	case s.MaxTokens == nil && !counting:
+		o.Fail("max_tokens", "The request must have max_tokens.")
+	case len(r.Messages) == 0:
+		o.Fail("messages", "There must be at least one message.")
+	}
+	if len(system) > 0 {
+		r.Messages = mergeNeighbours(append(system, r.Messages...))
+	}
+	r.setReasoning(thinking, effort)
+	r.checkChoice()
+}
+
+// effortNone is the reasoning effort of a request that turns reasoning off.
+const effortNone = "none"
+
+// readThinking reads the budget and the summary of thinking, and returns its type.
+func (r *reader) readThinking(o wire.Object) string {
+	if o.Get("thinking") == nil {
+		return ""
+	}
+	t := o.Object("thinking", thinkingNames)
+	typ, display := t.String("type"), rawjson.Text(t.Get("display"))
+	switch typ {
+	case "adaptive", "disabled":
+	case "enabled":
+		if r.Sampling.ReasoningBudget = t.Count("budget_tokens"); r.Sampling.ReasoningBudget == nil {
+			t.Fail("budget_tokens", "Must be an integer from 1 to 2147483647.")
+		}
+	default:
+		t.Fail("type", "Must be enabled, adaptive or disabled.")
+	}
+	t.DropRest()
+	switch display {
+	case "":
+	case "summarized":
+		r.Sampling.ReasoningSummary = "auto"
+	default:
+		r.Drop("thinking.display")
+	}
+	return typ
+}
+
+// readOutput reads the format of output_config, and returns its effort.
+func (r *reader) readOutput(o wire.Object) (effort string) {
+	if o.Get("output_config") == nil {
+		return ""
+	}
+	config := o.Object("output_config", outputNames)
+	effort = config.OptString("effort")
+	given := config.Get("format") != nil
+	config.DropRest()
+	if !given {
+		return effort
+	}
+	format := config.Object("format", formatNames)
+	if format.String("type") != "json_schema" {
+		format.Fail("type", "Must be json_schema.")
+	}
+	schema := format.RawObject("schema")
+	format.DropRest()
+	b := append([]byte(`{"type":"json_schema","json_schema":{"name":"output","strict":true,"schema":`), schema...)
+	r.Sampling.ResponseFormat = append(b, "}}"...)
+	return effort
+}
+
+// setReasoning sets the effort and the budget of reasoning from the type of thinking and the effort of output_config. An effort without
+// thinking has a budget of no tokens.
+func (r *reader) setReasoning(thinking, effort string) {
+	s := &r.Sampling
+	s.ReasoningEffort = effort
+	switch thinking {
+	case "":
+		if effort != "" {
+			s.ReasoningBudget = new(int)
+		}
+	case "adaptive":
+		if effort == "" {
+			s.ReasoningEffort = "high" // what Anthropic takes by default
+		}
+	case "disabled":
+		if effort != "" {
+			r.Drop("output_config.effort")
+		}
+		s.ReasoningEffort = effortNone
+	}
+}

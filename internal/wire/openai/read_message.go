@@ -1,0 +1,226 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// message reads one message of a request.
+func (r *reader) message(v []byte) lathe.Message {
+	o := r.Object("", v, messageNames)
+	m := lathe.Message{Role: lathe.Role(o.String("role")), Name: o.OptString("name")}
+	switch m.Role {
+	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
+	default:
+		const must = "Must be system, developer, user, assistant or tool."
+		if m.Role != "function" {
+			o.Fail("role", must)
+		}
+		r.Refer("role", must)
+	}
+	if o.Get("function_call") != nil {
+		r.Refer("function_call", "The old function calling is not supported: use tool_calls.")
+	}
+	content, refusal, calls := o.Get("content"), o.Get("refusal"), o.Get("tool_calls")
+	o.Skip("tool_call_id")
+	for name, v := range o.Unread() {
+		if m.Role == lathe.RoleAssistant && wire.Kind(v) == '"' && isReasoning(name) {
+			if text := rawjson.Text(v); text != "" {
+				m.Parts = append(m.Parts, lathe.Reasoning{Text: text, Field: name})
+			}
+			continue
+		}
+		m.Extra = append(m.Extra, lathe.Member{Name: name, Value: bytes.Clone(v)})
+	}
+	switch {
+	case m.Role == lathe.RoleTool:
+		m.Parts = []lathe.Part{r.result(o)}
+		return m
+	case content == nil && m.Role != lathe.RoleAssistant:
+		o.Fail("content", "This message needs content.")
+	case calls != nil && m.Role != lathe.RoleAssistant:
+		o.Fail("tool_calls", "Only an assistant message has calls.")
+	}
+	m.Parts = r.content(m.Parts, o)
+	if refusal != nil {
+		m.Parts = append(m.Parts, lathe.Refusal{Text: o.String("refusal")})
+	}
+	if calls != nil {
+		for el := range o.Elements("tool_calls") {
+			c := r.call(el)
+			r.called[c.ID] = c.Name
+			m.Parts = append(m.Parts, c)
+		}
+	}
+	return m
+}
+
+func isReasoning(name string) bool {
+	return name == reasoningFields[0] || name == reasoningFields[1] || name == reasoningFields[2]
+}
+
+// result reads what a message of the role tool says.
+func (r *reader) result(o wire.Object) lathe.ToolResult {
+	res := lathe.ToolResult{CallID: o.String("tool_call_id")}
+	res.Name = r.called[res.CallID]
+	if v := o.Get("content"); wire.Kind(v) == '"' {
+		res.Content = rawjson.Text(v)
+		return res
+	}
+	parts := r.content(nil, o)
+	res.Content = (&lathe.Message{Parts: parts}).Text()
+	for _, p := range parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			res.Extra = append(res.Extra, p.Extra...) // of equal names the last is sent
+		case lathe.Blob:
+			res.Blobs = append(res.Blobs, p)
+		default: // content has no other parts
+		}
+	}
+	return res
+}
+
+// call reads one call of a message.
+func (r *reader) call(v []byte) lathe.ToolCall {
+	o := r.Object("", v, callNames)
+	c := lathe.ToolCall{ID: o.OptString("id")}
+	if c.ID == "" {
+		o.Fail("id", "A call needs an id.")
+	}
+	typ := o.Get("type")
+	o.Skip("function", "index")
+	c.Extra = o.Rest()
+	if typ != nil && !rawjson.EqualKey(typ, "function") { // what its type says is in Extra
+		r.Refer("type", "Only calls of type function are supported.")
+		c.Name = "custom"
+		return c
+	}
+	fn := o.Object("function", callNames)
+	c.Name, c.Arguments = fn.String("name"), fn.OptString("arguments")
+	c.Extra = appendInner(c.Extra, fn.Rest())
+	return c
+}
+
+// content appends the content of a message, a string or an array of parts. Nothing, and a string with nothing in it, is no part.
+func (r *reader) content(parts []lathe.Part, o wire.Object) []lathe.Part {
+	v := o.Get("content")
+	switch wire.Kind(v) {
+	case 0:
+		return parts
+	case '"':
+		if text := rawjson.Text(v); text != "" {
+			parts = append(parts, lathe.Text{Text: text})
+		}
+		return parts
+	case '[':
+	default:
+		o.Fail("content", "Must be a string or an array of parts.")
+	}
+	for el := range o.Elements("content") {
+		parts = append(parts, r.part(el))
+	}
+	return parts
+}
+
+func (r *reader) part(v []byte) lathe.Part {
+	o := r.Object("", v, partNames)
+	switch o.String("type") {
+	case "text":
+		return lathe.Text{Text: o.String("text"), Extra: o.Rest()}
+	case "refusal":
+		text := o.String("refusal")
+		o.DropRest()
+		return lathe.Refusal{Text: text}
+	}
+	b, ok := r.blob(v)
+	if !ok {
+		r.Refer("type", "Content parts of this type are not supported.")
+		b.Raw = bytes.Clone(v)
+	}
+	return b
+}
+
+// blob reads a content part that is not text: image_url, input_audio, file, and others that hold a URL in the same way (video_url). Of a part
+// with members that Blob has no field for, Raw is kept. ok is false for a part of an unknown type.
+func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
+	o := r.Object("", v, partNames)
+	typ := o.String("type")
+	switch inner := o.Get(typ); {
+	case wire.Kind(inner) == '{':
+	case typ == "image_url" && wire.Kind(inner) == '"': // some clients send the address itself
+		b.Raw = bytes.Clone(v)
+		setURL(&b, o, typ)
+		return b, true
+	default:
+		return b, false
+	}
+	in := o.Object(typ, partNames)
+	setURL(&b, in, "url")
+	readContent(&b, in, typ)
+	if b.URL == "" && b.Data == nil {
+		o.Fail(typ, "There is neither an address nor data.")
+	}
+	if kind, isURL := strings.CutSuffix(typ, "_url"); isURL && b.MediaType == "" && kind != "image" {
+		b.MediaType = kind + "/*" // video_url and audio_url of vLLM and others
+	}
+	if !o.IsRead() || !in.IsRead() || partType(&b) != typ || b.URL != "" && b.Data != nil {
+		b.Raw = bytes.Clone(v)
+	}
+	return b, true
+}
+
+// readContent reads the object inside of a content part of a type.
+func readContent(b *lathe.Blob, o wire.Object, typ string) {
+	switch typ {
+	case "image_url":
+		b.Detail = o.OptString("detail")
+	case "input_audio":
+		if format := o.OptString("format"); format != "" {
+			b.MediaType = audioMedia(format)
+		}
+		if text := o.OptString("data"); text != "" {
+			var err error
+			if b.Data, err = base64.StdEncoding.DecodeString(text); err != nil {
+				o.Fail("data", "Must be base64.")
+			}
+		}
+	case "file":
+		b.Name = o.OptString("filename")
+		setURL(b, o, "file_data")
+		if id := o.OptString("file_id"); id != "" {
+			b.URL = fileScheme + id
+		}
+	}
+}
+
+// readBlob reads such a part of an answer.
+func readBlob(v []byte) (b lathe.Blob, ok bool) {
+	r := reader{Reader: wire.NewReader(nil)}
+	err := r.Try(func() { b, ok = r.blob(v) })
+	return b, ok && err == nil
+}
+
+// setURL sets the URL of b from a member, or its data if the URL holds them.
+func setURL(b *lathe.Blob, o wire.Object, name string) {
+	if o.Get(name) == nil {
+		return
+	}
+	url := o.String(name)
+	if url == "" {
+		o.Fail(name, "Must not be empty.")
+	}
+	o.SetURL(b, name, url)
+}
+
+func audioMedia(format string) string {
+	if format == "mp3" {
+		return "audio/mpeg"
+	}
+	return "audio/" + format
+}

@@ -1,0 +1,385 @@
+package wire
+
+import (
+	"bytes"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A Reader reads a client's request, for the codecs of all wires. Its methods and those of [Object] return no errors: the first value that
+// the wire does not have ends the reading, and [Reader.ParseBody] or [Reader.Try] returns the error. Errors have status 400, name the member
+// at fault and do not quote its value.
+//
+// A Reader knows which elements of arrays are being read: inside of a loop over [Object.Elements], the paths of errors and of dropped members
+// begin at the element.
+type Reader struct {
+	*ClientRequest
+	index  *rawjson.Index // of the body
+	path   []step
+	fields []field // memory of the objects that are being read
+
+	// Memory for most requests.
+	steps [2]step
+	few   [6]field
+}
+
+// A step is the element of an array that is being read: the array's path from the step before, and the index.
+type step struct {
+	array string
+	index int
+}
+
+// A failure is what a Reader panics with, for Try.
+type failure struct{ err *APIError }
+
+// NewReader returns a Reader of a body.
+func NewReader(body []byte) Reader { return Reader{ClientRequest: &ClientRequest{N: 1, Body: body}} }
+
+// ParseBody checks the body, reads it with read, which gets its members, and returns the request. The error is an *[APIError].
+func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*ClientRequest, error) {
+	if err := r.Try(func() {
+		var bad error
+		if r.index, bad = rawjson.CheckIndexed(r.Body, rawjson.Limits{}); bad != nil {
+			r.Fail("", "The body is not acceptable JSON: %v.", bad)
+		}
+		v := r.Body[rawjson.SkipSpace(r.Body, 0):]
+		if Kind(v) != '{' {
+			r.Fail("", "The body must be a JSON object.")
+		}
+		r.path, r.fields = r.steps[:0], r.few[:0]
+		read(r.Object("", v, names))
+	}); err != nil {
+		return nil, err
+	}
+	return r.ClientRequest, nil
+}
+
+// Try calls read, and returns the error that ended it.
+func (r *Reader) Try(read func()) (err *APIError) {
+	depth := len(r.path)
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			r.path, err = r.path[:depth], p.err
+		default:
+			panic(p)
+		}
+	}()
+	read()
+	return nil
+}
+
+// Fail ends the reading with the error of the member at the path at, from the element that is being read.
+func (r *Reader) Fail(at, format string, args ...any) { r.FailCode(at, "", format, args...) }
+
+// FailCode is Fail for an error with a code.
+func (r *Reader) FailCode(at, code, format string, args ...any) {
+	err := BadRequest(r.At(at), format, args...)
+	err.Code = code
+	panic(failure{err})
+}
+
+// At returns the path in the request of a path from the element that is being read.
+func (r *Reader) At(path string) string {
+	at := ""
+	for _, s := range r.path {
+		at = Element(within(at, s.array), s.index)
+	}
+	return within(at, path)
+}
+
+// Drop records the member at a path from the element that is being read as neither read nor kept.
+func (r *Reader) Drop(at string) { r.ClientRequest.Drop(r.At(at)) }
+
+// Refer records that [lathe.Request] cannot represent the member at a path from the element that is being read: see ClientRequest.Foreign.
+func (r *Reader) Refer(at, format string, args ...any) {
+	if r.Foreign == nil {
+		r.Foreign = BadRequest(r.At(at), format, args...)
+	}
+}
+
+// elements calls yield with the elements of the array v at a path from the element that is being read.
+func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
+	if Kind(v) != '[' {
+		r.Fail(at, "Must be an array.")
+	}
+	depth, used := len(r.path), len(r.fields)
+	r.path = append(r.path, step{at, 0})
+	for el := range r.index.Elements(v) {
+		if !yield(el) {
+			break
+		}
+		r.path[depth].index++
+		r.fields = r.fields[:used]
+	}
+	r.path = r.path[:depth]
+}
+
+// An Object has the members of an object that are not null. It is valid while the element that it was read from is being read.
+type Object struct {
+	r      *Reader
+	at     string // its path from the element
+	fields []field
+}
+
+// A field is one member. Its value is part of the text.
+type field struct {
+	name  string
+	value []byte
+	read  bool
+}
+
+// Object returns the members of the object v at a path from the element that is being read. It refuses a member whose name is not one of
+// names but equals one under Unicode case folding: a server that ignores case would read such a member in place of the one that was checked.
+func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
+	if Kind(v) != '{' {
+		r.Fail(at, "Must be an object.")
+	}
+	start := len(r.fields)
+	for key, value := range r.index.Members(v) {
+		name, ok := names.Exact(key)
+		if !ok {
+			r.rejectAmbiguous(at, key, names)
+			name = rawjson.Text(key)
+		}
+		if string(value) != "null" {
+			r.fields = append(r.fields, field{name: name, value: value})
+		}
+	}
+	return Object{r, at, r.fields[start:len(r.fields):len(r.fields)]}
+}
+
+// rejectAmbiguous refuses a key, a string literal, that equals one of names under case folding.
+func (r *Reader) rejectAmbiguous(at string, key []byte, names *rawjson.Names) {
+	if as, name := names.LikeKey(key); name != "" {
+		r.FailCode(Join(at, as), codeAmbiguous, "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.",
+			as, name, name)
+	}
+}
+
+const codeAmbiguous = "ambiguous_member"
+
+// Rename gives the members that names has other names. It refuses two that get one name.
+func (o Object) Rename(names map[string]string) Object {
+	for i := range o.fields {
+		f := &o.fields[i]
+		name, ok := names[f.name]
+		if !ok {
+			continue
+		}
+		for k := range o.fields[:i] {
+			if o.fields[k].name == name {
+				o.r.FailCode(Join(o.at, f.name), codeAmbiguous, "The member is there twice, in two spellings. Send it once, as %s.", name)
+			}
+		}
+		f.name = name
+	}
+	return o
+}
+
+// Fail ends the reading with the error of a member; "": of the object.
+func (o Object) Fail(name, format string, args ...any) { o.r.Fail(o.path(name), format, args...) }
+
+// FailCode is Fail for an error with a code.
+func (o Object) FailCode(name, code, format string, args ...any) {
+	o.r.FailCode(o.path(name), code, format, args...)
+}
+
+// path returns the path of a member from the element that is being read.
+func (o Object) path(name string) string { return within(o.at, name) }
+
+// Get returns the value of a member, nil if it is absent.
+func (o Object) Get(name string) []byte {
+	for i := range o.fields {
+		if f := &o.fields[i]; f.name == name {
+			f.read = true
+			return f.value
+		}
+	}
+	return nil
+}
+
+// Skip marks members as read whose values do not matter.
+func (o Object) Skip(names ...string) {
+	for _, name := range names {
+		o.Get(name)
+	}
+}
+
+// Unread yields the names and values of the members that have not been read.
+func (o Object) Unread() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for i := range o.fields {
+			if f := &o.fields[i]; !f.read && !yield(f.name, f.value) {
+				return
+			}
+		}
+	}
+}
+
+// IsRead reports whether all members have been read.
+func (o Object) IsRead() bool {
+	return !slices.ContainsFunc(o.fields, func(f field) bool { return !f.read })
+}
+
+// Rest returns copies of the members that have not been read.
+func (o Object) Rest() (rest []lathe.Member) {
+	for name, v := range o.Unread() {
+		rest = append(rest, lathe.Member{Name: name, Value: bytes.Clone(v)})
+	}
+	return rest
+}
+
+// Drop records a member as dropped.
+func (o Object) Drop(name string) { o.r.Drop(o.path(name)) }
+
+// DropRest records the members that have not been read as dropped.
+func (o Object) DropRest() {
+	for name := range o.Unread() {
+		o.Drop(name)
+	}
+}
+
+// Object returns a member that is an object: see [Reader.Object].
+func (o Object) Object(name string, names *rawjson.Names) Object {
+	return o.r.Object(o.path(name), o.Get(name), names)
+}
+
+// Elements yields the elements of a member that must be an array.
+func (o Object) Elements(name string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) { o.r.elements(o.path(name), o.Get(name), yield) }
+}
+
+// Len returns the number of elements of a member that is an array; 0 for any other.
+func (o Object) Len(name string) (n int) {
+	for range o.r.index.Elements(o.Get(name)) {
+		n++
+	}
+	return n
+}
+
+// String returns the text of a member that must be there. Bytes that are not UTF-8 become U+FFFD.
+func (o Object) String(name string) string {
+	v := o.Get(name)
+	if Kind(v) != '"' {
+		o.Fail(name, "Must be a string.")
+	}
+	if s := word(v); s != "" {
+		return s
+	}
+	return rawjson.Text(v)
+}
+
+// OptString is String for a member that may be absent; "" then.
+func (o Object) OptString(name string) string {
+	if o.Get(name) == nil {
+		return ""
+	}
+	return o.String(name)
+}
+
+// Strings returns the texts of a member that is an array of strings; nil if it is absent.
+func (o Object) Strings(name string) (list []string) {
+	if o.Get(name) == nil {
+		return nil
+	}
+	for el := range o.Elements(name) {
+		if Kind(el) != '"' {
+			o.r.Fail("", "Must be a string.")
+		}
+		list = append(list, rawjson.Text(el))
+	}
+	return list
+}
+
+// RawObject returns the value of a member that must be an object.
+func (o Object) RawObject(name string) []byte {
+	v := o.Get(name)
+	if Kind(v) != '{' {
+		o.Fail(name, "Must be an object.")
+	}
+	return v
+}
+
+// OptObject is RawObject for a member that may be absent; nil then.
+func (o Object) OptObject(name string) []byte {
+	if o.Get(name) == nil {
+		return nil
+	}
+	return o.RawObject(name)
+}
+
+// Parsed returns the value of a member by parse, which returns what it must be if it is another; nil if it is absent.
+func Parsed[T any](o Object, name string, parse func(v []byte) (x T, must string)) *T {
+	v := o.Get(name)
+	if v == nil {
+		return nil
+	}
+	x, must := parse(v)
+	if must != "" {
+		o.Fail(name, "%s", must)
+	}
+	return &x
+}
+
+// OptBool returns a member that is true or false; nil if it is absent.
+func (o Object) OptBool(name string) *bool {
+	return Parsed(o, name, func(v []byte) (bool, string) {
+		if s := string(v); s != "true" && s != "false" {
+			return false, "Must be true or false."
+		}
+		return string(v) == "true", ""
+	})
+}
+
+// Bool is OptBool with false for a member that is absent.
+func (o Object) Bool(name string) bool {
+	b := o.OptBool(name)
+	return b != nil && *b
+}
+
+// Float returns a member that is a number; nil if it is absent.
+func (o Object) Float(name string) *float64 {
+	return Parsed(o, name, func(v []byte) (float64, string) {
+		f, err := strconv.ParseFloat(string(v), 64)
+		return f, unless(err == nil, "Must be a number.")
+	})
+}
+
+// Int returns a member that is an integer of 64 bits; nil if it is absent.
+func (o Object) Int(name string) *int64 {
+	return Parsed(o, name, func(v []byte) (int64, string) {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		return n, unless(err == nil, "Must be an integer.")
+	})
+}
+
+// Count returns a member that is an integer from 1 to 2147483647; nil if it is absent.
+func (o Object) Count(name string) *int {
+	return Parsed(o, name, func(v []byte) (int, string) {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		return int(n), unless(err == nil && n >= 1 && n <= math.MaxInt32, "Must be an integer from 1 to 2147483647.")
+	})
+}
+
+func unless(ok bool, must string) string {
+	if ok {
+		return ""
+	}
+	return must
+}
+
+// word returns the text of a literal that is in most messages of a request, and "" for any other. It allocates nothing.
+func word(v []byte) string {
+	s, _ := words.Exact(v)
+	return s
+}
+
+var words = rawjson.NewNames("user", "assistant", "model", "tool", "system", "text", "tool_use", "tool_result", "message", "input_text",
+	"output_text", "function_call", "function_call_output")

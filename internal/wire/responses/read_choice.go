@@ -1,0 +1,122 @@
+package responses
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// readChoice parses the tool choice and compares it with the tools. If it is a set of allowed tools, readChoice
+// bars the client's other tools in Request and in Hosted.
+func (r *reader) readChoice(body wire.Object) {
+	const at = "tool_choice"
+	switch wire.Kind(body.Get(at)) {
+	case 0:
+		return
+	case '"':
+		r.setMode(body, at)
+		return
+	}
+	o := body.Object(at, choiceNames)
+	switch typ := o.String("type"); typ {
+	case "function", typeCustom:
+		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.chosen(o)}
+	case "allowed_tools":
+		if o.Get(typ) != nil { // the form of chat completions
+			o = o.Object(typ, choiceNames)
+		}
+		r.readAllowed(o)
+	default:
+		found := false
+		for i := range r.Hosted {
+			if r.sameHosted(i, o, typ) {
+				r.Hosted[i].Forced, found = true, true
+			}
+		}
+		if !found {
+			o.Fail("type", "There is no tool of this type.")
+		}
+		r.Refer(at+".type", "A choice of this type can only be passed on to a server of the same protocol.")
+	}
+}
+
+// setMode sets the tool choice to the mode in a member.
+func (r *reader) setMode(o wire.Object, name string) {
+	mode := o.String(name)
+	switch mode {
+	case lathe.ChoiceAuto, lathe.ChoiceNone:
+	case lathe.ChoiceRequired:
+		for i := range r.Hosted {
+			r.Hosted[i].Forced = !r.Hosted[i].Disallowed && (len(r.Tools) == 0 || r.Allowed != nil && len(r.Allowed) == 0)
+		}
+	default:
+		o.Fail(name, "Must be auto, none, required or an object that names a tool.")
+	}
+	r.ToolChoice.Mode = mode
+}
+
+// chosen returns the name in Request of the tool in a tool choice, which has the form of this wire or of chat completions.
+func (r *reader) chosen(o wire.Object) string {
+	if o.Get("function") != nil {
+		o = o.Object("function", choiceNames)
+	}
+	name := o.String("name")
+	return r.nameOf(o.OptString("namespace"), name)
+}
+
+func (r *reader) readAllowed(o wire.Object) {
+	r.Allowed = []string{}
+	names := map[string]bool{}
+	var allowed [maxHosted]bool // of Hosted
+	for el := range o.Elements("tools") {
+		choice := r.Object("", el, choiceNames)
+		typ := choice.String("type")
+		if typ != "function" && typ != typeCustom {
+			for h := range r.Hosted {
+				allowed[h] = allowed[h] || r.sameHosted(h, choice, typ)
+			}
+			continue
+		}
+		if name := r.chosen(choice); !names[name] {
+			names[name] = true
+			r.Allowed = append(r.Allowed, name)
+		}
+	}
+	hosted := 0 // that are allowed
+	for i := range r.Hosted {
+		if r.Hosted[i].Disallowed = !allowed[i]; allowed[i] {
+			hosted++
+		}
+	}
+	for _, t := range r.tools {
+		t.Disallowed = !names[t.Name]
+	}
+	if o.Get("mode") == nil {
+		return
+	}
+	if o.String("mode") == lathe.ChoiceRequired && len(r.Allowed) == 1 && hosted == 0 {
+		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.Allowed[0]}
+		return
+	}
+	r.setMode(o, "mode")
+}
+
+// sameHosted reports whether a tool choice names the i-th hosted tool.
+func (r *reader) sameHosted(i int, choice wire.Object, typ string) bool {
+	if r.Hosted[i].Type != typ {
+		return false
+	}
+	label := rawjson.Text(choice.Get("server_label"))
+	return label == "" || label == r.labels[i]
+}
+
+// sameChoice reports whether the tool choice of a body is c.
+func sameChoice(body []byte, c lathe.ToolChoice) bool {
+	r := newReader(nil)
+	err := r.Try(func() {
+		o := r.Object("", body, requestNames)
+		r.readTools(o)
+		r.readChoice(o)
+	})
+	return err == nil && (r.ToolChoice == c || r.Foreign != nil)
+}

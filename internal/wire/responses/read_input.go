@@ -1,0 +1,291 @@
+package responses
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A turn is a message. An assistant message has the results of its calls with it.
+type turn struct {
+	message lathe.Message
+	results []*lathe.Message // by call; nil: not there
+	closed  bool             // it has a result: what the model said next is another message
+}
+
+// A place is a call that waits for its result.
+type place struct {
+	turn *turn
+	call int
+}
+
+// readInput reads instructions and input into Messages.
+func (r *reader) readInput(o wire.Object) {
+	if s := o.OptString("instructions"); s != "" {
+		r.begin(lathe.Message{Role: lathe.RoleSystem, Parts: textParts(s)})
+	}
+	switch v := o.Get("input"); wire.Kind(v) {
+	case 0:
+	case '"':
+		r.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(v))})
+	case '[':
+		for el := range o.Elements("input") {
+			r.readItem(el)
+		}
+	default:
+		o.Fail("input", "Must be a string or an array of items.")
+	}
+	n := len(r.turns)
+	for _, t := range r.turns {
+		n += len(t.results)
+	}
+	r.Messages = make([]lathe.Message, 0, n)
+	for _, t := range r.turns {
+		if t.message.Role == lathe.RoleAssistant && len(t.message.Parts) == 0 {
+			continue
+		}
+		r.Messages = append(r.Messages, t.message)
+		for _, result := range t.results {
+			if result != nil {
+				r.Messages = append(r.Messages, *result)
+			}
+		}
+	}
+}
+
+// begin begins a message.
+func (r *reader) begin(m lathe.Message) *turn {
+	m.Wire = lathe.WireResponses
+	t := &turn{message: m}
+	r.turns = append(r.turns, t)
+	return t
+}
+
+// assistant returns the assistant message to which items of the model are added, and begins one if the last message is another.
+func (r *reader) assistant() *turn {
+	if n := len(r.turns); n > 0 {
+		if t := r.turns[n-1]; t.message.Role == lathe.RoleAssistant && !t.closed {
+			return t
+		}
+	}
+	return r.begin(lathe.Message{Role: lathe.RoleAssistant})
+}
+
+func (t *turn) add(p lathe.Part) { t.message.Parts = append(t.message.Parts, p) }
+
+// readItem parses one item.
+func (r *reader) readItem(v []byte) {
+	o := r.Object("", v, itemNames)
+	typ := "message"
+	if o.Get("type") != nil {
+		typ = o.String("type")
+	} else if o.Get("role") == nil {
+		o.Fail("type", "An item needs a type.")
+	}
+	if r.Compact {
+		r.Fail("", "An item of type %s must be the last of the input.", typeTrigger)
+	}
+	if r.Compact = typ == typeTrigger; typ == typeUpdate {
+		r.updates = append(r.updates, update{r.At(""), v})
+	}
+	if typ == "mcp_approval_response" {
+		r.readApproval(o)
+		return
+	}
+	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // of the client's own calls, at the same time
+	switch typ {
+	case "message":
+		r.readMessage(v, o)
+		return
+	case "reasoning":
+		r.readThoughts(o)
+		return
+	case "function_call", "custom_tool_call":
+		r.readCall(o, typ == "custom_tool_call")
+		return
+	case "function_call_output", "custom_tool_call_output":
+		r.readResult(o)
+		return
+	case "item_reference":
+		r.references = true
+		o.String("id")
+	case "mcp_call": // the model had the answers before it
+		r.Approvals = nil
+	}
+	if r.readClientItem(v, o, typ) {
+		return
+	}
+	r.addTools(o, typ == "additional_tools")
+	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
+}
+
+func (r *reader) readMessage(v []byte, o wire.Object) {
+	m := lathe.Message{Role: lathe.Role(o.String("role"))}
+	if o.Get("content") == nil {
+		o.Fail("content", "A message needs content.")
+	}
+	o.Skip("type", "id", "status")
+	switch m.Role {
+	case lathe.RoleAssistant:
+		r.Approvals = nil // the model had the answers before it
+		r.readAnswer(v, o)
+		return
+	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
+	default:
+		o.Fail("role", "Must be user, assistant, system or developer.")
+	}
+	m.Parts = r.readContent(o, "content")
+	m.Extra = o.Rest()
+	r.begin(m)
+}
+
+// readAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
+func (r *reader) readAnswer(v []byte, o wire.Object) {
+	parts := r.readContent(o, "content")
+	phase := o.OptString("phase")
+	for i, p := range parts {
+		switch p := p.(type) {
+		case lathe.Opaque:
+			r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
+			return
+		case lathe.Text:
+			p.Commentary = phase == phaseCommentary
+			if raw := o.Get("phase"); raw != nil && !p.Commentary {
+				p.Extra = append(p.Extra, lathe.Member{Name: "phase", Value: bytes.Clone(raw)})
+			}
+			parts[i] = p
+		default: // has no phase
+		}
+	}
+	o.DropRest()
+	t := r.assistant()
+	t.message.Parts = append(t.message.Parts, parts...)
+}
+
+// readThoughts parses a reasoning item.
+func (r *reader) readThoughts(o wire.Object) {
+	p := lathe.Reasoning{ID: o.OptString("id"), Data: o.OptString(fieldEncrypted)}
+	summary, thoughts := r.readTexts(o, "summary"), r.readTexts(o, "content")
+	if p.Text = summary; summary == "" {
+		p.Text = thoughts
+	} else if thoughts != "" {
+		r.Drop("content")
+	}
+	o.Skip("type", "status")
+	o.DropRest()
+	if p.Data != "" {
+		p.Field = fieldEncrypted
+	}
+	if p.Text != "" || p.Data != "" {
+		r.assistant().add(p)
+	}
+}
+
+// readTexts parses a member that is a list of parts with text and joins the texts with blank lines.
+func (r *reader) readTexts(o wire.Object, name string) string {
+	if o.Get(name) == nil {
+		return ""
+	}
+	var texts []string
+	for el := range o.Elements(name) {
+		texts = append(texts, r.Object("", el, partNames).String("text"))
+	}
+	return strings.Join(texts, partBreak)
+}
+
+// maxAnswers limits the answers to approvals in one request.
+const maxAnswers = 256
+
+// partBreak stands between the parts of a summary.
+const partBreak = "\n\n"
+
+func (r *reader) readCall(o wire.Object, custom bool) {
+	c := lathe.ToolCall{ID: o.String("call_id")}
+	if c.ID == "" {
+		o.Fail("call_id", "Must not be empty.")
+	}
+	name := o.String("name")
+	c.Name = r.nameOf(o.OptString("namespace"), name)
+	if custom {
+		c.Arguments = customArguments(o.OptString(inputName))
+	} else if c.Arguments = o.OptString("arguments"); c.Arguments == "" {
+		c.Arguments = "{}"
+	}
+	o.Skip("type", "id", "status", wire.ItemMember)
+	c.Extra = o.Rest()
+	r.addCall(c)
+}
+
+// addCall adds a call to the message of the model.
+func (r *reader) addCall(c lathe.ToolCall) {
+	t := r.assistant()
+	same := r.waiting[c.ID]
+	if n := len(same); n > 0 && same[n-1].turn == t {
+		r.Fail("call_id", "Two calls of one answer have this id.")
+	}
+	r.waiting[c.ID] = append(same, place{t, len(t.results)})
+	r.calls[c.ID] = c.Name
+	t.results = append(t.results, nil)
+	t.add(c)
+}
+
+func (r *reader) readResult(o wire.Object) {
+	id := o.String("call_id")
+	res := lathe.ToolResult{CallID: id, Name: r.calls[id]}
+	r.readOutput(&res, o)
+	o.Skip("type", "id", "output", "status", wire.ItemMember)
+	r.addResult(res, o.Rest())
+}
+
+// addResult adds a result after the message with its call.
+func (r *reader) addResult(res lathe.ToolResult, extra []lathe.Member) {
+	id := res.CallID
+	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: extra, Wire: lathe.WireResponses}
+	if waiting := r.waiting[id]; len(waiting) > 0 {
+		last := waiting[len(waiting)-1]
+		r.waiting[id] = waiting[:len(waiting)-1]
+		last.turn.results[last.call], last.turn.closed = &m, true
+		return
+	}
+	if _, twice := r.calls[id]; twice {
+		r.Fail("call_id", "The call with the call_id %.64q has a result already.", id)
+	}
+	if r.orphan == nil {
+		r.orphan = wire.BadRequest(r.At("call_id"), "The input has no call with the call_id %.64q, which this result answers.", id)
+	}
+	r.begin(m)
+}
+
+// readApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
+// name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
+// accept answers that it has applied before.
+func (r *reader) readApproval(o wire.Object) {
+	name := "approval_request_id"
+	id, other := o.Get(name), o.Get("request_id")
+	if id == nil && other != nil {
+		name = "request_id"
+	}
+	a := wire.ApprovalAnswer{ID: strings.TrimPrefix(o.String(name), prefixApproval)}
+	if other != nil && id != nil && !bytes.Equal(id, other) {
+		o.Fail("request_id", "The approval has two ids. Send approval_request_id alone.")
+	}
+	if o.Get("approve") == nil {
+		o.Fail("approve", "Must be true or false.")
+	}
+	a.Approve, a.Reason = o.Bool("approve"), o.OptString("reason")
+	r.Answered = true
+	if i := slices.IndexFunc(r.Approvals, func(known wire.ApprovalAnswer) bool { return known.ID == a.ID }); i >= 0 {
+		if r.Approvals[i].Approve != a.Approve {
+			o.Fail("approve", "The approval has two answers.")
+		}
+		return
+	}
+	if len(r.Approvals) == maxAnswers {
+		r.Fail("", "More than %d approvals are answered at once.", maxAnswers)
+	}
+	r.Approvals = append(r.Approvals, a)
+}

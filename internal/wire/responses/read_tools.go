@@ -1,0 +1,184 @@
+package responses
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	texts "github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// typeCustom is the type of a custom tool, whose input is text.
+const typeCustom = "custom"
+
+// maxHosted limits the hosted tools of a request.
+const maxHosted = 128
+
+// inputName is the one argument of a custom tool in the internal form.
+const inputName = "input"
+
+// readTools parses the tools of a request. Those that are neither functions nor custom tools go to Hosted.
+func (r *reader) readTools(o wire.Object) {
+	if o.Get("tools") == nil {
+		return
+	}
+	for el := range o.Elements("tools") {
+		r.readTool(el, "")
+	}
+	r.Tools = r.tools
+}
+
+// readTool reads one tool of a namespace ("": none).
+func (r *reader) readTool(v []byte, space string) {
+	o := r.Object("", v, toolNames)
+	var t *lathe.ToolSpec
+	typ := o.String("type")
+	switch {
+	case typ == "function":
+		t = readFunction(o)
+	case typ == typeCustom:
+		t = readCustom(o)
+	case typ == "namespace" && space == "":
+		r.readNamespace(o)
+		return
+	case space != "":
+		o.Fail("type", "A namespace has tools of the types function and custom only.")
+	case len(r.Hosted) == maxHosted:
+		r.Fail("", "There are more than %d tools that are no functions.", maxHosted)
+	default:
+		r.Hosted = append(r.Hosted, wire.HostedTool{Type: typ, JSON: bytes.Clone(v)})
+		r.labels = append(r.labels, rawjson.Text(o.Get("server_label")))
+		return
+	}
+	if t.Name == "" {
+		o.Fail("name", "A tool needs a name.")
+	}
+	const twice = "Two tools have this name."
+	name := wire.ToolName{Namespace: space, Name: t.Name}
+	if _, again := r.inner[name]; again && r.loading {
+		return
+	} else if again {
+		o.Fail("name", twice)
+	}
+	if t.Name = joinName(space, t.Name); r.taken[t.Name] {
+		if t.Name = hashedName(space, name.Name); r.taken[t.Name] {
+			o.Fail("name", twice)
+		}
+	}
+	r.taken[t.Name], r.inner[name] = true, t.Name
+	name.Custom = typ == typeCustom
+	if name.Custom || t.Name != name.Name {
+		if r.Names == nil {
+			r.Names = map[string]wire.ToolName{}
+		}
+		r.Names[t.Name] = name
+	}
+	t.Wire = lathe.WireResponses
+	r.tools = append(r.tools, t)
+}
+
+// readFunction parses a function, also in the form of chat completions with a nested object `function`.
+func readFunction(o wire.Object) *lathe.ToolSpec {
+	t := &lathe.ToolSpec{}
+	readDeclaration(t, o)
+	nested := o.Get("function") != nil
+	if t.Extra = o.Rest(); nested {
+		fn := o.Object("function", toolNames)
+		readDeclaration(t, fn)
+		t.Extra = append(t.Extra, fn.Rest()...)
+	}
+	return t
+}
+
+// readDeclaration reads the members that ToolSpec has fields for.
+func readDeclaration(t *lathe.ToolSpec, o wire.Object) {
+	t.Name, t.Description = cmp.Or(o.OptString("name"), t.Name), cmp.Or(o.OptString("description"), t.Description)
+	if schema := o.OptObject("parameters"); schema != nil {
+		t.Schema = bytes.Clone(schema)
+	}
+}
+
+// readCustom parses a custom tool as a function with one string argument.
+func readCustom(o wire.Object) *lathe.ToolSpec {
+	t := &lathe.ToolSpec{}
+	readDeclaration(t, o)
+	o.Skip("function")
+	t.Extra = append([]lathe.Member{{Name: "type", Value: []byte(`"custom"`)}}, o.Rest()...)
+	about := "The input of the tool, as text."
+	if format := o.OptObject("format"); format != nil {
+		if definition := text(format, "definition"); definition != "" {
+			about = "The input of the tool, as text that matches this grammar (" + text(format, "syntax") + "):\n" + definition
+		}
+	}
+	schema := wire.JSON(`{"type":"object","properties":{"input":{"type":"string"`).Str("description", about)
+	t.Schema = json.RawMessage(schema.Lit(`}},"required":["input"],"additionalProperties":false}`))
+	return t
+}
+
+func (r *reader) readNamespace(o wire.Object) {
+	space := o.String("name")
+	if space == "" {
+		o.Fail("name", "A namespace needs a name.")
+	}
+	for el := range o.Elements("tools") {
+		r.readTool(el, space)
+	}
+	o.DropRest()
+}
+
+// nameOf returns the name in Request of a tool that the client names.
+func (r *reader) nameOf(space, name string) string {
+	if inner, ok := r.inner[wire.ToolName{Namespace: space, Name: name}]; ok {
+		return inner
+	}
+	return joinName(space, name)
+}
+
+// joinName returns the name of a tool in a namespace ("": none) in a form that all wires allow.
+func joinName(space, name string) string {
+	full := name
+	if space != "" {
+		full = space + "__" + name
+	}
+	if full != "" && len(full) <= 64 && wire.PlainName(full) {
+		return full
+	}
+	if full == "" {
+		return "unknown"
+	}
+	return hashedName(space, name)
+}
+
+// hashedName returns a name that differs for each pair of namespace and name.
+func hashedName(space, name string) string {
+	full := name
+	if space != "" {
+		full = space + "__" + name
+	}
+	return wire.Masked(texts.Cut(full, 52)) + "_" + wire.Hash(space + "\x00" + name)[:10]
+}
+
+// isCustom reports whether a tool was declared as a custom tool.
+func isCustom(t *lathe.ToolSpec) bool {
+	return t.Wire == lathe.WireResponses && string(wire.MemberValue(t.Extra, "type")) == `"custom"`
+}
+
+// customArguments returns the arguments of a call of a custom tool in the internal form.
+func customArguments(input string) string {
+	return string(append(rawjson.AppendQuote([]byte(`{"input":`), input), '}'))
+}
+
+// customInput returns the text of a custom tool from arguments in the internal form. It returns arguments unchanged if they do
+// not have that form.
+func customInput(arguments string) string {
+	raw := []byte(arguments)
+	if wire.Sendable(raw) {
+		if v := get(raw, inputName); wire.Kind(v) == '"' {
+			return rawjson.Text(v)
+		}
+	}
+	return arguments
+}

@@ -1,0 +1,190 @@
+package uistream
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A Request is the parsed request of a chat page. It may be UI messages of the AI SDK, messages of
+// a model (content and role tool, as data stream clients send them), AG-UI's run input, or a state and
+// commands of assistant-ui's transport.
+type Request struct {
+	ID        string // of the chat, or AG-UI's thread
+	RunID     string // AG-UI's own id of the run
+	StateKey  string
+	Model     string
+	Messages  []lathe.Message
+	Tools     []*lathe.ToolSpec // that the page has
+	Lathe     json.RawMessage   // the member `lathe`, as it was sent
+	Reasoning bool              // some of the messages had reasoning
+	// State is that of a page of assistant-ui's transport, for [Options]; nil: the request is of another kind.
+	State *State
+	// Last is the assistant's message at the end of the request, if its calls wait for a decision or a result.
+	Last *Waiting
+}
+
+// A Waiting is an assistant's message with calls that waited, and the decisions and results in the request.
+type Waiting struct {
+	MessageID string
+	RunID     string // of the run that made it, from its stream; empty: lost
+	Calls     []OpenCall
+	Approvals []Approval
+	Results   map[string]lathe.Output // of the page's own tools, by the id of the call
+}
+
+// An Approval is a decision about one call.
+type Approval struct {
+	ID       string // of the approval; empty: the page has lost it
+	CallID   string
+	Approved bool
+	Reason   string
+}
+
+// ParseOptions configure ParseRequest. They are copied.
+type ParseOptions struct {
+	Limits Limits
+	// KeepReasoning keeps the reasoning of earlier turns; otherwise it is dropped, as most servers require.
+	KeepReasoning bool
+}
+
+// parser is the state of one ParseRequest.
+type parser struct {
+	wire.Reader
+	limits Limits
+	keep   bool
+	out    *Request
+	thread thread
+}
+
+// ParseRequest parses a request. Its messages are a history that can be sent to a model: each call has
+// exactly one result, directly after its message and in call order. A call without a result in the request
+// has the result `interrupted`. The error is a *[RequestError].
+func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
+	p := &parser{Reader: wire.NewReader(body), out: &Request{}}
+	if opts != nil {
+		p.limits, p.keep = opts.Limits, opts.KeepReasoning
+	}
+	if err := p.parse(p.read); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+// names is empty: clients of pages send the exact names.
+var names = rawjson.NewNames()
+
+// parse reads the body with read.
+func (p *parser) parse(read func(wire.Object)) error {
+	p.limits = p.limits.withDefaults()
+	_, err := p.ParseBody(names, read)
+	if bad, ok := err.(*wire.APIError); ok { //nolint:errorlint // as ParseBody says
+		return &RequestError{Param: cmp.Or(bad.Param, "body"), Limit: bad.Code, Message: bad.Message}
+	}
+	return nil
+}
+
+func (p *parser) read(o wire.Object) {
+	p.head(o)
+	if o.Get("commands") != nil {
+		p.transport(o)
+	} else {
+		p.messages(o)
+	}
+	if o.Get("resume") != nil {
+		p.resumes(o)
+	}
+	if p.out.Messages = p.thread.history(); len(p.out.Messages) == 0 {
+		o.Fail("messages", "There are no messages: a run starts from one at least.")
+	}
+	if p.out.Last = p.thread.waiting(); p.out.Last == nil && len(p.thread.approvals) > 0 {
+		o.Fail("resume", "It answers an interrupt, but the messages do not end with the assistant's message whose call was interrupted: send the whole history.")
+	}
+}
+
+func (p *parser) head(o wire.Object) {
+	out := p.out
+	for _, m := range []struct {
+		name string
+		to   *string
+	}{{"id", &out.ID}, {"threadId", &out.ID}, {"runId", &out.RunID}, {"model", &out.Model}} {
+		*m.to = cmp.Or(p.name(o, m.name), *m.to)
+	}
+	if out.Model == "" && wire.Kind(o.Get("config")) == '{' { // assistant-ui's place for it
+		out.Model = p.name(o.Object("config", names), "modelName")
+	}
+	out.Lathe = o.Get("lathe")
+	if wire.Kind(o.Get("forwardedProps")) == '{' { // AG-UI's place for both
+		props := o.Object("forwardedProps", names)
+		if out.Model == "" {
+			out.Model = p.name(props, "model")
+		}
+		if out.Lathe == nil {
+			out.Lathe = props.Get("lathe")
+		}
+	}
+	out.StateKey = text(o, "stateKey", "max_state_key", p.limits.MaxStateKey)
+	if strings.Trim(out.StateKey, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") != "" {
+		o.Fail("stateKey", "It may have letters, digits and the characters . _ : - only.")
+	}
+	if system := text(o, "system", "max_answer_text", p.limits.MaxAnswerText); system != "" {
+		p.thread.add(lathe.System(system))
+	}
+	p.tools(o)
+}
+
+// tools reads the page's own tools: an array of them, or an object by name.
+func (p *parser) tools(o wire.Object) {
+	switch wire.Kind(o.Get("tools")) {
+	case 0:
+	case '[':
+		for el := range o.Elements("tools") {
+			p.tool(p.Object("", el, names), "")
+		}
+	default:
+		all := o.Object("tools", names)
+		for name := range all.Unread() {
+			p.tool(all.Object(name, names), name)
+		}
+	}
+}
+
+func (p *parser) tool(o wire.Object, name string) {
+	if o.Get("function") != nil { // OpenAI's form
+		o = o.Object("function", names)
+	}
+	t := &lathe.ToolSpec{Name: cmp.Or(name, o.OptString("name")), Description: o.OptString("description"), Owner: lathe.OwnerClient}
+	p.checkToolName(o, "name", t.Name)
+	t.Schema = o.OptObject("parameters")
+	if t.Schema == nil {
+		t.Schema = o.OptObject("inputSchema")
+	}
+	p.out.Tools = append(p.out.Tools, t)
+}
+
+func (p *parser) checkToolName(o wire.Object, member, name string) {
+	if name == "" {
+		o.Fail(member, "It is required: 1 to %d characters.", p.limits.MaxToolName)
+	}
+	within(o, member, name, "max_tool_name", p.limits.MaxToolName)
+}
+
+// resumes reads AG-UI's answers to interrupts.
+func (p *parser) resumes(o wire.Object) {
+	for el := range o.Elements("resume") {
+		answer := p.Object("", el, names)
+		a := Approval{ID: p.identifier(answer, "interruptId"), Approved: answer.OptString("status") == "resolved"}
+		payload := answer.Get("payload")
+		approved, _ := rawjson.Get(payload, "approved")
+		for _, no := range []string{"false", `"deny"`, `"denied"`} {
+			a.Approved = a.Approved && string(payload) != no
+		}
+		a.Approved = a.Approved && !bytes.Equal(approved, []byte("false"))
+		p.thread.approvals = append(p.thread.approvals, a)
+	}
+}

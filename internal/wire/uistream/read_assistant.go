@@ -1,0 +1,269 @@
+package uistream
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// assistant adds a message of the assistant, with one turn for each of its steps.
+func (p *parser) assistant(o wire.Object, content string) {
+	t := &p.thread
+	t.closed, t.lastID, t.lastRun, t.lastFrom = false, o.OptString("id"), "", len(t.messages)
+	if o.Get("metadata") != nil {
+		t.lastRun = p.name(o.Object("metadata", names), "runId")
+	}
+	turn := func() { t.add(lathe.Message{Role: lathe.RoleAssistant}) }
+	add := func(part lathe.Part) {
+		m := &t.messages[len(t.messages)-1]
+		m.Parts = append(m.Parts, part)
+	}
+	turn()
+	steps, answered := false, false
+	for typ, part := range p.parts(o, content) {
+		switch {
+		case typ == "step-start":
+			if steps = true; len(t.messages[len(t.messages)-1].Parts) > 0 {
+				turn()
+			}
+		case typ == "text":
+			s := text(part.Object, part.text, "max_answer_text", p.limits.MaxAnswerText)
+			if s == "" {
+				continue
+			}
+			if answered && !steps { // text after a result was said in a later turn
+				turn()
+				answered = false
+			}
+			add(lathe.Text{Text: s, Commentary: isCommentary(part.Get("providerMetadata"))})
+		case typ == "reasoning":
+			s := text(part.Object, "text", "max_answer_text", p.limits.MaxAnswerText)
+			if p.out.Reasoning = true; p.keep && s != "" {
+				add(lathe.Reasoning{Text: s})
+			}
+		case typ == "tool-call":
+			answered = p.modelCall(part) || answered
+		case typ == "dynamic-tool" || strings.HasPrefix(typ, "tool-") && typ != "tool-result":
+			answered = p.toolPart(typ, part.Object) || answered
+		case typ == "file" || ignored(typ): // models cannot revoke output
+		default:
+			part.Fail("type", "A part of an assistant message is text, reasoning, a tool or a file.")
+		}
+	}
+	if o.Get("toolCalls") != nil {
+		p.agCalls(o)
+	}
+}
+
+func isCommentary(metadata []byte) bool {
+	own, _ := rawjson.Get(metadata, "lathe")
+	commentary, _ := rawjson.Get(own, "commentary")
+	return string(commentary) == "true"
+}
+
+// callHead reads the id of a call from a member, and takes its name.
+func (p *parser) callHead(o wire.Object, id, name string) *readCall {
+	c := &readCall{}
+	c.call.ID = p.identifier(o, id)
+	p.checkToolName(o, "toolName", name)
+	c.call.Name = name
+	return c
+}
+
+// arguments returns the argument text of a member. A JSON string holds text that was not an object.
+func (p *parser) arguments(o wire.Object, name string) string {
+	return value(o, name, "{}", "max_args", p.limits.MaxArgs)
+}
+
+// output returns the text of a result for the model.
+func (p *parser) output(o wire.Object, name string) string {
+	return value(o, name, "null", "max_result", p.limits.MaxResult)
+}
+
+// value returns the text of a member that may be any JSON, and absent if there is none.
+func value(o wire.Object, name, absent, limit string, most int) string {
+	v, s := o.Get(name), absent
+	switch wire.Kind(v) {
+	case 0:
+	case '"':
+		s = rawjson.Text(v)
+	default:
+		if s = string(v); !finite(s) {
+			o.Fail(name, "It has a number that is not finite.")
+		}
+	}
+	within(o, name, s, limit, most)
+	return s
+}
+
+// toolPart reads a tool's part of a UI message. It reports whether the part has a result.
+func (p *parser) toolPart(typ string, o wire.Object) bool {
+	name, static := strings.CutPrefix(typ, "tool-")
+	if !static {
+		name = o.OptString("toolName")
+	}
+	c := p.callHead(o, "toolCallId", name)
+	input := "input"
+	if o.Get(input) == nil && o.Get("rawInput") != nil {
+		input = "rawInput"
+	}
+	c.call.Arguments = p.arguments(o, input)
+	state := o.OptString("state")
+	if o.Get("approval") != nil {
+		p.approvalOf(c, o.Object("approval", names))
+	}
+	given := c.approval
+	c.approval = nil
+	switch state {
+	case "input-streaming", "input-available", "approval-requested":
+	case "approval-responded":
+		if c.approval = given; given == nil {
+			o.Fail("approval", "It says whether the call was approved.")
+		}
+	case "output-available":
+		c.result, c.own = &lathe.ToolResult{Content: p.output(o, "output")}, true
+	case "output-error":
+		c.result, c.own = failed(text(o, "errorText", "max_result", p.limits.MaxResult)), true
+	case "output-denied":
+		c.result = &lathe.ToolResult{IsError: true, Code: lathe.CodeApprovalDenied, Content: deniedContent}
+	default:
+		o.Fail("state", "It is no state of a tool's part.")
+	}
+	return p.addCall(o, c)
+}
+
+// addCall adds a call to the last message. It reports whether the call has a result.
+func (p *parser) addCall(o wire.Object, c *readCall) bool {
+	if c.result != nil {
+		c.result.CallID, c.result.Name = c.call.ID, c.call.Name
+	}
+	if !p.thread.call(c) {
+		o.Fail("toolCallId", "duplicate toolCallId: another call has the same id.")
+	}
+	return c.result != nil
+}
+
+// approvalOf reads the approval of a part, which may be requested or decided.
+func (p *parser) approvalOf(c *readCall, o wire.Object) {
+	c.asked = p.identifier(o, "id")
+	reason := text(o, "reason", "max_text", p.limits.MaxText)
+	if approved := o.OptBool("approved"); approved != nil {
+		c.approval = &Approval{ID: c.asked, CallID: c.call.ID, Approved: *approved, Reason: reason}
+	}
+}
+
+// failed converts the text of a failure into a result for the model: the error object of this server if it is one,
+// otherwise execution_failed with the text as message.
+func failed(s string) *lathe.ToolResult {
+	r := &lathe.ToolResult{IsError: true, Code: lathe.CodeExecutionFailed}
+	if isObject(s) {
+		if e, ok := rawjson.Get([]byte(s), "error"); ok && len(e) > 0 && e[0] == '{' {
+			if code, ok := rawjson.Get(e, "code"); ok && len(code) > 0 && code[0] == '"' {
+				if c := lathe.Code(rawjson.Text(code)); known[c] {
+					r.Code = c
+				}
+				r.Content = s
+				return r
+			}
+		}
+	}
+	if code, message, ok := strings.Cut(s, ": "); ok && known[lathe.Code(code)] {
+		r.Code, r.Content = lathe.Code(code), plainError(code, message)
+		return r
+	}
+	r.Content = plainError(string(lathe.CodeExecutionFailed), s)
+	return r
+}
+
+// known are the codes of calls without a result.
+var known = map[lathe.Code]bool{
+	lathe.CodePayloadTooLarge: true, lathe.CodePayloadParseError: true, lathe.CodeInvalidJSON: true, lathe.CodeArgumentsTooLarge: true,
+	lathe.CodeInvalidArguments: true, lathe.CodeUnknownTool: true, lathe.CodePolicyDenied: true, lathe.CodeApprovalDenied: true,
+	lathe.CodeApprovalExpired: true, lathe.CodeExecutionFailed: true, lathe.CodeUnavailable: true, lathe.CodeTimeout: true,
+	lathe.CodeCancelled: true, lathe.CodeInterrupted: true, lathe.CodeRateLimited: true, lathe.CodeOutputTooLarge: true,
+	lathe.CodeInvalidOutput: true, lathe.CodeRedactionFailed: true, lathe.CodeToolCallLimit: true, lathe.CodeMaxDepth: true,
+	lathe.CodeTooManyCalls: true, lathe.CodeIncompleteCall: true,
+}
+
+// modelCall reads a call in the form of models' messages; assistant-ui puts the result beside it. It reports whether it did.
+func (p *parser) modelCall(of part) bool {
+	c := p.callHead(of.Object, "toolCallId", of.OptString("toolName"))
+	input := "args"
+	for _, name := range []string{"input", "argsText"} {
+		if of.Get(input) == nil {
+			input = name
+		}
+	}
+	c.call.Arguments = p.arguments(of.Object, input)
+	if _, has := rawjson.Get(of.raw, "result"); has {
+		c.result, c.own = p.modelResult(of), true
+	}
+	return p.addCall(of.Object, c)
+}
+
+// modelResult reads the result of a call in one of its forms.
+func (p *parser) modelResult(of part) *lathe.ToolResult {
+	o, name := of.Object, "result"
+	bad := string(o.Get("isError")) == "true"
+	if _, has := rawjson.Get(of.raw, name); !has {
+		name = "output"
+		typ, _ := rawjson.Get(o.Get(name), "type")
+		if _, has := rawjson.Get(o.Get(name), "value"); has && typ != nil {
+			typ := rawjson.Text(typ)
+			bad = bad || strings.HasPrefix(typ, "error") || typ == "execution-denied"
+			o, name = o.Object(name, names), "value"
+		}
+	}
+	return resultOf(p.output(o, name), bad)
+}
+
+// resultOf returns a result with a content, which is the text of a failure if bad is set.
+func resultOf(content string, bad bool) *lathe.ToolResult {
+	if bad {
+		return failed(content)
+	}
+	return &lathe.ToolResult{Content: content}
+}
+
+// toolMessage reads a message of role tool: results, each of a call before it.
+func (p *parser) toolMessage(o wire.Object, content string) {
+	p.thread.closed = false
+	if o.Get("toolCallId") != nil { // AG-UI's
+		result := p.output(o, content)
+		p.answer(o, resultOf(result, rawjson.Text(o.Get("error")) != "" || isObject(result) && strings.HasPrefix(result, `{"ok":false,"error":{"code":`)))
+		return
+	}
+	for typ, part := range p.parts(o, content) {
+		if typ != "tool-result" {
+			part.Fail("type", "A part of a tool message is a tool-result.")
+		}
+		p.answer(part.Object, p.modelResult(part))
+	}
+}
+
+// answer sets the result of the call that o names.
+func (p *parser) answer(o wire.Object, r *lathe.ToolResult) {
+	id := p.identifier(o, "toolCallId")
+	c := p.thread.calls[id]
+	switch {
+	case c == nil:
+		o.Fail("toolCallId", "unknown toolCallId: no call has this id.")
+	case c.result != nil:
+		o.Fail("toolCallId", "duplicate toolCallId: the call has a result already.")
+	}
+	r.CallID, r.Name = id, c.call.Name
+	c.result, c.own = r, true
+}
+
+// agCalls reads the calls of an assistant's message of AG-UI.
+func (p *parser) agCalls(message wire.Object) {
+	for el := range message.Elements("toolCalls") {
+		o := p.Object("", el, names)
+		fn := o.Object("function", names)
+		c := p.callHead(o, "id", fn.OptString("name"))
+		c.call.Arguments = p.arguments(fn, "arguments")
+		p.addCall(o, c)
+	}
+}

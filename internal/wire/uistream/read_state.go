@@ -1,0 +1,127 @@
+package uistream
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// transport reads the body of assistant-ui's transport: the state that earlier streams produced,
+// and new messages and results as commands. Its conversation is that of the state with the commands applied.
+func (p *parser) transport(o wire.Object) {
+	s := &State{into: -1}
+	p.out.State = s
+	given := false
+	if o.Get("state") != nil {
+		state := o.Object("state", names)
+		if given = state.Get("messages") != nil; given {
+			p.readState(s, state)
+		}
+	}
+	if !given {
+		s.set([]byte("[]"), "messages")
+	}
+	atMost(o, "commands", "commands", "max_messages", p.limits.MaxMessages)
+	for el := range o.Elements("commands") {
+		p.command(s, p.Object("", el, names))
+	}
+	if w := p.thread.waiting(); w != nil && s.count > 0 {
+		s.into = s.count - 1 // its calls have got answers: the message goes on
+	}
+}
+
+// readState reads the messages of a state.
+func (p *parser) readState(s *State, state wire.Object) {
+	p.messages(state)
+	p.places(s, state.Get("messages"))
+}
+
+// places records the places of the calls in a state, and the number of parts of its last message.
+func (p *parser) places(s *State, messages []byte) {
+	s.calls = map[string]place{}
+	for m := range rawjson.Elements(messages) {
+		parts, _ := rawjson.Get(m, "parts")
+		s.parts = 0
+		if len(parts) > 0 && parts[0] == '[' {
+			for part := range rawjson.Elements(parts) {
+				if id, ok := rawjson.Get(part, "toolCallId"); ok && id[0] == '"' {
+					s.calls[rawjson.Text(id)] = place{s.count, s.parts}
+				}
+				s.parts++
+			}
+		}
+		s.count++
+	}
+}
+
+// A Resume is a page's request to receive the stream of a conversation again.
+type Resume struct {
+	ID    string // of the conversation, or of a run
+	State *State // that the page holds; nil: none
+}
+
+// ParseResume reads the request of a page of assistant-ui's transport for a lost stream. The
+// error is a *[RequestError].
+func ParseResume(body []byte, limits Limits) (*Resume, error) {
+	p := &parser{Reader: wire.NewReader(body), limits: limits, out: &Request{}}
+	out := &Resume{}
+	if err := p.parse(func(o wire.Object) {
+		p.head(o)
+		if out.ID = p.out.ID; out.ID == "" {
+			o.Fail("threadId", "It is required: it names the conversation.")
+		}
+		if wire.Kind(o.Get("state")) != '{' { // a page without a state
+			return
+		}
+		out.State = &State{into: -1}
+		state := o.Object("state", names)
+		if wire.Kind(state.Get("messages")) != '[' {
+			out.State.set([]byte("[]"), "messages")
+			return
+		}
+		p.readState(out.State, state)
+		if out.State.calls = nil; !p.thread.closed {
+			out.State.run = p.thread.lastRun
+		}
+	}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (p *parser) command(s *State, o wire.Object) {
+	switch o.OptString("type") {
+	case "add-message":
+		m := o.Object("message", names)
+		if m.OptString("role") != string(lathe.RoleUser) {
+			m.Fail("role", "A page adds messages of the user.")
+		}
+		p.message(m)
+		s.set(rawjson.AppendCompact(nil, o.Get("message")), "messages", strconv.Itoa(s.count))
+		s.count++
+		s.parts = 0
+	case "add-tool-result":
+		p.toolResult(s, o)
+	default:
+		o.Fail("type", "A command is add-message or add-tool-result.")
+	}
+}
+
+// toolResult reads the result of a call to the page's own tools.
+func (p *parser) toolResult(s *State, o wire.Object) {
+	content := p.output(o, "result")
+	r := resultOf(content, string(o.Get("isError")) == "true")
+	p.answer(o, r)
+	where, ok := s.calls[r.CallID]
+	switch {
+	case !ok:
+	case r.IsError:
+		s.set(wire.JSON(nil).Quote(content), where.path("errorText")...)
+		s.set([]byte(`"output-error"`), where.path("state")...)
+	default:
+		s.set(appendOutput(nil, content), where.path("output")...)
+		s.set([]byte(`"output-available"`), where.path("state")...)
+	}
+}
