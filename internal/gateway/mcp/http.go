@@ -75,7 +75,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !o.Admitted && (!o.hostAllowed(r) || !middleware.SameOrigin(r, o.Origins)) {
 		s.opts.Log.Warn("an MCP request with a strange Host or Origin was refused")
-		answer(w, http.StatusForbidden, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this Host or Origin is not served here"})
+		answer(w, http.StatusForbidden, invalid("", "this Host or Origin is not served here"))
 		return
 	}
 	caller := Caller{}
@@ -83,7 +83,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		var ok bool
 		if caller, ok = o.Identify(r); !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="lathe"`)
-			answer(w, http.StatusUnauthorized, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a key is needed: Authorization: Bearer KEY"})
+			answer(w, http.StatusUnauthorized, invalid("", "a key is needed: Authorization: Bearer KEY"))
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(guarded, r, t, o)
 		return
 	case r.ContentLength != 0:
-		answer(w, http.StatusBadRequest, &refusal{code: jsonrpc.CodeInvalidRequest, text: "there is a body where none belongs"})
+		answer(w, http.StatusBadRequest, invalid("", "there is a body where none belongs"))
 		return
 	}
 	switch r.Method {
@@ -118,7 +118,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		t.stateful.ServeHTTP(guarded, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
-		answer(w, http.StatusMethodNotAllowed, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this method is not served here"})
+		answer(w, http.StatusMethodNotAllowed, invalid("", "this method is not served here"))
 	}
 }
 
@@ -161,8 +161,7 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 		t.sync()
 		t.modern.ServeHTTP(w, r)
 	case r.Header.Get(headerSession) == "" && m.method != "initialize":
-		answer(w, http.StatusBadRequest, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest,
-			text: "no session: begin with initialize, or name protocol version " + statelessEra + " in " + headerVersion + " and _meta"})
+		answer(w, http.StatusBadRequest, invalid(m.id, "no session: begin with initialize, or name protocol version "+statelessEra+" in "+headerVersion+" and _meta"))
 	default:
 		t.sync()
 		t.stateful.ServeHTTP(w, r)
@@ -211,9 +210,9 @@ func (s *Server) readBody(w *patientWriter, r *http.Request) (body []byte, statu
 	case err == nil:
 		return body, 0, nil
 	case errors.Is(err, middleware.ErrEncoding):
-		return nil, http.StatusUnsupportedMediaType, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the body may not be encoded"}
+		return nil, http.StatusUnsupportedMediaType, invalid("", "the body may not be encoded")
 	case errors.Is(err, middleware.ErrTooLarge):
-		return nil, http.StatusRequestEntityTooLarge, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}
+		return nil, http.StatusRequestEntityTooLarge, invalid("", "the message is too large")
 	}
 	return nil, http.StatusBadRequest, &refusal{code: jsonrpc.CodeParseError, text: "the body did not come whole"}
 }

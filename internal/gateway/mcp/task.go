@@ -199,15 +199,15 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	r, ok := req.(*mcp.ServerRequest[*taskParams])
 	switch {
 	case !ok || p == nil || p.TaskID == "":
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no task"}
+		return nil, invalidParams("the request names no task")
 	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+		return nil, noMethod()
 	case !knowsTasks(r.ClientCapabilities()):
 		return nil, errNoTasks()
 	}
 	k := t.s.tasks.find(p.TaskID, t.caller.owner())
 	if k == nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+		return nil, invalidParams("no such task")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -262,5 +262,5 @@ func done() mcp.Result { return &doneResult{ResultType: "complete"} }
 
 // notTaken stands for a method of tasks in the protocol's own table.
 func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request did not reach its task"}
+	return nil, internalError("the request did not reach its task")
 }
