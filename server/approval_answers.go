@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -70,9 +69,9 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 	if t.run == "" || h.opts.Index == nil || h.opts.Approvals == nil {
 		return false, t.unknown()
 	}
-	unlock, err := h.locks.lock(ctx, t.run)
-	if err != nil {
-		return false, clientGone()
+	unlock, p := h.locks.lock(ctx, t.run)
+	if p != nil {
+		return false, p
 	}
 	defer unlock()
 	for i, answer := range given {
@@ -97,8 +96,7 @@ type approvalTaker struct {
 }
 
 func (t *approvalTaker) unknown() *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: t.chat.protocol.conversation,
-		Message: "An answer to an approval names no call that waits, or calls of several runs."}
+	return badRequest(t.chat.protocol.conversation, "An answer to an approval names no call that waits, or calls of several runs.").WithCode("approval_not_found")
 }
 
 // take stores one answer. deleted is set if the run was deleted and the answer is history.

@@ -13,27 +13,26 @@ import (
 
 // serve returns the handler of a protocol's requests for an answer: one run, stream or not.
 func (h *chatHandler) serve(pr *protocol) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) { h.answer(w, r, c, pr) }
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.answer(w, r, c, pr) }
 }
 
-func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
+func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	a, p := h.readChat(r, c, pr)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	defer func() { a.unlock() }()
 	if a.warm {
-		h.warmUp(w, a)
-		return
+		return h.warmUp(w, a)
 	}
 	for range maxContinued {
 		if h.repeated(w, r, a) || !h.answerChat(w, r, a) {
-			return
+			return nil
 		}
 		a.restart(r.Context())
 	}
 	h.failChat(w, a, repeatLimit())
+	return nil
 }
 
 // answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where

@@ -141,9 +141,9 @@ func (ms *members) compacts() bool {
 func checkSummary(res *event.Result) *problem {
 	switch {
 	case res.Reason != lathe.ReasonAnswered || strings.TrimSpace(res.Answer) == "":
-		return &problem{Status: http.StatusBadGateway, Code: "compaction_failed", Message: "The model wrote no complete summary of the conversation (" + string(res.Reason) + ")."}
+		return problems.New(http.StatusBadGateway, "compaction_failed", "The model wrote no complete summary of the conversation (%s).", res.Reason)
 	case len(res.Answer) > maxSummary:
-		return &problem{Status: http.StatusBadGateway, Code: "compaction_failed", Message: "The model's summary of the conversation is too long."}
+		return problems.New(http.StatusBadGateway, "compaction_failed", "The model's summary of the conversation is too long.")
 	}
 	return nil
 }
@@ -185,9 +185,7 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 		return nil
 	}
 	refused := func(message string) *problem {
-		p := badRequest(a.protocol.conversation, "%s", message)
-		p.Code = "invalid_encrypted_content"
-		return p
+		return badRequest(a.protocol.conversation, "%s", message).WithCode("invalid_encrypted_content")
 	}
 	ring, err := h.seals.Get(ctx)
 	if err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/lathe-run/lathe"
@@ -55,7 +54,7 @@ func (co *core) reaches(v *runlog.View) *problem {
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
 		return nil
 	}
-	return conflict("run_elsewhere", fmt.Sprintf("The run is executed by %s: send the request to a server that was started with that engine.", name))
+	return conflict("run_elsewhere", "The run is executed by %s: send the request to a server that was started with that engine.", name)
 }
 
 // wake wakes a run of an executor.
@@ -105,20 +104,18 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 }
 
 // beginStepped starts a detached run of an executor and responds with it.
-func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) {
+func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
 	id, err := h.opts.Executor.Start(r.Context(), n.loop, n.in)
 	if err != nil {
-		c.fail(w, h.runFailed(c, err))
-		return
+		return h.runFailed(c, err)
 	}
 	c.runID = id
 	if key != nil { // another process may have begun it, for another request
 		if _, p := h.earlier(r.Context(), c, key); p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 	}
-	h.created(w, r, c, id, n.status)
+	return h.created(w, r, c, id, n.status)
 }
 
 // cancelStepped requests the cancellation of a run of an executor, and waits for a limited time until the run has ended. The cancel

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -97,8 +98,7 @@ func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, 
 			}
 			d, ok := e.Data.(*event.RunStarted)
 			if !ok || !c.owns(d) || d.Labels[labelFingerprint] != o.fingerprint {
-				return "", &problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_reused",
-					Message: "A run was begun with this Idempotency-Key by another request. Send a new key with another body."}
+				return "", problems.New(http.StatusUnprocessableEntity, "idempotency_key_reused", "A run was begun with this Idempotency-Key by another request. Send a new key with another body.")
 			}
 			return id, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -91,5 +92,5 @@ func wantsJSON(format []byte) bool {
 
 // misread is the answer to a request with a mistake.
 func misread(bad *wire.APIError) *problem {
-	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
+	return problems.New(bad.Status, cmp.Or(bad.Code, "invalid_request"), "%s", bad.Message).WithParam(bad.Param)
 }

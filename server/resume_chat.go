@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 
@@ -72,9 +71,9 @@ func (h *planner) releaseRun(a *chat) (bool, *problem) {
 // loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
 func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
-		unlock, err := h.locks.lock(ctx, id)
-		if err != nil {
-			return nil, &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+		unlock, p := h.locks.lock(ctx, id)
+		if p != nil {
+			return nil, p
 		}
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)

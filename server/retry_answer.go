@@ -188,9 +188,9 @@ func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRu
 // run: then this one attaches to it. Until the run has begun no other request of this process may begin it.
 func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
 	next := continuation(e.id)
-	unlock, err := h.locks.lock(ctx, "continue "+e.id)
-	if err != nil {
-		return false, clientGone()
+	unlock, p := h.locks.lock(ctx, "continue "+e.id)
+	if p != nil {
+		return false, p
 	}
 	if has, p := h.earlier.hasRun(ctx, a.caller, next); has || p != nil {
 		unlock()

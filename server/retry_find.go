@@ -199,10 +199,6 @@ func pause(ctx context.Context, d time.Duration) *problem {
 	}
 }
 
-func clientGone() *problem {
-	return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
-}
-
 // repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
 // status is one that no client library retries.
 func repeatGone() *problem {

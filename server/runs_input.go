@@ -16,7 +16,6 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/store"
@@ -121,29 +120,11 @@ type decision struct {
 	inRequest bool            // as in [lathe.Approval]
 }
 
-// readObject reads a body that is an object with these members only.
-func readObject(body []byte, dst any, want string, names ...string) *problem {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
-	}
-	body = body[rawjson.SkipSpace(body, 0):]
-	if body[0] != '{' {
-		return badRequest("", "The body must be an object: %s.", want)
-	}
-	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
-		return underBody(p)
-	}
-	if err := json.Unmarshal(body, dst); err != nil {
-		return badRequest("", "The body must be like %s.", want)
-	}
-	return nil
-}
-
 // answerApproval stores the decision about one call of a run and resumes the run. The first decision counts; it holds
 // for the arguments that the approver was shown, and is accepted until the request expires.
-func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var d decision
-	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`, "decision", "digest", "reason", "scope", "arguments", "result")
+	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`)
 	if p == nil && h.opts.Approvals == nil {
 		p = conflict("no_approvals", "No approver can be asked on this server.")
 	}
@@ -151,13 +132,12 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		p = badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	id := r.PathValue("id")
-	unlock, err := h.locks.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
+	unlock, p := h.locks.lock(r.Context(), id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, owned, p := h.viewToDecide(r.Context(), c, id)
@@ -173,14 +153,13 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		v, _, p = h.viewToDecide(r.Context(), c, id)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	b := h.body(r.Context(), c, v)
 	if !owned && !c.key.isAdmin() {
 		b.Answer, b.Labels = "", nil
 	}
-	c.answerAs(w, status, b)
+	return answerAs(w, status, b)
 }
 
 // decide answers 200 when the decision is in the log, and 202 when it will be looked at.
@@ -275,7 +254,7 @@ func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (
 	_, known := v.Client[call]
 	switch {
 	case i < 0 && !known:
-		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
+		return nil, notFound("call_not_found", "The run has no such call.")
 	case v.State.Finished != nil:
 		p := v.Ended()
 		addDecision(p, v.Decisions, call)
@@ -299,8 +278,8 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 		defer cancel()
 		defer context.AfterFunc(h.stopped, cancel)()
 		_, _ = h.waitRun(ctx, id) // its log says what came of it
-		unlock, err := h.locks.lock(ctx, id)
-		if err != nil {
+		unlock, p := h.locks.lock(ctx, id)
+		if p != nil {
 			return // the server stops
 		}
 		defer unlock()
@@ -332,23 +311,22 @@ type resultBody struct {
 }
 
 // takeResults stores the results of client tool calls and resumes the run.
-func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var body struct {
 		Results []resultBody `json:"results"`
 	}
 	answers := map[string]lathe.Output{}
-	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`, "results")
+	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`)
 	if p == nil {
 		p = readResults(body.Results, answers)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	id := r.PathValue("id")
-	unlock, err := h.locks.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
+	unlock, p := h.locks.lock(r.Context(), id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, p := h.view(r.Context(), c, id)
@@ -360,10 +338,9 @@ func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *ca
 		status, p = h.giveResults(r.Context(), c, v, answers)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.answerRun(w, r, c, id, status)
+	return h.answerRun(w, r, c, id, status)
 }
 
 func readResults(results []resultBody, answers map[string]lathe.Output) *problem {

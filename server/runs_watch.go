@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,12 +26,11 @@ const maxFrames = 64 << 10
 // ended. The watcher subscribes to the bus first, then reads the stored events, and then writes the events of the bus that
 // follow them. It reads the store again whenever the bus has been silent for a while and if events were dropped, so that
 // the client gets every stored event exactly once.
-func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	after, p := position(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	x := &watch{views: h.runViews, runID: id, last: after, sub: h.opts.Bus.Subscribe(id), follow: r.URL.Query().Get("follow")}
 	defer func() { x.sub.Close() }()
@@ -42,16 +40,13 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 	case x.follow != "" && x.follow != "true" && x.follow != "false" && x.follow != "pause":
 		p = badRequest("follow", "follow may be true, false or pause.")
 	case after > newest:
-		p = conflict("event_id_ahead", fmt.Sprintf("The run has no event %d: its last one is %d.", after, newest))
+		p = conflict("event_id_ahead", "The run has no event %d: its last one is %d.", after, newest)
 		p.NewestEvent = newest
 	case after == newest && ended && x.follow != "false":
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusNoContent) // which tells an EventSource not to come back
-		return
+		return answerNothing(w) // which tells an EventSource not to come back
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	c.runID = id
 	x.out = stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(h http.Header) { h.Set("X-Lathe-Run-Id", id) })
@@ -75,6 +70,7 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 		x.buf = sse.AppendEvent(x.buf, sse.Event{Type: "server_draining", Data: drainingEvent})
 		_ = x.flush() // the client may have disconnected
 	}
+	return nil
 }
 
 // drainingEvent is the data of the event server_draining, the last of a stream that ends before its run because the server
@@ -319,11 +315,10 @@ func (x *watch) flush() error {
 }
 
 // exportRun writes the whole log of a run, one JSON line for each event.
-func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	if _, _, p := h.newest(r.Context(), c, id); p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	c.runID = id
 	header := w.Header()
@@ -349,8 +344,9 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 		}
 		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
 		if _, err := w.Write(buf); err != nil {
-			return
+			return nil
 		}
 		buf = buf[:0]
 	}
+	return nil
 }

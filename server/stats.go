@@ -153,7 +153,7 @@ func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 
 // showStats answers with figures of the runs that the caller lists: rates, errors, latencies, tokens and cost over time, by
 // model and by tool. A tool call counts at the time of the model call that asked for it.
-func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p == nil {
 		p = narrowTimes(f, r.URL.Query(), h.opts.Now())
@@ -175,21 +175,19 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 		p = badRequest("since", "since must be before until.")
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	unlock, err := h.scan(r.Context(), c)
-	if err != nil {
-		return // the client has left
+	unlock, p := h.scan(r.Context(), c)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	body, err := h.stats(r.Context(), f, buckets)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	c.answer(w, body)
+	return answer(w, body)
 }
 
 // stats computes the figures of the time of the filter.

@@ -24,25 +24,23 @@ import (
 // the same message. That requires a store that keeps runs.
 
 // uiChat answers one request of a chat page.
-func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	u, p := h.readUI(r, c)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if p := h.resumeSuspended(r.Context(), c, u); p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	defer u.unlock()
 	if u.job.loop == nil { // nothing waits for this request: it begins a run
 		if p = h.planUI(r.Context(), c, u); p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 	}
 	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
 	h.stream(w, r, c, &u.job, u)
+	return nil
 }
 
 // A uiChat is one request of a chat page and its stream.
@@ -205,9 +203,9 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	if p != nil {
 		return p
 	}
-	unlock, err := h.locks.lock(ctx, id)
-	if err != nil {
-		return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	unlock, p := h.locks.lock(ctx, id)
+	if p != nil {
+		return p
 	}
 	u.unlock = sync.OnceFunc(unlock)
 	v, p := h.view(ctx, c, id)
@@ -241,8 +239,7 @@ func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uis
 			}
 		}
 	}
-	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
-		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
+	return badRequest("messages", "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user.").WithCode("approval_not_found")
 }
 
 // waitingRun returns the run that the last message is of: as the page says, else the one of its
@@ -333,6 +330,6 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	case lathe.CodeConflict:
 		return h.decided(ctx, v, o.ID)
 	default: // nothing else is wrong with an answer of this form
-		return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The answer could not be taken."}
+		return internalError("The answer could not be taken.")
 	}
 }

@@ -82,7 +82,7 @@ func (v *View) Result() *event.Result {
 // Ended refuses what can only be done with a run that has not ended.
 func (v *View) Ended() *problem.Problem {
 	if f := v.State.Finished; f != nil {
-		return &problem.Problem{Status: http.StatusConflict, Code: "run_ended", Message: "The run has ended: " + string(f.Reason) + "."}
+		return problem.New(http.StatusConflict, "run_ended", "The run has ended: %s.", f.Reason)
 	}
 	return nil
 }

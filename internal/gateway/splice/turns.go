@@ -76,7 +76,7 @@ type Options struct {
 	Now                   func() time.Time
 	Log                   *slog.Logger
 	// Lock waits for the lock of that name, or until ctx is done.
-	Lock func(ctx context.Context, name string) (unlock func(), err error)
+	Lock func(ctx context.Context, name string) (unlock func(), p *problem.Problem)
 	// Flush has the store have all events of a run.
 	Flush func(ctx context.Context, runID string) error
 	// Background runs a function that a drain of the server waits for.
@@ -186,8 +186,8 @@ func (ht *Turns) noteAbsent(j *Spliced) {
 // loadTurns reads what the runs of the caller in the store have that is not kept here. It reports whether it found something, and
 // whether it read all that it looks for.
 func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete bool) {
-	unlock, err := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // no run has a name with blanks
-	if err != nil {
+	unlock, p := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // no run has a name with blanks
+	if p != nil {
 		return false, false
 	}
 	defer unlock()

@@ -142,13 +142,13 @@ func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 	defer w.mu.Unlock()
 	switch {
 	case w.closing:
-		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "draining", Message: "The server is about to stop; try again."}
+		return nil, problem.New(http.StatusServiceUnavailable, "draining", "The server is about to stop; try again.")
 	case len(w.conns) >= w.opts.MaxWorkers:
-		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: "The server has too many workers."}
+		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The server has too many workers.")
 	}
 	c := newConn(w, f)
 	if !w.pools.has(f) { // replaced since the token was checked
-		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "The token has changed."}
+		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "The token has changed.")
 	}
 	w.conns[c] = struct{}{}
 	w.serving.Add(1)
