@@ -109,7 +109,7 @@ type Runs interface {
 }
 
 // Remember keeps the run that waits under a key; Forget removes what is kept under it.
-func (ht *Turns) Remember(key Key, runID string) { ht.store.put(key, runID, nil, nil) }
+func (ht *Turns) Remember(key Key, runID string) { ht.store.put(key, link{}, runID, nil, nil) }
 
 // Forget removes what is kept under the key.
 func (ht *Turns) Forget(key Key) { ht.store.remove(key) }
@@ -125,7 +125,7 @@ func (ht *Turns) KeepCalls(ids *CallIDs, turn int, sum Sum, after Key, calls []l
 		key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
 	}
 	ht.absent.Remove(key)
-	ht.store.putLinked(key, l, waits, own, keeps)
+	ht.store.put(key, l, waits, own, keeps)
 }
 
 // Unspliced returns a conversation that has no hidden turns.
@@ -148,7 +148,7 @@ func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced 
 	if !a.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.Messages, answers) {
 		return &Spliced{Messages: a.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	want := spliceOptions{texts: a.Texts, onlyKept: relayed, callTurns: a.CallTurns}
+	want := spliceOptions{texts: a.Texts, callTurns: a.CallTurns}
 	j := ht.store.splice(ctx, a.Owner, a.Messages, waiting, want)
 	loaded, complete := false, false
 	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {
@@ -256,6 +256,6 @@ func (ht *Turns) loadRun(ctx context.Context, c *Request, id string) (found bool
 	if v.State.Finished == nil {
 		waits = id
 	}
-	ht.store.put(sum.key(calls), waits, v.State.Messages[v.State.Start:], v.State.Retention)
+	ht.store.put(sum.key(calls), link{}, waits, v.State.Messages[v.State.Start:], v.State.Retention)
 	return true, nil
 }
