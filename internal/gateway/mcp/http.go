@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // HTTPOptions are the callers and limits of the HTTP handler.
@@ -37,22 +38,15 @@ type HTTPOptions struct {
 	// the server is reached on loopback, pages of loopback.
 	Origins []string
 	// MaxRequests bounds the POST requests at once; 512.
-	MaxRequests int
+	MaxRequests int `key:"max_requests" default:"512"`
 	// BodyTimeout is the time in which a body must arrive; 30 s. WriteTimeout is that of each write; 30 s.
-	BodyTimeout, WriteTimeout time.Duration
+	BodyTimeout  time.Duration `key:"body_timeout" default:"30s"`
+	WriteTimeout time.Duration `key:"write_timeout" default:"30s"`
 }
 
 func (o *HTTPOptions) withDefaults() {
 	o.Hosts, o.Origins = slices.Clone(o.Hosts), slices.Clone(o.Origins)
-	if o.MaxRequests <= 0 {
-		o.MaxRequests = 512
-	}
-	if o.BodyTimeout <= 0 {
-		o.BodyTimeout = 30 * time.Second
-	}
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 30 * time.Second
-	}
+	setting.Fill(o)
 }
 
 // The headers of the protocol.
