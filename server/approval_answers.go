@@ -14,7 +14,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // On Responses, a call that waits for an approval is an mcp_approval_request item, and clients answer it with an
@@ -148,11 +147,11 @@ func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *pro
 
 // decide stores the answer to the approval of one call, which the request has.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
-	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
-	if i < 0 {
+	o := v.OpenCall(call)
+	if o == nil || !o.Asked {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
+	d := decision{Decision: approval.Deny, Digest: o.Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}

@@ -238,7 +238,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 		return dst
 	}
 	if a.alone && !a.bytesSent {
-		dst = a.appendAlone(dst, len(res.Trace), res.History[min(a.base, len(res.History)):])
+		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
 	dst = a.appendShown(a.start(dst), true)
 	dst = a.lead(dst)
@@ -268,7 +268,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.End(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.End(a.added(res), a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)
@@ -278,6 +278,11 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 		dst = a.writer.AppendCarrier(dst, carrier)
 	}
 	return dst
+}
+
+// added returns the messages that the run added to its conversation.
+func (a *exchange) added(res *event.Result) []lathe.Message {
+	return afterMessages(res.History, a.base)
 }
 
 // finish returns the end of the answer: the reason, the usage, and the calls that the client is to execute.
@@ -293,7 +298,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
 	}
 	f.Message.Role = lathe.RoleAssistant
-	own := res.History[min(a.base, len(res.History)):]
+	own := a.added(res)
 	if calls := a.handedOver(res); len(calls) > 0 {
 		f.Reason = lathe.FinishToolCalls
 		for _, call := range calls {

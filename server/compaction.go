@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/seal"
@@ -179,9 +180,7 @@ func sealedCompaction(p lathe.Part) string {
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries.
 func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
-	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.Messages, func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return sealedCompaction(p) != "" })
-	}) {
+	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {
 		return nil
 	}
 	refused := func(message string) *problem {

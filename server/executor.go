@@ -121,26 +121,18 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 // cancelStepped requests the cancellation of a run of an executor, and waits for a limited time until the run has ended. The cancel
 // request is in the store.
 func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
-	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
-	defer sub.Close()
-	if p := h.wake(ctx, c, v, WakeCancel); p != nil {
-		return false, 0, p
-	}
-	ended := func(d event.Data) bool {
+	status, p = h.applyStepped(ctx, c, v, WakeCancel, func(d event.Data) bool {
 		_, is := d.(*event.RunFinished)
 		return is
-	}
-	if !h.waitLogged(ctx, sub, v, true, ended) {
-		return false, http.StatusAccepted, nil
-	}
-	return true, 0, nil // its log says how it has ended
+	})
+	return status == http.StatusOK, status, p // its log says how it has ended
 }
 
 // applyStepped makes a run of an executor read its stored signals, as apply does.
-func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, settles func(event.Data) bool) (int, *problem) {
+func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, why Wake, settles func(event.Data) bool) (int, *problem) {
 	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
 	defer sub.Close()
-	if p := h.wake(ctx, c, v, WakeInput); p != nil {
+	if p := h.wake(ctx, c, v, why); p != nil {
 		return 0, p
 	}
 	if !h.waitLogged(ctx, sub, v, true, settles) {

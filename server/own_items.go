@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -44,7 +45,7 @@ func textMember(obj []byte, name string) string {
 
 // resolveItems returns the messages with the calls of this server in place of their items. changed is false if there are none.
 func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, changed bool) {
-	if !slices.ContainsFunc(history, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isOwnPart) }) {
+	if !pairs.AnyPart(history, isOwnPart) {
 		return history, false
 	}
 	for i := range history {

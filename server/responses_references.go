@@ -44,7 +44,7 @@ func isReference(p lathe.Part) bool {
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
 func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
-	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
+	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !pairs.AnyPart(a.req.Messages, isReference) {
 		return nil, nil
 	}
 	ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, a.req.Messages)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -11,7 +10,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // A run that asks an approver about one call and returns another one to the client waits for both. The request in which
@@ -105,7 +103,7 @@ func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Messa
 	}
 	results := map[string]lathe.Output{}
 	for _, m := range ids.Originals(given[first:], v.State.Messages) {
-		if id := pairs.Answered(&m); v.Client[id] && slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if id := pairs.Answered(&m); v.Client[id] && v.OpenCall(id) != nil {
 			r := m.Parts[0].(lathe.ToolResult)
 			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}

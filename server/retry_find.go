@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"net/http"
 	"time"
 
@@ -213,22 +212,9 @@ func repeatLimit() *problem {
 }
 
 // continuation is the id of the run that continues another one. Its time is that of the other.
-func continuation(runID string) string {
-	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + runID))
-	head := runID
-	if len(head) > len("run_")+10 {
-		head = head[:len("run_")+10] // the time of a ULID
-	}
-	hi, lo := uint64(binary.BigEndian.Uint16(sum[:2])), binary.BigEndian.Uint64(sum[2:10])
-	id := []byte(head)
-	for shift := 75; shift >= 0; shift -= 5 { // 80 bits
-		n := hi >> max(shift-64, 0)
-		if shift < 64 {
-			n = lo>>shift | hi<<(64-shift)
-		}
-		id = append(id, crockford[n&31])
-	}
-	return string(id)
+func continuation(id string) string {
+	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + id))
+	return id[:min(len(id), timeOfID)] + newRunID(0, &sum)[timeOfID:]
 }
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.

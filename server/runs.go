@@ -225,10 +225,14 @@ type holder struct {
 
 var _ engine.Leaver = (*holder)(nil)
 
-// scan waits until no other request of the key reads as much of the store. unlock lets the next one do so.
+// scan waits until no other request of the key reads as much of the store, which then has all events. unlock lets the next one do so.
 // Statistics and searches read every run of the key, up to a limit: several at once would take the processors from all other requests.
 func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
-	return co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+	if p == nil {
+		_ = co.opts.Engine.Flush(ctx, "") // the list says what is wrong with the store
+	}
+	return unlock, p
 }
 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.

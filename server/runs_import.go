@@ -47,9 +47,7 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 	if status == http.StatusCreated {
 		h.opts.Log.Info("a run was imported", "request_id", c.requestID, "run_id", id, "events", len(events))
 	}
-	w.Header().Set("Location", "/api/runs/"+id)
-	w.Header().Set("X-Lathe-Run-Id", id)
-	return h.answerRun(w, r, c, id, status)
+	return h.created(w, r, c, id, status)
 }
 
 // readImport reads the body of an import and checks it.

@@ -205,7 +205,7 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 // once. The caller holds the run's lock.
 func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
 	if v.Stepped() != nil {
-		return h.applyStepped(ctx, c, v, settles)
+		return h.applyStepped(ctx, c, v, WakeInput, settles)
 	}
 	id := v.State.Run.RunID
 	sub := h.opts.Bus.Subscribe(id)
@@ -250,21 +250,21 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 
 // asked returns the call of the run that waits for an approval.
 func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
-	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call })
+	o := v.OpenCall(call)
 	_, known := v.Client[call]
 	switch {
-	case i < 0 && !known:
+	case o == nil && !known:
 		return nil, notFound("call_not_found", "The run has no such call.")
 	case v.State.Finished != nil:
 		p := v.Ended()
 		addDecision(p, v.Decisions, call)
 		return nil, p
-	case i < 0, !v.State.Open[i].Asked && v.DecidedOn(call):
+	case o == nil, !o.Asked && v.DecidedOn(call):
 		return nil, h.decided(ctx, v, call)
-	case !v.State.Open[i].Asked:
+	case !o.Asked:
 		return nil, conflict("not_asked", "No approval of the call was requested.")
 	}
-	return &v.State.Open[i], nil
+	return o, nil
 }
 
 // resumeLater resumes a run in progress when it is suspended next, because it may have missed a stored decision.
@@ -297,9 +297,8 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
 	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
 	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
-		return slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool {
-			return o.ID == f.Key && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
-		})
+		o := v.OpenCall(f.Key)
+		return o != nil && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
 	})
 }
 
@@ -457,7 +456,7 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 		return p
 	}
 	for id := range answers {
-		if !slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if v.OpenCall(id) == nil {
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}

@@ -49,18 +49,10 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 		return p
 	}
 	c.runID = id
-	x.out = stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(h http.Header) { h.Set("X-Lathe-Run-Id", id) })
-	defer x.out.End()
-	if m := h.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-		defer m.AddStreamClients(-1)
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(h.leaving, cancel)()
+	defer x.open(w, func(http.Header) {})()
 	x.buf = append(x.buf, "retry: "+strconv.Itoa(retryMS)+"\n\n"...)
 	var late net.Error
-	switch err := x.run(ctx); {
+	switch err := x.run(r.Context()); {
 	case errors.As(err, &late) && late.Timeout():
 		c.code = "slow_reader"
 	case err != nil:
@@ -132,8 +124,29 @@ type watch struct {
 	deltas int64
 }
 
-// run writes events until the run has ended, the client has disconnected, or ctx is done.
+// open opens the stream to the client; head sets what its head says besides the run. close ends it.
+func (x *watch) open(w http.ResponseWriter, head func(http.Header)) (close func()) {
+	o := &x.views.opts
+	x.out = stream.NewWriter(w, o.Limits.WriteTimeout, func(h http.Header) {
+		head(h)
+		h.Set("X-Lathe-Run-Id", x.runID)
+	})
+	if o.Metrics != nil {
+		o.Metrics.AddStreamClients(1)
+	}
+	return func() {
+		x.out.End()
+		if o.Metrics != nil {
+			o.Metrics.AddStreamClients(-1)
+		}
+	}
+}
+
+// run writes events until the run has ended, the client has disconnected, the server drains, or ctx is done.
 func (x *watch) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.views.leaving, cancel)()
 	defer x.views.waiters.add(x.runID, func() {
 		if !x.views.executes(x.runID) { // else the bus has its events
 			x.wakeup.wake()

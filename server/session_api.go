@@ -117,13 +117,21 @@ func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *pro
 	if old := cookieOf(r); old != "" {
 		g.sessions.end(old)
 	}
-	id, one, p := g.sessions.begin(k)
+	one, p := g.begin(w, r, c, k, false)
 	if p != nil {
 		return p
 	}
-	c.key = k // for the log
-	setCookie(w, r, id, one.expires, false)
 	return answer(w, c.sessionBody(one, k))
+}
+
+// begin begins a session of the key, whose cookie it sets.
+func (g *signIns) begin(w http.ResponseWriter, r *http.Request, c *caller, k *Key, secure bool) (*session, *problem) {
+	id, one, p := g.sessions.begin(k)
+	if p == nil {
+		c.key = k // for the log
+		setCookie(w, r, id, one.expires, secure)
+	}
+	return one, p
 }
 
 func noKeys() *problem {

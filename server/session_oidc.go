@@ -102,12 +102,9 @@ func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller
 	if p != nil {
 		return p
 	}
-	id, one, p := g.sessions.begin(k)
-	if p != nil {
+	if _, p := g.begin(w, r, c, k, c.secure(r)); p != nil {
 		return p
 	}
-	c.key = k // for the log
-	setCookie(w, r, id, one.expires, c.secure(r))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -182,7 +182,6 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 		return p
 	}
 	defer unlock()
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	body, err := h.stats(r.Context(), f, buckets)
 	if err != nil {
 		return h.storeFailed(c, err)

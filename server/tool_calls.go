@@ -53,7 +53,6 @@ func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, 
 		return nil, p
 	}
 	defer unlock()
-	_ = co.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	t, err := co.readToolCalls(r.Context(), f, last)
 	if err != nil {
 		return nil, co.storeFailed(c, err)

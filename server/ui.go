@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -58,9 +57,7 @@ type uiChat struct {
 }
 
 func (u *uiChat) Header(h http.Header) {
-	for _, kv := range u.protocol.Headers() {
-		h.Set(kv[0], kv[1])
-	}
+	setHeaders(h, u.protocol)
 	if u.caller.runID != "" {
 		h.Set("X-Lathe-Run-Id", u.caller.runID)
 	}
@@ -321,8 +318,7 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	if approved {
 		verb = approval.Approve
 	}
-	h.opts.Approvals.Await(approval.Request{Digest: o.Digest, RunID: v.State.Run.RunID, SessionID: v.State.Run.SessionID, Principal: v.State.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.State.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
+	h.opts.Approvals.Await(v.Request(o))
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
 	switch lathe.CodeOf(err) {
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:

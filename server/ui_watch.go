@@ -7,7 +7,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/store"
 )
@@ -74,24 +73,17 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 	return nil
 }
 
-func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
-	g := x.views
-	x.keepAlive = protocol.AppendKeepAlive
-	x.out = stream.NewWriter(w, g.opts.Limits.WriteTimeout, func(h http.Header) {
-		for _, kv := range protocol.Headers() {
-			h.Set(kv[0], kv[1])
-		}
-		h.Set("X-Lathe-Run-Id", x.runID)
-	})
-	defer x.out.End()
-	if m := g.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-		defer m.AddStreamClients(-1)
+// setHeaders sets the headers of a protocol.
+func setHeaders(h http.Header, protocol uistream.Protocol) {
+	for _, kv := range protocol.Headers() {
+		h.Set(kv[0], kv[1])
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(g.leaving, cancel)()
-	err := x.run(ctx)
+}
+
+func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
+	x.keepAlive = protocol.AppendKeepAlive
+	defer x.open(w, func(h http.Header) { setHeaders(h, protocol) })()
+	err := x.run(r.Context())
 	if r.Context().Err() != nil {
 		return // the client has disconnected
 	}

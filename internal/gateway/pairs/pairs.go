@@ -48,6 +48,11 @@ func ResultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	return r, ok
 }
 
+// AnyPart reports whether a part of the messages is of the kind.
+func AnyPart(messages []lathe.Message, kind func(lathe.Part) bool) bool {
+	return slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, kind) })
+}
+
 // CallsOf returns the calls of messages by their ids.
 func CallsOf(messages []lathe.Message) map[string]lathe.ToolCall {
 	calls := map[string]lathe.ToolCall{}

@@ -182,9 +182,7 @@ func gatewayID(p lathe.Part) string {
 
 // CallIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
 func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lathe.Message) (*CallIDs, *problem.Problem) {
-	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return gatewayID(p) != "" })
-	}) {
+	if !pairs.AnyPart(messages, func(p lathe.Part) bool { return gatewayID(p) != "" }) {
 		return nil, nil
 	}
 	ring, err := ht.opts.Seals.Get(ctx)
