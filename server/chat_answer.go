@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -27,16 +28,17 @@ type content struct {
 	unshown  []string         // parts of the answer that the client's wire cannot express
 }
 
-// A chat writes the answer to one request, on any wire. It is the encoder of the stream.
+// A chat writes the answer to one request, on any wire. It is the encoder of a stream.
 type chat struct {
 	content
-	last      int64  // ID of the last event that was written
-	follows   bool   // another request or process executes the run: events that were missed are read from its log
-	bytesSent bool   // bytes of the model server were written
-	reencodes bool   // after relayed bytes: the rest is encoded by this server
-	whole     []byte // answer of the model server, for a response that is not streamed
-	finished  bool   // the relayed bytes contained the finish reason
-	broken    bool   // the stream has ended, since the run continues without a call whose beginning was written
+	enc       stream.Encoder // the chat itself, or a wholeAnswer of it
+	last      int64          // ID of the last event that was written
+	follows   bool           // another request or process executes the run: events that were missed are read from its log
+	bytesSent bool           // bytes of the model server were written
+	reencodes bool           // after relayed bytes: the rest is encoded by this server
+	whole     []byte         // answer of the model server, for a response that is not streamed
+	finished  bool           // the relayed bytes contained the finish reason
+	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written
 }
 
 // progress is what an answer has so far.
@@ -222,6 +224,9 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// lastEvent returns the id of the last event that the encoder was given.
+func (a *chat) lastEvent() int64 { return a.last }
 
 // AppendKeepAlive appends bytes that the client ignores.
 func (a *chat) AppendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }

@@ -62,6 +62,9 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 		return nil, p
 	}
 	a := &chat{}
+	if a.enc = a; !req.Stream {
+		a.enc = &wholeAnswer{chat: a}
+	}
 	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r}
 	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
 	if a.fresh, p = asksAnew(r); p != nil {

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
@@ -110,9 +109,3 @@ func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Messa
 	}
 	return results, nil
 }
-
-// An onEvent is a sink that does the same at each event.
-type onEvent func()
-
-// Emit implements [event.Sink].
-func (f onEvent) Emit(context.Context, event.Event) { f() }

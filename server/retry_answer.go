@@ -162,18 +162,14 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
 	a.answerAs(r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
-	if !a.req.Stream {
-		h.writeWhole(w, r, a, e.res)
-		return
-	}
 	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
 	out := a.job.out
 	if out == nil {
-		out = h.newStreamWriter(w, a)
+		out = h.newStreamWriter(w, a.enc)
 	}
 	defer out.End()
-	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.AppendEnd(nil, e.res, nil)) }); err != nil {
+	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.enc.AppendEnd(nil, e.res, nil)) }); err != nil {
 		a.caller.code = "client_gone"
 	}
 }
