@@ -136,17 +136,14 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	calls := []waitingCall{}
+	var calls []waitingCall
 	for i := range rows {
 		if rows[i].Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(rows[i].Principal) {
 			calls = append(calls, h.waitingCalls(r.Context(), c, rows[i].RunID)...)
 		}
 	}
 	c.runID, c.named = "", ""
-	return answer(w, struct {
-		Data []waitingCall `json:"data"`
-		Next string        `json:"next,omitempty"`
-	}{calls, next})
+	return answerList(w, calls, next, false)
 }
 
 // waitingCalls returns the calls of a run that no approver has decided yet. It returns nil for a run that does not exist.

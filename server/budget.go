@@ -145,7 +145,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 	}
 	now := h.opts.Now().UTC()
 	q, given := &store.RunFilter{}, r.URL.Query()
-	limit, p := pageLimit(given, budgetsPage)
+	limit, p := number(given, "limit", budgetsPage, maxPage)
 	if p == nil {
 		p = narrowTimes(q, given, now)
 	}

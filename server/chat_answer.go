@@ -149,7 +149,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 		own := d.Name == string(a.protocol.Wire())
 		a.splitText, a.gap = a.splitText || own, a.gap || !own
 		if o, ok := d.Part.(lathe.Opaque); ok && !own {
-			a.unshown = append(a.unshown, "answer."+typeOf(o.JSON))
+			a.unshown = append(a.unshown, "answer."+textMember(o.JSON, "type"))
 		}
 	case lathe.DeltaTextEnd:
 		if a.alone {

@@ -183,13 +183,8 @@ func (co *core) relay(id string) (leave func()) {
 func (co *core) copyDeltas(ctx context.Context, id string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
-	woken := make(chan struct{}, 1)
-	defer co.waiters.add(id, func() {
-		select {
-		case woken <- struct{}{}:
-		default: // a notification is pending already
-		}
-	})()
+	woken, remove := co.waiters.channel(id)
+	defer remove()
 	for pause := relayRetry; ; {
 		select {
 		case <-woken:

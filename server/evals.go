@@ -105,10 +105,7 @@ func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *ca
 	for i := range rows {
 		rows[i].Models = nonNil(rows[i].Models)
 	}
-	return answer(w, struct {
-		Data      []EvalRow `json:"data"`
-		Truncated bool      `json:"truncated,omitempty"`
-	}{nonNil(rows), truncated})
+	return answerList(w, rows, "", truncated)
 }
 
 func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {

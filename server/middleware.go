@@ -68,7 +68,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
 	h := rec.Header()
 	h.Set("X-Request-Id", c.requestID)
-	h["X-Content-Type-Options"] = noSniffing
+	h.Set("X-Content-Type-Options", "nosniff")
 	if c.form == problems.Anthropic {
 		h.Set("Request-Id", c.requestID)
 	}

@@ -121,13 +121,8 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 			defer leave()
 		}
 	}
-	hint := make(chan struct{}, 1)
-	defer er.waiters.add(id, func() {
-		select {
-		case hint <- struct{}{}:
-		default:
-		}
-	})()
+	notified, remove := er.waiters.channel(id)
+	defer remove()
 	for {
 		e, p := er.readEarlier(ctx, a, id)
 		if p != nil || e.over {
@@ -135,26 +130,13 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 		}
 		if er.executes(id) {
 			_, _ = er.waitRun(ctx, id)
-		} else if p := awaitHint(ctx, hint, er.opts.Limits.Poll); p != nil {
+		} else if p := pause(ctx, notified, er.opts.Limits.Poll); p != nil {
 			return nil, p
 		}
 		if ctx.Err() != nil {
 			return nil, clientGone()
 		}
 	}
-}
-
-// awaitHint waits for a notification of the store, for at most d.
-func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *problem {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-hint:
-	case <-timer.C:
-	case <-ctx.Done():
-		return clientGone()
-	}
-	return nil
 }
 
 // replay answers with what a run came to whose client did not receive it.

@@ -78,7 +78,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 	for {
 		e, next, p := l.look(ctx)
 		if p == nil && next == lookLater {
-			p = pause(ctx, findPause)
+			p = pause(ctx, nil, findPause)
 		}
 		if p != nil {
 			return nil, p
@@ -186,16 +186,17 @@ func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.Request
 	return e, lookDone, nil
 }
 
-// pause waits, or returns a problem when ctx is done.
-func pause(ctx context.Context, d time.Duration) *problem {
+// pause waits for a time, or until there is a notification, or returns a problem when ctx is done. A nil channel has none.
+func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *problem {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-notified:
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
 		return clientGone()
 	}
+	return nil
 }
 
 // repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The

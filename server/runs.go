@@ -137,14 +137,7 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	if rows == nil {
-		rows = []store.RunSummary{}
-	}
-	return answer(w, struct {
-		Data      []store.RunSummary `json:"data"`
-		Next      string             `json:"next,omitempty"`
-		Truncated bool               `json:"truncated,omitempty"`
-	}{rows, next, truncated})
+	return answerList(w, rows, next, truncated)
 }
 
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {

@@ -334,12 +334,12 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 		return p
 	}
 	c.runID = id
-	header := w.Header()
-	header.Set("Content-Type", "application/jsonl")
-	header.Set("Content-Disposition", `attachment; filename="`+id+`.jsonl"`)
-	header.Set("Cache-Control", "no-store")
-	rc := http.NewResponseController(w)
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	out := stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(header http.Header) {
+		header.Set("Content-Type", "application/jsonl")
+		header.Set("Content-Disposition", `attachment; filename="`+id+`.jsonl"`)
+		header.Del("X-Accel-Buffering")
+	})
+	defer out.End()
 	var buf []byte
 	for last, more := int64(0), true; more; {
 		more = false
@@ -355,9 +355,8 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 				break
 			}
 		}
-		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
-		if _, err := w.Write(buf); err != nil {
-			return nil
+		if out.Write(buf) != nil {
+			return nil // the client left
 		}
 		buf = buf[:0]
 	}

@@ -72,7 +72,8 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		}
 		all = all[at+1:]
 	}
-	page, next := []sessionRow{}, ""
+	var page []sessionRow
+	next := ""
 	for _, s := range all {
 		if s.Title = titles[s.ID]; s.Title == "" { // else no event is read
 			s.Title = h.title(r.Context(), s.first)
@@ -86,10 +87,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		}
 		page = append(page, s)
 	}
-	return answer(w, struct {
-		Data []sessionRow `json:"data"`
-		Next string       `json:"next,omitempty"`
-	}{page, next})
+	return answerList(w, page, next, false)
 }
 
 // sessionsOf returns the sessions of a principal without their titles, the one with the newest run first, and whether these

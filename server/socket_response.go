@@ -66,7 +66,7 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	for name, v := range rawjson.Members(message[start:]) {
 		switch rawjson.Text(name) {
 		case "type":
-			typ = memberText(v)
+			typ = rawjson.Text(v)
 		case "stream":
 			stream = string(v)
 		case "generate":

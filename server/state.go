@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -181,8 +180,17 @@ func (h *stateHandler) routes() []route {
 	}
 }
 
+// A listBody is a page of a list.
 type listBody[T any] struct {
-	Data []T `json:"data"`
+	Data []T    `json:"data"`
+	Next string `json:"next,omitempty"` // the page after it
+	// Truncated says that there is more than was read.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// answerList answers with a page of a list.
+func answerList[T any](w http.ResponseWriter, rows []T, next string, truncated bool) *problem {
+	return answer(w, &listBody[T]{nonNil(rows), next, truncated})
 }
 
 // nonNil returns the list, which is not nil.
@@ -223,7 +231,7 @@ func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *ca
 		}
 		list[i].Tools = nonNil(list[i].Tools)
 	}
-	return answer(w, listBody[ServerState]{nonNil(list)})
+	return answerList(w, list, "", false)
 }
 
 func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) *problem {
@@ -262,7 +270,7 @@ func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *calle
 			rows = append(rows, pinRow{s.Name, t})
 		}
 	}
-	return answer(w, listBody[pinRow]{nonNil(rows)})
+	return answerList(w, rows, "", false)
 }
 
 func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) *problem {
@@ -343,7 +351,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 
 func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
-	return answer(w, listBody[ModelState]{nonNil(list)})
+	return answerList(w, list, "", false)
 }
 
 // A keyRow describes a key without its secret.
@@ -370,7 +378,7 @@ const keysPage = 100
 // so that keys that a reload removes or adds meanwhile change nothing about the others.
 func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	q := r.URL.Query()
-	limit, p := pageLimit(q, keysPage)
+	limit, p := number(q, "limit", keysPage, maxPage)
 	if p != nil {
 		return p
 	}
@@ -392,10 +400,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 			rows[i].Used = used[2*i : 2*i+2] // day and month
 		}
 	}
-	return answer(w, struct {
-		Data []keyRow `json:"data"`
-		Next string   `json:"next,omitempty"`
-	}{rows, next})
+	return answerList(w, rows, next, false)
 }
 
 // explain answers what the policy makes of a call. A key asks as itself; an admin key may ask as another.
@@ -447,13 +452,9 @@ const (
 )
 
 func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	limit := 200
-	if s := r.URL.Query().Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxAuditLines {
-			return badRequest("limit", "limit wants a number from 1 to %d.", maxAuditLines)
-		}
-		limit = n
+	limit, p := number(r.URL.Query(), "limit", 200, maxAuditLines)
+	if p != nil {
+		return p
 	}
 	a, err := c.setup.State.Audit(r.Context(), limit)
 	if err != nil {
@@ -473,7 +474,7 @@ func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *c
 		h.opts.Log.Error("the configuration could not be shown", "cause", err)
 		return internalError("The configuration could not be shown; the server's log says why.")
 	}
-	return answer(w, listBody[SettingState]{nonNil(rows)})
+	return answerList(w, rows, "", false)
 }
 
 // A healthCheck is the state of one part of the server.

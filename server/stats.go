@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -158,24 +157,21 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 	if p == nil {
 		p = narrowTimes(f, r.URL.Query(), h.opts.Now())
 	}
-	buckets := defaultStatBuckets
-	if s := r.URL.Query().Get("buckets"); s != "" && p == nil {
-		var err error
-		if buckets, err = strconv.Atoi(s); err != nil || buckets < 1 || buckets > maxStatBuckets {
-			p = badRequest("buckets", "buckets wants a number from 1 to %d.", maxStatBuckets)
-		}
-	}
-	if f != nil && f.Until.IsZero() {
-		f.Until = h.opts.Now()
-	}
-	if f != nil && f.Since.IsZero() {
-		f.Since = f.Until.Add(-defaultStatSpan)
-	}
-	if p == nil && !f.Since.Before(f.Until) {
-		p = badRequest("since", "since must be before until.")
-	}
 	if p != nil {
 		return p
+	}
+	buckets, p := number(r.URL.Query(), "buckets", defaultStatBuckets, maxStatBuckets)
+	if p != nil {
+		return p
+	}
+	if f.Until.IsZero() {
+		f.Until = h.opts.Now()
+	}
+	if f.Since.IsZero() {
+		f.Since = f.Until.Add(-defaultStatSpan)
+	}
+	if !f.Since.Before(f.Until) {
+		return badRequest("since", "since must be before until.")
 	}
 	unlock, p := h.scan(r.Context(), c)
 	if p != nil {

@@ -187,21 +187,21 @@ func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
 		f.Principal = ""
 	}
 	var p *problem
-	if f.Limit, p = pageLimit(q, 0); p != nil {
+	if f.Limit, p = number(q, "limit", 0, maxPage); p != nil {
 		return nil, p
 	}
 	return f, nil
 }
 
-// pageLimit returns the parameter limit of a list, or the default if the query has none.
-func pageLimit(q url.Values, byDefault int) (int, *problem) {
-	s := q.Get("limit")
+// number returns a parameter that is a number from 1 to most, or the default if the query has none.
+func number(q url.Values, name string, byDefault, most int) (int, *problem) {
+	s := q.Get(name)
 	if s == "" {
 		return byDefault, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxPage {
-		return 0, badRequest("limit", "limit wants a number from 1 to %d.", maxPage)
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest(name, "%s wants a number from 1 to %d.", name, most)
 	}
 	return n, nil
 }
@@ -219,13 +219,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	if rows == nil {
-		rows = []store.CallSummary{}
-	}
-	return answer(w, struct {
-		Data []store.CallSummary `json:"data"`
-		Next string              `json:"next,omitempty"`
-	}{rows, next})
+	return answerList(w, rows, next, false)
 }
 
 func noStore() *problem {
