@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // On Responses, a call that waits for an approval is an mcp_approval_request item, and clients answer it with an
@@ -70,9 +68,9 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 	if t.run == "" || h.opts.Index == nil || h.opts.Approvals == nil {
 		return false, t.unknown()
 	}
-	unlock, err := h.locks.lock(ctx, t.run)
-	if err != nil {
-		return false, clientGone()
+	unlock, p := h.locks.lock(ctx, t.run)
+	if p != nil {
+		return false, p
 	}
 	defer unlock()
 	for i, answer := range given {
@@ -97,8 +95,7 @@ type approvalTaker struct {
 }
 
 func (t *approvalTaker) unknown() *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: t.chat.protocol.conversation,
-		Message: "An answer to an approval names no call that waits, or calls of several runs."}
+	return badRequest(t.chat.protocol.conversation, "An answer to an approval names no call that waits, or calls of several runs.").WithCode("approval_not_found")
 }
 
 // take stores one answer. deleted is set if the run was deleted and the answer is history.
@@ -150,11 +147,11 @@ func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *pro
 
 // decide stores the answer to the approval of one call, which the request has.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
-	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
-	if i < 0 {
+	o := v.OpenCall(call)
+	if o == nil || !o.Asked {
 		return conflict("not_asked", "Nobody is asked about the call.")
 	}
-	d := decision{Decision: approval.Deny, Digest: v.State.Open[i].Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
+	d := decision{Decision: approval.Deny, Digest: o.Digest, Reason: answer.Reason, inRequest: t.chat.req.Answered}
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // decisionsOf returns the decisions about the calls of the run, oldest first: those in its log, and those that are stored and
@@ -25,9 +24,9 @@ func (rv *runViews) decisionsOf(ctx context.Context, v *runlog.View) []runlog.De
 	out = slices.Clone(out)
 	for i := range facts {
 		digest, a, ok := approval.DecodeSignal(&facts[i])
-		o := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.Asked && o.ID == facts[i].Key && o.Digest == digest })
-		if ok && o >= 0 {
-			out = append(out, runlog.Decision{CallID: facts[i].Key, Tool: v.State.Open[o].Name, Digest: digest, Decision: a.Verb.Past(),
+		o := v.OpenCall(facts[i].Key)
+		if ok && o != nil && o.Asked && o.Digest == digest {
+			out = append(out, runlog.Decision{CallID: o.ID, Tool: o.Name, Digest: digest, Decision: a.Verb.Past(),
 				By: a.By, ReasonCode: a.ReasonCode, DecidedAt: facts[i].Time, Stored: true})
 		}
 	}

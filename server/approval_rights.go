@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/lathe-run/lathe/event"
@@ -60,8 +59,7 @@ func (s *setup) checkApprove() error {
 
 // mayNotDecide is the answer to a key that may see a run and not decide about its calls.
 func mayNotDecide() *problem {
-	return &problem{Status: http.StatusForbidden, Code: "approval_forbidden",
-		Message: "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may."}
+	return forbidden("approval_forbidden", "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may.")
 }
 
 // viewToDecide reads a run that is the caller's, or that the caller may decide about: others are as if they did not

@@ -120,11 +120,10 @@ type waitingCall struct {
 const maxWaitingRuns = 100
 
 // listApprovals lists the calls that wait for a decision which the caller may make.
-func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	f.Status = "parked"
 	if !c.key.ownOnly() {
@@ -135,20 +134,16 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 	}
 	rows, next, err := h.opts.Index.Runs(r.Context(), f)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	calls := []waitingCall{}
+	var calls []waitingCall
 	for i := range rows {
 		if rows[i].Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(rows[i].Principal) {
 			calls = append(calls, h.waitingCalls(r.Context(), c, rows[i].RunID)...)
 		}
 	}
 	c.runID, c.named = "", ""
-	c.answer(w, struct {
-		Data []waitingCall `json:"data"`
-		Next string        `json:"next,omitempty"`
-	}{calls, next})
+	return answerList(w, calls, next, false)
 }
 
 // waitingCalls returns the calls of a run that no approver has decided yet. It returns nil for a run that does not exist.

@@ -139,25 +139,22 @@ const budgetsPage = 100
 
 // showUsage answers with what the calls of the caller used, by day, key, group and model, and with a page of the budgets; those of
 // all keys for an admin key.
-func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Ledger == nil {
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server has no store that counts usage: see serve.store."})
-		return
+		return notFound("not_found", "This server has no store that counts usage: see serve.store.")
 	}
 	now := h.opts.Now().UTC()
 	q, given := &store.RunFilter{}, r.URL.Query()
-	limit, p := pageLimit(given, budgetsPage)
+	limit, p := number(given, "limit", budgetsPage, maxPage)
 	if p == nil {
 		p = narrowTimes(q, given, now)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	bounds, next, ok := c.boundsPage(now.Format(time.DateOnly), given.Get("after"), limit)
 	if !ok {
-		c.fail(w, badRequest("after", "after wants the `next` of the page before."))
-		return
+		return badRequest("after", "after wants the `next` of the page before.")
 	}
 	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly), Limit: maxUsageRows + 1}
 	if !q.Until.IsZero() { // the day of a time is included
@@ -168,23 +165,21 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 	}
 	rows, err := h.opts.Ledger.Usage(r.Context(), &f)
 	if err == nil && len(rows) > maxUsageRows {
-		c.fail(w, badRequest("since", "There are more than %d rows: ask for fewer days.", maxUsageRows))
-		return
+		return badRequest("since", "There are more than %d rows: ask for fewer days.", maxUsageRows)
 	}
 	body := &usageBody{Since: f.Since, Until: f.Until, Data: []usageRow{}, Next: next}
 	if err == nil {
 		body.Budgets, err = h.budgetRows(r.Context(), bounds)
 	}
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
 	for i := range rows {
 		body.Total.Add(rows[i].Counts)
 		body.Data = append(body.Data, usageRow{rows[i], price.Money(rows[i].Nanos).Dollars()})
 	}
 	body.Total.Cost = price.Money(body.Total.Nanos).Dollars()
-	c.answer(w, body)
+	return answer(w, body)
 }
 
 // dayOf returns the day of a time in UTC, "" of the zero time.

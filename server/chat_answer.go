@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -27,16 +28,17 @@ type content struct {
 	unshown  []string         // parts of the answer that the client's wire cannot express
 }
 
-// A chat writes the answer to one request, on any wire. It is the encoder of the stream.
+// A chat writes the answer to one request, on any wire. It is the encoder of a stream.
 type chat struct {
 	content
-	last      int64  // ID of the last event that was written
-	follows   bool   // another request or process executes the run: events that were missed are read from its log
-	bytesSent bool   // bytes of the model server were written
-	reencodes bool   // after relayed bytes: the rest is encoded by this server
-	whole     []byte // answer of the model server, for a response that is not streamed
-	finished  bool   // the relayed bytes contained the finish reason
-	broken    bool   // the stream has ended, since the run continues without a call whose beginning was written
+	enc       stream.Encoder // the chat itself, or a wholeAnswer of it
+	last      int64          // ID of the last event that was written
+	follows   bool           // another request or process executes the run: events that were missed are read from its log
+	bytesSent bool           // bytes of the model server were written
+	reencodes bool           // after relayed bytes: the rest is encoded by this server
+	whole     []byte         // answer of the model server, for a response that is not streamed
+	finished  bool           // the relayed bytes contained the finish reason
+	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written
 }
 
 // progress is what an answer has so far.
@@ -147,7 +149,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 		own := d.Name == string(a.protocol.Wire())
 		a.splitText, a.gap = a.splitText || own, a.gap || !own
 		if o, ok := d.Part.(lathe.Opaque); ok && !own {
-			a.unshown = append(a.unshown, "answer."+typeOf(o.JSON))
+			a.unshown = append(a.unshown, "answer."+textMember(o.JSON, "type"))
 		}
 	case lathe.DeltaTextEnd:
 		if a.alone {
@@ -223,6 +225,9 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
+// lastEvent returns the id of the last event that the encoder was given.
+func (a *chat) lastEvent() int64 { return a.last }
+
 // AppendKeepAlive appends bytes that the client ignores.
 func (a *chat) AppendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
 
@@ -238,7 +243,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 		return dst
 	}
 	if a.alone && !a.bytesSent {
-		dst = a.appendAlone(dst, len(res.Trace), res.History[min(a.base, len(res.History)):])
+		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
 	dst = a.appendShown(a.start(dst), true)
 	dst = a.lead(dst)
@@ -268,7 +273,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
-		carrier = a.carriers.End(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+		carrier = a.carriers.End(a.added(res), a.hands, a.job.loop.Retention())
 	}
 	if carrier != "" && a.calls.begun == nil {
 		dst = a.writer.AppendCarrier(dst, carrier)
@@ -278,6 +283,11 @@ func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCal
 		dst = a.writer.AppendCarrier(dst, carrier)
 	}
 	return dst
+}
+
+// added returns the messages that the run added to its conversation.
+func (a *exchange) added(res *event.Result) []lathe.Message {
+	return afterMessages(res.History, a.base)
 }
 
 // finish returns the end of the answer: the reason, the usage, and the calls that the client is to execute.
@@ -293,7 +303,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
 	}
 	f.Message.Role = lathe.RoleAssistant
-	own := res.History[min(a.base, len(res.History)):]
+	own := a.added(res)
 	if calls := a.handedOver(res); len(calls) > 0 {
 		f.Reason = lathe.FinishToolCalls
 		for _, call := range calls {

@@ -82,7 +82,7 @@ func (a *chat) passOn() {
 	if a.in.Overrides = a.passed; !a.plan.relayed {
 		return
 	}
-	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Take: a.keepWhole, Opaque: a.req.Foreign != nil || a.req.N != 1}
+	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Opaque: a.req.Foreign != nil || a.req.N != 1}
 	a.in.Allow = []string{} // whatever tools come to be here meanwhile
 }
 

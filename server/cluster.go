@@ -68,7 +68,7 @@ func (c *Cluster) authenticate(r *http.Request) *problem {
 		tokens.AddUnchecked("cluster", c.Key) // check has refused a short one
 	}
 	if i, _ := tokens.Find(r); i < 0 {
-		return &problem{Status: http.StatusUnauthorized, Code: "invalid_cluster_key", Message: "This is for processes of the same cluster."}
+		return unauthorized("invalid_cluster_key", "This is for processes of the same cluster.")
 	}
 	return nil
 }
@@ -78,12 +78,11 @@ var clusterPeers = &Key{Name: "cluster peers"}
 
 // streamDeltas streams the deltas of a run that this process executes to another process, one JSON line for each, until the
 // run ends or is suspended. If this process executes one step of the run, the stream ends with the model call.
-func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	stepped := !h.executes(id) // the next step may be that of another process
 	if h.opts.Bus == nil || stepped && !h.opts.Engine.Owns(id) {
-		c.fail(w, noRun())
-		return
+		return noRun()
 	}
 	c.runID = id
 	ctx, cancel := context.WithCancel(r.Context())
@@ -97,20 +96,20 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	if rc.Flush() != nil {
-		return
+		return nil
 	}
 	var line []byte
 	for {
 		e, err := sub.Next(ctx)
 		if err != nil {
-			return
+			return nil
 		}
 		switch e.Data.(type) {
 		case *event.RunPaused, *event.RunFinished:
-			return
+			return nil
 		case *event.ModelCallFinished:
 			if stepped {
-				return
+				return nil
 			}
 		default: // it goes on
 		}
@@ -118,11 +117,11 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 			continue
 		}
 		if line, err = e.AppendWithContent(line[:0]); err != nil {
-			return
+			return nil
 		}
 		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
 		if _, err := w.Write(append(line, '\n')); err != nil || rc.Flush() != nil {
-			return
+			return nil
 		}
 	}
 }
@@ -184,13 +183,8 @@ func (co *core) relay(id string) (leave func()) {
 func (co *core) copyDeltas(ctx context.Context, id string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
-	woken := make(chan struct{}, 1)
-	defer co.waiters.add(id, func() {
-		select {
-		case woken <- struct{}{}:
-		default: // a notification is pending already
-		}
-	})()
+	woken, remove := co.waiters.channel(id)
+	defer remove()
 	for pause := relayRetry; ; {
 		select {
 		case <-woken:

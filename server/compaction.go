@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/seal"
@@ -141,9 +142,9 @@ func (ms *members) compacts() bool {
 func checkSummary(res *event.Result) *problem {
 	switch {
 	case res.Reason != lathe.ReasonAnswered || strings.TrimSpace(res.Answer) == "":
-		return &problem{Status: http.StatusBadGateway, Code: "compaction_failed", Message: "The model wrote no complete summary of the conversation (" + string(res.Reason) + ")."}
+		return problems.New(http.StatusBadGateway, "compaction_failed", "The model wrote no complete summary of the conversation (%s).", res.Reason)
 	case len(res.Answer) > maxSummary:
-		return &problem{Status: http.StatusBadGateway, Code: "compaction_failed", Message: "The model's summary of the conversation is too long."}
+		return problems.New(http.StatusBadGateway, "compaction_failed", "The model's summary of the conversation is too long.")
 	}
 	return nil
 }
@@ -179,15 +180,11 @@ func sealedCompaction(p lathe.Part) string {
 
 // openCompactions replaces the sealed compaction items in the messages of j by their summaries.
 func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
-	if a.protocol.Wire() != lathe.WireResponses || !slices.ContainsFunc(j.Messages, func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return sealedCompaction(p) != "" })
-	}) {
+	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {
 		return nil
 	}
 	refused := func(message string) *problem {
-		p := badRequest(a.protocol.conversation, "%s", message)
-		p.Code = "invalid_encrypted_content"
-		return p
+		return badRequest(a.protocol.conversation, "%s", message).WithCode("invalid_encrypted_content")
 	}
 	ring, err := h.seals.Get(ctx)
 	if err != nil {

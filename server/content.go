@@ -14,9 +14,7 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 	dropped, err := m.Loop.CheckContent(messages)
 	var bad *wire.ContentError
 	if errors.As(err, &bad) {
-		p = badRequest(at(bad.Path()), "%s", bad.Reason())
-		p.Code = "unsupported_content"
-		return nil, p
+		return nil, badRequest(at(bad.Path()), "%s", bad.Reason()).WithCode("unsupported_content")
 	}
 	for i, path := range dropped {
 		dropped[i] = at(path)

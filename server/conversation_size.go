@@ -3,12 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/memory"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -39,8 +39,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 		{"tool calls", "serve.max_calls", calls, l.MaxCalls},
 	} {
 		if n.have > n.most {
-			return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: "messages",
-				Message: fmt.Sprintf("The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting)}
+			return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting).WithParam("messages")
 		}
 	}
 	return c.reserved.Converse(memory.SizeOf(messages))
@@ -55,7 +54,7 @@ func gone(ctx context.Context) *problem {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return &problem{Status: statusClientGone, Code: "client_gone", Message: "The client closed the connection."}
+	return problems.New(statusClientGone, "client_gone", "The client closed the connection.")
 }
 
 // checkElements refuses a body with more tools, or more elements in its conversation, than the limits allow. It counts them in
@@ -85,7 +84,7 @@ func (co *core) checkElements(body []byte, conversation, tools string) *problem 
 }
 
 func tooLarge(param, format string, args ...any) *problem {
-	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + ". Send fewer, or raise the limit."}
+	return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has "+format+". Send fewer, or raise the limit.", args...).WithParam(param)
 }
 
 // atMost reports whether an array has no more than most elements. An element with arrays in the members inner counts as many as

@@ -34,13 +34,13 @@ var countedMessages = func() *protocol {
 }()
 
 // countMessages answers with the number of tokens of a request of Anthropic's API.
-func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) {
-	h.countTokens(w, r, c, countedMessages)
+func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	return h.countTokens(w, r, c, countedMessages)
 }
 
 // countResponse answers with the number of tokens of a request of Responses, with the response that it continues.
-func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
-	h.countTokens(w, r, c, responsesAPI)
+func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	return h.countTokens(w, r, c, responsesAPI)
 }
 
 // estimatedHeader says whether the number of tokens in an answer is an estimate of this server ("true") or was counted by the
@@ -49,15 +49,15 @@ const estimatedHeader = "X-Lathe-Estimated"
 
 // countTokens answers with the number of tokens of a request, in the form of its wire: as the model's server counts them if it
 // has the same wire and such a method, else an estimate.
-func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
-	var m *Model
+func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
 		p = h.objects.check(r.Context(), c, objectsOf(req.Body, false))
 	}
-	if p == nil {
-		m, p = c.model(req.Model)
+	if p != nil {
+		return p
 	}
+	m, p := c.model(req.Model)
 	if p == nil {
 		p = h.checkSize(r.Context(), c, req.Messages)
 	}
@@ -68,8 +68,7 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 		p = (&members{protocol: pr, req: req}).requireWholeConversation(false, nil)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	c.named = req.Model
 	n, counted := h.askCount(r, c, m, pr, req)
@@ -77,14 +76,14 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 		n = estimateTokens(req)
 	}
 	w.Header().Set(estimatedHeader, strconv.FormatBool(!counted))
+	count := messages.AppendCount
 	switch pr {
 	case geminiAPI:
-		c.answerRaw(w, gemini.AppendCount(nil, n))
+		count = gemini.AppendCount
 	case responsesAPI:
-		c.answerRaw(w, responses.AppendCount(nil, n))
-	default:
-		c.answerRaw(w, messages.AppendCount(nil, n))
+		count = responses.AppendCount
 	}
+	return answerRaw(w, http.StatusOK, count(nil, n))
 }
 
 // completeInput sets the messages of a request of Responses to those that a model would receive.

@@ -75,7 +75,41 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// readCodes adds the codes of a file: of literals of problem, of calls to conflict, of assignments to a field Code, and, if
+// constructors are the functions whose first argument is the code of a problem with that status.
+var constructors = map[string]int{"notFound": http.StatusNotFound, "unauthorized": http.StatusUnauthorized, "forbidden": http.StatusForbidden,
+	"conflict": http.StatusConflict, "unavailable": http.StatusServiceUnavailable}
+
+// readCall adds the code of the problem that a call of another constructor makes.
+func readCall(name string, args []ast.Expr, add func(code string, status int, later, never bool)) {
+	switch {
+	case name == "New" && len(args) > 2:
+		if sel, ok := args[0].(*ast.SelectorExpr); ok {
+			add(literal(args[1]), httpStatuses[sel.Sel.Name], false, false)
+		} else if id, ok := args[0].(*ast.Ident); ok {
+			add(literal(args[1]), httpStatuses[id.Name], false, false)
+		}
+	case name == "Overloaded":
+		add("overloaded", http.StatusServiceUnavailable, true, false)
+	case name == "RateLimited":
+		add("rate_limit_exceeded", http.StatusTooManyRequests, true, false)
+	case name == "badRequest":
+		add("invalid_request", http.StatusBadRequest, false, false)
+	case name == "internalError":
+		add("internal_error", http.StatusInternalServerError, false, false)
+	}
+}
+
+// codedStatus returns the status of a problem that gets another code.
+func codedStatus(e ast.Expr) int {
+	if call, ok := e.(*ast.CallExpr); ok {
+		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "badRequest" {
+			return http.StatusBadRequest
+		}
+	}
+	return 0
+}
+
+// readCodes adds the codes of a file: of literals of problem, of calls to its constructors, of assignments to a field Code, and, if
 // constants is true, of constants whose names begin with code.
 func readCodes(file *ast.File, found map[string]*writtenCode, constants bool) {
 	add := func(code string, status int, later, never bool) {
@@ -124,8 +158,19 @@ func readCodes(file *ast.File, found map[string]*writtenCode, constants bool) {
 			}
 			add(code, status, later, never)
 		case *ast.CallExpr:
-			if name, ok := x.Fun.(*ast.Ident); ok && name.Name == "conflict" && len(x.Args) > 0 {
-				add(literal(x.Args[0]), http.StatusConflict, false, false)
+			switch fun := x.Fun.(type) {
+			case *ast.Ident:
+				if status := constructors[fun.Name]; status != 0 {
+					add(literal(x.Args[0]), status, fun.Name == "unavailable", false)
+				} else {
+					readCall(fun.Name, x.Args, add)
+				}
+			case *ast.SelectorExpr:
+				if fun.Sel.Name == "WithCode" {
+					add(literal(x.Args[0]), codedStatus(fun.X), false, false)
+				} else {
+					readCall(fun.Sel.Name, x.Args, add)
+				}
 			}
 		case *ast.AssignStmt:
 			if field, ok := x.Lhs[0].(*ast.SelectorExpr); ok && field.Sel.Name == "Code" {

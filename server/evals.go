@@ -77,13 +77,15 @@ type EvalRun struct {
 }
 
 // withEvals returns h for admin keys, or a handler that answers 404 where no results are configured.
-func withEvals(h func(w http.ResponseWriter, r *http.Request, c *caller, evals Evals)) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+func withEvals(h func(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		if c.setup.Evals == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "no_evals", Message: "This server shows no results of evaluations: serve.evals in the configuration names their folder."})
-			return
+			return notFound("no_evals", "This server shows no results of evaluations: serve.evals in the configuration names their folder.")
 		}
-		onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) { h(w, r, c, c.setup.Evals) })(w, r, c)
+		if p := c.requireAdmin(); p != nil {
+			return p
+		}
+		return h(w, r, c, c.setup.Evals)
 	}
 }
 
@@ -95,45 +97,39 @@ func (h *catalogHandler) evalRoutes() []route {
 	}
 }
 
-func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
 	rows, truncated, err := evals.List(r.Context())
 	if err != nil {
-		c.fail(w, h.evalProblem(c, err))
-		return
+		return h.evalProblem(c, err)
 	}
 	for i := range rows {
 		rows[i].Models = nonNil(rows[i].Models)
 	}
-	c.answer(w, struct {
-		Data      []EvalRow `json:"data"`
-		Truncated bool      `json:"truncated,omitempty"`
-	}{nonNil(rows), truncated})
+	return answerList(w, rows, "", truncated)
 }
 
-func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
 	res, err := evals.Show(r.Context(), r.PathValue("id"))
 	if err != nil {
-		c.fail(w, h.evalProblem(c, err))
-		return
+		return h.evalProblem(c, err)
 	}
 	res.Models, res.Runs = nonNil(res.Models), nonNil(res.Runs)
-	c.answer(w, res)
+	return answer(w, res)
 }
 
-func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
 	raw, err := evals.Run(r.Context(), r.PathValue("id"), r.PathValue("name"))
 	if err != nil {
-		c.fail(w, h.evalProblem(c, err))
-		return
+		return h.evalProblem(c, err)
 	}
-	c.answerRaw(w, raw)
+	return answerRaw(w, http.StatusOK, raw)
 }
 
 // evalProblem returns the problem of an error of [Evals].
 func (h *catalogHandler) evalProblem(c *caller, err error) *problem {
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
-		return &problem{Status: http.StatusNotFound, Code: "eval_not_found", Message: "There is no such result of an evaluation."}
+		return notFound("eval_not_found", "There is no such result of an evaluation.")
 	}
 	h.opts.Log.Error("results of evaluations could not be read", "request_id", c.requestID, "cause", problems.Cause(err))
-	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The results could not be read; the server's log says why."}
+	return internalError("The results could not be read; the server's log says why.")
 }

@@ -116,23 +116,6 @@ func (f *inflightRun) isDone() bool {
 	}
 }
 
-// runInline executes the run of a job on the goroutine of its request, for callers that wait only for its end. The run
-// ends when the client disconnects.
-func (ex *runStarter) runInline(ctx context.Context, c *caller, j *job, sinks ...event.Sink) *event.Result {
-	ctx, f := ex.register(ctx, c, j, nil)
-	defer f.cancel(context.Canceled)
-	defer f.detachRequest() // the run has ended: the end of the request need not start a goroutine
-	var res *event.Result
-	defer func() {
-		if res == nil { // it panicked
-			res = takenOverResult(nil)
-		}
-		f.finish(res)
-	}()
-	res = ex.execute(ctx, f.cancel, j, j.sinks(ex.core, c, sinks))
-	return res
-}
-
 // start begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
 // where it does not go on by itself, and returns when nothing of it is at work any more.
 func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {

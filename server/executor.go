@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/lathe-run/lathe"
@@ -55,7 +54,7 @@ func (co *core) reaches(v *runlog.View) *problem {
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
 		return nil
 	}
-	return conflict("run_elsewhere", fmt.Sprintf("The run is executed by %s: send the request to a server that was started with that engine.", name))
+	return conflict("run_elsewhere", "The run is executed by %s: send the request to a server that was started with that engine.", name)
 }
 
 // wake wakes a run of an executor.
@@ -105,45 +104,35 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 }
 
 // beginStepped starts a detached run of an executor and responds with it.
-func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) {
+func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
 	id, err := h.opts.Executor.Start(r.Context(), n.loop, n.in)
 	if err != nil {
-		c.fail(w, h.runFailed(c, err))
-		return
+		return h.runFailed(c, err)
 	}
 	c.runID = id
 	if key != nil { // another process may have begun it, for another request
 		if _, p := h.earlier(r.Context(), c, key); p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 	}
-	h.created(w, r, c, id, n.status)
+	return h.created(w, r, c, id, n.status)
 }
 
 // cancelStepped requests the cancellation of a run of an executor, and waits for a limited time until the run has ended. The cancel
 // request is in the store.
 func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
-	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
-	defer sub.Close()
-	if p := h.wake(ctx, c, v, WakeCancel); p != nil {
-		return false, 0, p
-	}
-	ended := func(d event.Data) bool {
+	status, p = h.applyStepped(ctx, c, v, WakeCancel, func(d event.Data) bool {
 		_, is := d.(*event.RunFinished)
 		return is
-	}
-	if !h.waitLogged(ctx, sub, v, true, ended) {
-		return false, http.StatusAccepted, nil
-	}
-	return true, 0, nil // its log says how it has ended
+	})
+	return status == http.StatusOK, status, p // its log says how it has ended
 }
 
 // applyStepped makes a run of an executor read its stored signals, as apply does.
-func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, settles func(event.Data) bool) (int, *problem) {
+func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, why Wake, settles func(event.Data) bool) (int, *problem) {
 	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
 	defer sub.Close()
-	if p := h.wake(ctx, c, v, WakeInput); p != nil {
+	if p := h.wake(ctx, c, v, why); p != nil {
 		return 0, p
 	}
 	if !h.waitLogged(ctx, sub, v, true, settles) {

@@ -46,22 +46,19 @@ func isGemini(r *http.Request) bool {
 }
 
 // gemini serves the paths that name a model and a verb.
-func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	switch _, verb := geminiVerb(r.URL.Path); verb {
 	case verbStream:
 		if r.URL.Query().Get("alt") != "sse" {
-			h.answer(w, r, c, geminiArray)
-			return
+			return h.answer(w, r, c, geminiArray)
 		}
 		fallthrough
 	case verbGenerate:
-		h.answer(w, r, c, geminiAPI)
+		return h.answer(w, r, c, geminiAPI)
 	case verbCount:
-		(&tokenCounter{h.planner}).countTokens(w, r, c, geminiAPI)
-	default:
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url",
-			Message: "There is no such method of a model. " + verbGenerate + ", " + verbStream + " and " + verbCount + " are served."})
+		return (&tokenCounter{h.planner}).countTokens(w, r, c, geminiAPI)
 	}
+	return notFound("unknown_url", "There is no such method of a model. %s, %s and %s are served.", verbGenerate, verbStream, verbCount)
 }
 
 // completeGemini sets the fields of a request that are in its path and query: the model, and whether to stream.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
@@ -59,15 +61,22 @@ func onceOf(r *http.Request, c *caller, body []byte) (*once, *problem) {
 	return o, nil
 }
 
+// timeOfID is the length of the prefix and the time of an id.
+const timeOfID = len(runlog.RunPrefix) + 10
+
 // crockford is the alphabet of ids.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 // id is that of a run which is begun at that time: the form of all ids, with the beginning of the
 // window for the time, and the key for what is random.
 func (o *once) id(at time.Time) string {
-	hi := uint64(max(at.Truncate(onceWindow).UnixMilli(), 0))<<16 | uint64(binary.BigEndian.Uint16(o.hash[:2]))
-	lo := binary.BigEndian.Uint64(o.hash[2:10])
-	id := []byte("run_")
+	return newRunID(uint64(max(at.Truncate(onceWindow).UnixMilli(), 0)), &o.hash)
+}
+
+// newRunID returns the id of a run in the form of all ids: a time in milliseconds, and 80 bits of a hash in place of what is random.
+func newRunID(ms uint64, hash *[sha256.Size]byte) string {
+	hi, lo := ms<<16|uint64(binary.BigEndian.Uint16(hash[:2])), binary.BigEndian.Uint64(hash[2:10])
+	id := []byte(runlog.RunPrefix)
 	for shift := 125; shift >= 0; shift -= 5 {
 		n := hi >> max(shift-64, 0)
 		if shift < 64 {
@@ -97,8 +106,7 @@ func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, 
 			}
 			d, ok := e.Data.(*event.RunStarted)
 			if !ok || !c.owns(d) || d.Labels[labelFingerprint] != o.fingerprint {
-				return "", &problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_reused",
-					Message: "A run was begun with this Idempotency-Key by another request. Send a new key with another body."}
+				return "", problems.New(http.StatusUnprocessableEntity, "idempotency_key_reused", "A run was begun with this Idempotency-Key by another request. Send a new key with another body.")
 			}
 			return id, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +59,9 @@ func (s *setup) identify(ctx context.Context, token string) (*Key, *problem) {
 	case errors.Is(err, ErrNoProfile):
 		return nil, noProfile()
 	case errors.Is(err, ErrNoIssuer):
-		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", RetryAfter: identityRetry, Message: "The token cannot be verified now, since its issuer cannot be reached; try again."}
+		return nil, unavailable("issuer_unavailable", identityRetry, "The token cannot be verified now, since its issuer cannot be reached; try again.")
 	case err != nil:
-		return nil, &problem{Status: http.StatusUnauthorized, Code: codeInvalidToken, Message: "The token is refused: " + err.Error() + "."}
+		return nil, unauthorized(codeInvalidToken, "The token is refused: %v.", err)
 	}
 	if k := s.keyOfIdentity(id); k != nil {
 		return k, nil
@@ -77,8 +76,7 @@ const codeInvalidToken = "invalid_token"
 const identityRetry = 10 * time.Second
 
 func noProfile() *problem {
-	return &problem{Status: http.StatusForbidden, Code: "unknown_profile",
-		Message: "The token is valid, and no key of the configuration is its profile: serve.oidc.profiles says which are."}
+	return forbidden("unknown_profile", "The token is valid, and no key of the configuration is its profile: serve.oidc.profiles says which are.")
 }
 
 // keyOfIdentity returns the key of an identified caller; nil if its profile is no key, or if its issuer is not that of the

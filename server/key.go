@@ -233,7 +233,7 @@ func (s *setup) holder(ctx context.Context, text string) (*Key, *problem) {
 }
 
 func unknownKey() *problem {
-	return &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+	return unauthorized("invalid_api_key", "The API key is not known here.")
 }
 
 // foreignKeyHeaders are headers in which clients of Anthropic's and Google's APIs send their key.
@@ -259,8 +259,7 @@ func foreignKeys(r *http.Request) (keys []string) {
 
 // twoKeys refuses a request that has keys of two callers: the rights of which of them it has would depend on the place of a key.
 func twoKeys() *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "conflicting_api_keys",
-		Message: "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one."}
+	return badRequest("", "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
 }
 
 // codeNoKey is the code of the answer to a request without a key.
@@ -268,7 +267,7 @@ const codeNoKey = "missing_api_key"
 
 // noKey is the answer to a request without a key. It names Azure's header if that has the key.
 func noKey(r *http.Request) *problem {
-	p := &problem{Status: http.StatusUnauthorized, Code: codeNoKey, Message: "Send an API key: Authorization: Bearer KEY."}
+	p := unauthorized(codeNoKey, "Send an API key: Authorization: Bearer KEY.")
 	if r.Header["Api-Key"] != nil {
 		p.Message = "This server reads no key from the header api-key. " + p.Message
 	}

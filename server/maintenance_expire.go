@@ -59,8 +59,8 @@ func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 	c := mt.serverCaller()
 	c.setup = mt.work.begin()
 	defer mt.work.end(c.setup)
-	unlock, err := mt.locks.lock(ctx, id)
-	if err != nil {
+	unlock, p := mt.locks.lock(ctx, id)
+	if p != nil {
 		return nil // the server stops
 	}
 	defer unlock()

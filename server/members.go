@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -71,8 +70,7 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 			continue
 		}
 		p := badRequest(m.Name, "This server does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",
-			m.Name, ms.protocol.conversation, m.Name)
-		p.Code = "unsupported_parameter"
+			m.Name, ms.protocol.conversation, m.Name).WithCode("unsupported_parameter")
 		if m.Name == "thread" && ms.protocol.Wire() == lathe.WireMessages {
 			p.Details = noThreads
 		}
@@ -88,19 +86,11 @@ func (ms *members) likes(name string) string {
 
 // unknown is the answer to a request with a member that is not passed on.
 func (ms *members) unknown(m *Model, name string) *problem {
-	p := &problem{Status: http.StatusBadRequest, Code: "unknown_parameter", Param: name}
 	if like := ms.likes(name); like != "" {
-		p.Code = "ambiguous_member"
-		p.Message = fmt.Sprintf("The member %.64q differs from %s in the case or the form of its letters only. Send it as %s.", name, like, like)
-		return p
+		return badRequest(name, "The member %.64q differs from %s in the case or the form of its letters only. Send it as %s.", name, like, like).WithCode("ambiguous_member")
 	}
-	entry := ms.req.Model
-	if entry == "" {
-		entry = "NAME"
-	}
-	p.Message = fmt.Sprintf("The member %.64q is not known here and is not passed on to the model server.%s The operator can allow it with models.%.64s.pass in the configuration.",
-		name, mean(name, m.Pass), entry)
-	return p
+	return badRequest(name, "The member %.64q is not known here and is not passed on to the model server.%s The operator can allow it with models.%.64s.pass in the configuration.",
+		name, mean(name, m.Pass), cmp.Or(ms.req.Model, "NAME")).WithCode("unknown_parameter")
 }
 
 // asked returns the object `lathe` of the request; nil if it has none.

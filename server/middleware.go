@@ -53,7 +53,8 @@ type gate struct {
 	browsers *signIns
 }
 
-type handler func(w http.ResponseWriter, r *http.Request, c *caller)
+// A handler answers an admitted request. If it returns a problem it has written nothing, and the middleware answers with that.
+type handler func(w http.ResponseWriter, r *http.Request, c *caller) *problem
 
 // ServeHTTP implements http.Handler.
 func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +68,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
 	h := rec.Header()
 	h.Set("X-Request-Id", c.requestID)
-	h["X-Content-Type-Options"] = noSniffing
+	h.Set("X-Content-Type-Options", "nosniff")
 	if c.form == problems.Anthropic {
 		h.Set("Request-Id", c.requestID)
 	}
@@ -102,19 +103,19 @@ func (g *gate) guarded(rt *route) http.Handler {
 		c := callerOf(w)
 		c.pattern, c.probe = rt.name(), rt.probe
 		release, p := g.admit(w, r, c, rt)
-		if p != nil {
-			if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
-				c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
+		if p == nil {
+			defer release()
+			defer c.reserved.Release()
+			if rt.outlivesDrain {
+				c.leave(g.core)
 			}
+			p = rt.handle(w, r, c)
+		} else if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
+			c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
+		}
+		if p != nil {
 			c.fail(w, p)
-			return
 		}
-		defer release()
-		defer c.reserved.Release()
-		if rt.outlivesDrain {
-			c.leave(g.core)
-		}
-		rt.handle(w, r, c)
 	})
 }
 
@@ -204,8 +205,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		return refusePages(r)
 	}
 	if !s.knowsHost(r) {
-		return &problem{Status: http.StatusForbidden, Code: "unknown_host",
-			Message: "The server is not known under this host name; serve.hosts in the configuration adds it."}
+		return forbidden("unknown_host", "The server is not known under this host name; serve.hosts in the configuration adds it.")
 	}
 	checked := r
 	if rt.upgrades { // the check admits every GET
@@ -213,8 +213,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		checked.Method = http.MethodPost
 	}
 	if err := s.origins.Check(checked); err != nil && !preflight(r) {
-		return &problem{Status: http.StatusForbidden, Code: "unknown_origin",
-			Message: "Pages of this origin may not call the server; serve.origins in the configuration allows it."}
+		return forbidden("unknown_origin", "Pages of this origin may not call the server; serve.origins in the configuration allows it.")
 	}
 	origin := r.Header.Get("Origin")
 	if origin != "" && slices.Contains(s.Origins, origin) {
@@ -228,7 +227,7 @@ func refusePages(r *http.Request) *problem {
 	if r.Header.Get("Origin") == "" {
 		return nil
 	}
-	return &problem{Status: http.StatusForbidden, Code: "unknown_origin", Message: "This path is for programs: a request with an Origin is refused."}
+	return forbidden("unknown_origin", "This path is for programs: a request with an Origin is refused.")
 }
 
 func preflight(r *http.Request) bool {
@@ -266,11 +265,11 @@ func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *r
 	case errors.As(err, &full):
 		return nil, full
 	case errors.Is(err, middleware.ErrTooLarge):
-		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request body is larger than %d bytes.", most)}
+		return nil, problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request body is larger than %d bytes.", most)
 	case errors.Is(err, middleware.ErrTimeout):
 		return nil, &problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Message: "The request body did not come in time.", NoRetry: true}
 	case errors.Is(err, middleware.ErrEncoding):
-		return nil, &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "The body may be plain, gzip or zstd."}
+		return nil, problems.New(http.StatusUnsupportedMediaType, "unsupported_encoding", "The body may be plain, gzip or zstd.")
 	}
-	return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_body", Message: "The request body could not be read."}
+	return nil, badRequest("", "The request body could not be read.").WithCode("invalid_body")
 }

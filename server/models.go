@@ -32,9 +32,9 @@ func (c *caller) model(name string) (*Model, *problem) {
 		c.setup.log.Error("a model cannot be used", "request_id", c.requestID, "model", name, "error", err)
 		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the server's log says why.", NoRetry: true}
 	case err != nil:
-		return nil, &problem{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "There is no such model; GET /v1/models lists them." + mean(name, c.modelNames())}
+		return nil, notFound("model_not_found", "There is no such model; GET /v1/models lists them.%s", mean(name, c.modelNames())).WithParam("model")
 	case !c.key.mayModel(name):
-		return nil, &problem{Status: http.StatusForbidden, Code: "model_forbidden", Param: "model", Message: "This key may not use the model."}
+		return nil, forbidden("model_forbidden", "This key may not use the model.").WithParam("model")
 	}
 	return m, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // listModels lists the models of the key, in the form of the client's wire.
-func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows := []modelRow{}
 	for _, name := range c.modelNames() {
 		m, err := c.setup.Models.Model(name)
@@ -24,37 +24,34 @@ func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *c
 		for i := range rows {
 			list[i] = messages.Model{ID: rows[i].ID, Created: rows[i].Created}
 		}
-		c.answerRaw(w, messages.AppendModels(nil, list))
+		return answerRaw(w, http.StatusOK, messages.AppendModels(nil, list))
 	case problems.Google:
 		list := make([]gemini.Model, len(rows))
 		for i := range rows {
 			list[i] = gemini.Model{ID: rows[i].ID}
 		}
-		c.answerRaw(w, gemini.AppendModels(nil, list))
-	default:
-		c.answer(w, struct {
-			Object string     `json:"object"`
-			Data   []modelRow `json:"data"`
-		}{"list", rows})
+		return answerRaw(w, http.StatusOK, gemini.AppendModels(nil, list))
 	}
+	return answer(w, struct {
+		Object string     `json:"object"`
+		Data   []modelRow `json:"data"`
+	}{"list", rows})
 }
 
-func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("id")
 	m, p := c.model(name)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	row := newModelRow(name, m)
 	switch c.form {
 	case problems.Anthropic:
-		c.answerRaw(w, messages.AppendModel(nil, &messages.Model{ID: row.ID, Created: row.Created}))
+		return answerRaw(w, http.StatusOK, messages.AppendModel(nil, &messages.Model{ID: row.ID, Created: row.Created}))
 	case problems.Google:
-		c.answerRaw(w, gemini.AppendModel(nil, &gemini.Model{ID: row.ID}))
-	default:
-		c.answer(w, &row)
+		return answerRaw(w, http.StatusOK, gemini.AppendModel(nil, &gemini.Model{ID: row.ID}))
 	}
+	return answer(w, &row)
 }
 
 // newModelRow describes a model; m is nil if it cannot be used now.

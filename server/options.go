@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/memory"
-	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/secret"
@@ -148,87 +148,52 @@ type Options struct {
 
 // Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
 type Limits struct {
-	MaxBody       int // 16 MiB of a request body, decompressed
-	MaxMessages   int // 10 000 messages in a conversation that a request has
-	MaxParts      int // 20 000 parts of its messages together, tool calls left out
-	MaxCalls      int // 10 000 tool calls of its messages together
-	MaxTools      int // 10 000 tools that a request declares
-	MaxText       int // 1 000 000 characters of one text that a user sends to /api/chat
-	MaxConcurrent int // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
+	MaxBody       int `key:"max_body" default:"16MiB"`      // 16 MiB of a request body, decompressed
+	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in a conversation that a request has
+	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of its messages together, tool calls left out
+	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls of its messages together
+	MaxTools      int `key:"max_tools" default:"10000"`     // 10 000 tools that a request declares
+	MaxText       int `key:"max_text" default:"1000000"`    // 1 000 000 characters of one text that a user sends to /api/chat
+	MaxConcurrent int `key:"max_concurrent" default:"1024"` // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
+	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
 	// MaxInflightBytes bounds the memory of what clients have sent and that is not answered yet: bodies, decompressed, the conversations
 	// that are decoded from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
 	// limit in GOMEMLIMIT, or 1 GiB if there is none.
 	MaxInflightBytes int64
-	MaxIdle          int           // 4 096 idle connections; if there are more, the one that has been idle longest is closed
-	MaxBuffer        int           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
-	MaxHeader        int           // 64 KiB of a request's head
-	HeaderTimeout    time.Duration // 5 s for the head of a request
-	BodyTimeout      time.Duration // 30 s for its body
-	IdleTimeout      time.Duration // 2 min between requests of one connection
-	WriteTimeout     time.Duration // 30 s for one write to a client, up to an eighth more
-	SocketIdle       time.Duration // 10 min without a request until a WebSocket is closed
-	SocketAge        time.Duration // 60 min after which a WebSocket is closed, once its response has ended
-	KeepAlive        time.Duration // 15 s without output until a keep-alive comment is sent on a stream
+	MaxIdle          int           `key:"max_idle_connections" default:"4096"` // 4 096 idle connections; if there are more, the one that has been idle longest is closed
+	MaxBuffer        int           `key:"max_buffer" default:"4MiB"`           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
+	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of a request's head
+	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s for the head of a request
+	BodyTimeout      time.Duration `key:"body_timeout" default:"30s"`          // 30 s for its body
+	IdleTimeout      time.Duration `key:"idle_timeout" default:"2m"`           // 2 min between requests of one connection
+	WriteTimeout     time.Duration `key:"write_timeout" default:"30s"`         // 30 s for one write to a client, up to an eighth more
+	SocketIdle       time.Duration `key:"socket_idle" default:"10m"`           // 10 min without a request until a WebSocket is closed
+	SocketAge        time.Duration `key:"socket_age" default:"1h"`             // 60 min after which a WebSocket is closed, once its response has ended
+	KeepAlive        time.Duration `key:"keep_alive" default:"15s"`            // 15 s without output until a keep-alive comment is sent on a stream
 	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
 	// between queries for stored runs that wait for an approval.
-	Expiry time.Duration
-	Claim  time.Duration // 1 s between queries for runs of a shared store that no process owns
-	Poll   time.Duration // 250 ms between queries for new events of a watched run that another process owns
+	Expiry time.Duration `key:"expiry" default:"10s"`
+	Claim  time.Duration `key:"claim" default:"1s"`   // 1 s between queries for runs of a shared store that no process owns
+	Poll   time.Duration `key:"poll" default:"250ms"` // 250 ms between queries for new events of a watched run that another process owns
 	// RetryWindow is 10 min: the time after the end of a run in which a repetition of its request gets that run instead of
 	// a new one. A negative value disables this.
-	RetryWindow time.Duration
+	RetryWindow time.Duration `key:"retry_window" default:"10m"`
 	// RepeatWindow is 0: the time after the delivery of an answer in which a repetition of its request gets the same answer.
 	RepeatWindow time.Duration
 	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory, of runs that returned calls
 	// to the client or came to an answer of text, and KeepFor (1 h) bounds their age. After hidden turns have been dropped,
 	// the conversation continues without the results of the server's tools in them.
-	MaxKept      int
-	MaxKeptBytes int
-	KeepFor      time.Duration
+	MaxKept      int           `key:"max_kept" default:"10000"`
+	MaxKeptBytes int           `key:"max_kept_bytes" default:"64MiB"`
+	KeepFor      time.Duration `key:"keep_for" default:"1h"`
 	// SessionLife is 12 h: the time after which a browser that has signed in to the console must sign in again.
-	SessionLife time.Duration
+	SessionLife time.Duration `key:"session_life" default:"12h"`
 }
 
 func (l Limits) withDefaults() Limits {
-	count := func(p *int, def int) {
-		if *p == 0 {
-			*p = def
-		}
-	}
-	span := func(p *time.Duration, def time.Duration) {
-		if *p == 0 {
-			*p = def
-		}
-	}
-	count(&l.MaxBody, 16<<20)
-	count(&l.MaxMessages, 10_000)
-	count(&l.MaxParts, 20_000)
-	count(&l.MaxCalls, 10_000)
-	count(&l.MaxTools, 10_000)
-	count(&l.MaxText, uistream.DefaultLimits().MaxText)
-	count(&l.MaxConcurrent, 1024)
-	count(&l.MaxWatchers, 1024)
+	setting.Fill(&l)
 	if l.MaxInflightBytes == 0 {
 		l.MaxInflightBytes = memory.Default()
 	}
-	count(&l.MaxIdle, 4096)
-	count(&l.MaxBuffer, 4<<20)
-	count(&l.MaxHeader, 64<<10)
-	count(&l.MaxKept, 10_000)
-	count(&l.MaxKeptBytes, 64<<20)
-	span(&l.HeaderTimeout, 5*time.Second)
-	span(&l.BodyTimeout, 30*time.Second)
-	span(&l.IdleTimeout, 2*time.Minute)
-	span(&l.WriteTimeout, 30*time.Second)
-	span(&l.SocketIdle, 10*time.Minute)
-	span(&l.SocketAge, time.Hour)
-	span(&l.KeepAlive, 15*time.Second)
-	span(&l.Expiry, 10*time.Second)
-	span(&l.Claim, time.Second)
-	span(&l.RetryWindow, 10*time.Minute)
-	span(&l.Poll, 250*time.Millisecond)
-	span(&l.KeepFor, time.Hour)
-	span(&l.SessionLife, 12*time.Hour)
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/messages"
@@ -19,32 +20,15 @@ func isOwnPart(p lathe.Part) bool {
 	return ok && splice.IsOwn(o.JSON)
 }
 
-// typeOf returns the type of an item.
-func typeOf(item []byte) string {
-	v, _ := rawjson.Get(item, "type")
-	return memberText(v)
-}
-
-// memberText returns the text of a value; "" if it is not a string.
-func memberText(v []byte) string {
-	if len(v) == 0 || v[0] != '"' {
-		return ""
-	}
-	b, err := rawjson.AppendUnquote(nil, v)
-	if err != nil {
-		return ""
-	}
-	return string(b)
-}
-
+// textMember returns the text of a member of an object; "" if it is not a string.
 func textMember(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
-	return memberText(v)
+	return rawjson.Text(v)
 }
 
 // resolveItems returns the messages with the calls of this server in place of their items. changed is false if there are none.
 func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, changed bool) {
-	if !slices.ContainsFunc(history, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isOwnPart) }) {
+	if !pairs.AnyPart(history, isOwnPart) {
 		return history, false
 	}
 	for i := range history {
@@ -110,7 +94,7 @@ func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
 func resultBlocks(m *lathe.Message) map[string][]byte {
 	blocks := map[string][]byte{}
 	for _, p := range m.Parts {
-		if o, ok := p.(lathe.Opaque); ok && typeOf(o.JSON) == "mcp_tool_result" {
+		if o, ok := p.(lathe.Opaque); ok && textMember(o.JSON, "type") == "mcp_tool_result" {
 			blocks[textMember(o.JSON, "tool_use_id")] = o.JSON
 		}
 	}
@@ -120,13 +104,13 @@ func resultBlocks(m *lathe.Message) map[string][]byte {
 // readCall returns the call and the result in an item, or in a mcp_tool_use block and its block in results.
 func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, result lathe.ToolResult, ok bool) {
 	call.ID, call.Name = textMember(item, "id"), textMember(item, "name")
-	switch typeOf(item) {
+	switch textMember(item, "type") {
 	case "mcp_call":
 		call.Arguments = textMember(item, "arguments")
 		result.Content = textMember(item, "output")
 		if failed, has := rawjson.Get(item, "error"); has && string(failed) != "null" {
 			result.IsError = true
-			if text := memberText(failed); result.Content == "" {
+			if text := rawjson.Text(failed); result.Content == "" {
 				result.Content = text
 			}
 		}
@@ -152,7 +136,7 @@ func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, resu
 func blockText(block []byte) string {
 	content, _ := rawjson.Get(block, "content")
 	if len(content) == 0 || content[0] != '[' {
-		return memberText(content)
+		return rawjson.Text(content)
 	}
 	var text strings.Builder
 	for el := range rawjson.Elements(content) {

@@ -14,8 +14,8 @@ func (h *uiHandler) uiLimits() uistream.Limits {
 }
 
 // showLimits answers with the limits that a chat page has to know before it sends a text.
-func (h *catalogHandler) showLimits(w http.ResponseWriter, _ *http.Request, c *caller) {
-	c.answer(w, struct {
+func (h *catalogHandler) showLimits(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
+	return answer(w, struct {
 		MaxText int `json:"max_text"` // characters
 		MaxBody int `json:"max_body_bytes"`
 	}{h.opts.Limits.MaxText, h.opts.Limits.MaxBody})

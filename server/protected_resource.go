@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -23,21 +22,15 @@ type resourceMetadata struct {
 // describeResource answers with the metadata of the resource at path, which is the whole server if path is empty. Without an
 // identity provider there is none: keys are not obtained from an authorization server.
 func (g *Server) describeResource(path string) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		if c.setup.Identity == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "No issuer of tokens is configured (serve.oidc): send a key."})
-			return
+			return notFound("unknown_url", "No issuer of tokens is configured (serve.oidc): send a key.")
 		}
 		if path == mcpPath && g.opts.MCP == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "This server has no MCP endpoint."})
-			return
+			return notFound("unknown_url", "This server has no MCP endpoint.")
 		}
-		body, _ := json.Marshal(&resourceMetadata{Resource: c.setup.address(r) + path, AuthorizationServers: []string{c.setup.Identity.Issuer()},
-			BearerMethods: []string{"header"}, Name: "Lathe"}) // strings
-		h := w.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "no-store") // a reload may change it
-		_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+		return answer(w, &resourceMetadata{Resource: c.setup.address(r) + path, AuthorizationServers: []string{c.setup.Identity.Issuer()},
+			BearerMethods: []string{"header"}, Name: "Lathe"})
 	}
 }
 

@@ -173,7 +173,7 @@ func returnReasoning(a *chat) bool {
 // noteReasoning stores where the reasoning comes from that the client has got.
 func (a *chat) noteReasoning(res *event.Result) {
 	var all []lathe.Reasoning
-	for _, m := range res.History[min(a.base, len(res.History)):] {
+	for _, m := range a.added(res) {
 		for _, p := range m.Parts {
 			if r, ok := p.(lathe.Reasoning); ok && m.Role == lathe.RoleAssistant {
 				all = append(all, r)

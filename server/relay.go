@@ -5,7 +5,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
 // A request that no tool of this server can have a part in, and that does not ask for an object `lathe`, is
@@ -48,17 +47,6 @@ func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 		return dst
 	}
 	return append(dst, b...)
-}
-
-// keepWhole keeps a whole answer, where it can be given as it is.
-func (a *chat) keepWhole(raw *lathe.Raw) {
-	a.job.objects.relayed(raw.Bytes)
-	if raw.Sound {
-		if a.whole == nil {
-			a.whole = stream.TakeBuffer()
-		}
-		a.whole = append(a.whole[:0], raw.Bytes...)
-	}
 }
 
 // asItCame reports whether the client was given all of the model server's answer.

@@ -39,7 +39,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // maxRelayAllocs is the ceiling of the allocations of a relayed request without those of net/http: of the request's plan, its
 // run with four events, the copy of the run in the store, two log lines of the run and one of the request, and about 20 of the test itself.
-const maxRelayAllocs = 150 // three are the changes of a relayed request
+const maxRelayAllocs = 180 // three are the changes of a relayed request, and 26 what a whole answer has in common with a stream
 
 func TestRelayedRequestAllocatesLittle(t *testing.T) {
 	const message = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"word"},` +
@@ -95,10 +95,10 @@ func TestShortRequestsAllocateLittle(t *testing.T) {
 		tools, stream bool
 		bytes, allocs uint64
 	}{
-		{"relayed, whole", false, false, 17_600, 114},
-		{"relayed, streamed", false, true, 30_500, 161},
-		{"with a call, whole", true, false, 38_700, 220},
-		{"with a call, streamed", true, true, 48_000, 242},
+		{"relayed, whole", false, false, 19_600, 145},
+		{"relayed, streamed", false, true, 30_500, 166},
+		{"with a call, whole", true, false, 44_200, 257},
+		{"with a call, streamed", true, true, 49_000, 252},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bytes, allocs := leastAllocated(20, batch, shortRequest(t, c.tools, c.stream))
@@ -128,7 +128,7 @@ func leastAllocated(batches, batch int, request func()) (bytes, allocs uint64) {
 }
 
 // The ceilings of what a request with a long history takes beside the sockets, in bytes for a byte of the body and allocations: see
-// historyForm. The figures are those of 2026-11-28 and a tenth more; that of Gemini includes the search for the places of what was left out.
+// historyForm. The figures are those of 2026-11-29 and a tenth more; that of Gemini includes the search for the places of what was left out.
 func TestLongHistoriesAllocateLittle(t *testing.T) {
 	for _, c := range []struct {
 		wire   string
@@ -136,11 +136,11 @@ func TestLongHistoriesAllocateLittle(t *testing.T) {
 		bytes  float64
 		allocs uint64
 	}{
-		{"chat", false, 3.4, 3900},
-		{"chat", true, 3.5, 3950},
-		{"messages", true, 4.0, 5900},
-		{"responses", true, 4.1, 7250},
-		{"gemini", true, 6.0, 16_700},
+		{"chat", false, 3.5, 5300},
+		{"chat", true, 4.0, 6000},
+		{"messages", true, 4.5, 7900},
+		{"responses", true, 4.6, 9200},
+		{"gemini", true, 6.6, 18_700},
 	} {
 		t.Run(fmt.Sprintf("%s, tools %v", c.wire, c.tools), func(t *testing.T) {
 			request, size := historyRequest(t, c.wire, c.tools, 500_000)

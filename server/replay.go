@@ -25,7 +25,7 @@ type replayed struct {
 
 // appendWhole appends the body of an answer that is not streamed.
 func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
-	own := res.History[min(a.base, len(res.History)):]
+	own := a.added(res)
 	a.before, a.head.Whole = replayed{}, true
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)

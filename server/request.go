@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lathe-run/lathe"
+	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -61,6 +62,9 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 		return nil, p
 	}
 	a := &chat{}
+	if a.enc = a; !req.Stream {
+		a.enc = &wholeAnswer{chat: a}
+	}
 	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r}
 	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
 	if a.fresh, p = asksAnew(r); p != nil {
@@ -91,5 +95,5 @@ func wantsJSON(format []byte) bool {
 
 // misread is the answer to a request with a mistake.
 func misread(bad *wire.APIError) *problem {
-	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
+	return problems.New(bad.Status, cmp.Or(bad.Code, "invalid_request"), "%s", bad.Message).WithParam(bad.Param)
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,11 +38,6 @@ const (
 	maxSession = 256 // bytes of a session's id
 	maxNamed   = 512 // tools that are named
 )
-
-// badRequest is the problem of a request whose member param is wrong.
-func badRequest(param, format string, args ...any) *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: param, Message: fmt.Sprintf(format, args...)}
-}
 
 // noOptions are those of a request without an object `lathe`. They are never changed.
 var noOptions = requestOptions{at: "lathe"}

@@ -57,13 +57,10 @@ type itemPage struct {
 
 // pageOf returns the page of the list that the query selects.
 func pageOf(list []inputItem, r *http.Request) (*itemPage, *problem) {
-	query, limit := r.URL.Query(), defaultItems
-	if given := query.Get("limit"); given != "" {
-		n, err := strconv.Atoi(given)
-		if err != nil || n < 1 || n > maxItems {
-			return nil, badRequest("limit", "limit may be 1 to %d.", maxItems)
-		}
-		limit = n
+	query := r.URL.Query()
+	limit, p := number(query, "limit", defaultItems, maxItems)
+	if p != nil {
+		return nil, p
 	}
 	if after := query.Get("after"); after != "" {
 		i := slices.IndexFunc(list, func(one inputItem) bool { return one.id == after })

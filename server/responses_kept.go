@@ -77,7 +77,7 @@ const responsePrefix = "resp_"
 const codeNoResponse = "previous_response_not_found"
 
 func noResponse(status int, param string) *problem {
-	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
+	return problems.New(status, codeNoResponse, "There is no such response. It was not stored, or it was removed, or another key has it.").WithParam(param)
 }
 
 // A responseReader reads stored responses: for requests that continue them, and for clients.
@@ -160,8 +160,7 @@ func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *
 		}
 		joined, ok := pairs.Join(nil, history, ids.Originals(given[:answers], history))
 		if !ok {
-			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
-				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}
+			return nil, badRequest(a.protocol.conversation, "The response that the request goes on from has calls: begin the input with one function_call_output for each of them.").WithCode("missing_tool_result")
 		}
 		history, given = joined, given[answers:]
 	}
@@ -211,16 +210,15 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 }
 
 // showResponse handles GET of a stored response.
-func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answerRaw(w, h.responseOf(r.Context(), c, sp))
+	return answerRaw(w, http.StatusOK, h.responseOf(r.Context(), c, sp))
 }
 
 // responseOf returns the current state of a stored response as JSON.
@@ -274,7 +272,7 @@ func lastResponse(frames []byte) (response []byte) {
 
 // cancelResponse cancels the run of a stored response and returns the response. A response after which the run gave another one has ended:
 // it is returned as it is.
-func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	sp, p := h.responses.keptResponse(r.Context(), c, id)
 	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
@@ -283,7 +281,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 			p = nil
 		}
 		if r.Context().Err() != nil {
-			return // the client left
+			return nil // the client left
 		}
 		if p == nil {
 			sp, p = h.responses.keptResponse(r.Context(), c, id)
@@ -293,24 +291,22 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 		}
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answerRaw(w, h.responseOf(r.Context(), c, sp))
+	return answerRaw(w, http.StatusOK, h.responseOf(r.Context(), c, sp))
 }
 
 // deleteResponse deletes a stored response and its run.
-func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	sp, p := h.responses.keptResponse(r.Context(), c, id)
 	if p == nil {
 		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answer(w, struct {
+	return answer(w, struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Deleted bool   `json:"deleted"`
@@ -318,11 +314,10 @@ func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request
 }
 
 // listInput lists the input items of a stored response, including those of the responses that it continues.
-func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	given := sp.State.Messages[:sp.Start]
 	if sp.Start == sp.State.Start {
@@ -339,8 +334,7 @@ func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *
 	}
 	page, p := pageOf(list, r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answer(w, page)
+	return answer(w, page)
 }

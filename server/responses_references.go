@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -45,7 +44,7 @@ func isReference(p lathe.Part) bool {
 // request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
 // runs waits for the results in the request.
 func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
-	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
+	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !pairs.AnyPart(a.req.Messages, isReference) {
 		return nil, nil
 	}
 	ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, a.req.Messages)
@@ -155,8 +154,7 @@ func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
 	}
 	joined, ok := pairs.Join(r.out, own, r.ids.Originals(r.given[:r.answers], own))
 	if !ok {
-		return &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: r.chat.protocol.conversation,
-			Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
+		return badRequest(r.chat.protocol.conversation, "The input refers to a response that has calls: one function_call_output for each of them must follow.").WithCode("missing_tool_result")
 	}
 	r.out, r.given, r.answers = joined, r.given[r.answers:], 0
 	return nil
@@ -167,8 +165,7 @@ func ofItem(p *problem, param, item string) *problem {
 	if p.Code != codeNoResponse {
 		return p
 	}
-	return &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: param,
-		Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference."}
+	return notFound("item_not_found", "There is no item %s. It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference.", item).WithParam(param)
 }
 
 // withoutCalls returns the parts without the calls that are among others, under the same name.

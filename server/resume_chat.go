@@ -2,17 +2,13 @@ package server
 
 import (
 	"context"
-	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // A run that asks an approver about one call and returns another one to the client waits for both. The request in which
@@ -72,9 +68,9 @@ func (h *planner) releaseRun(a *chat) (bool, *problem) {
 // loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
 func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
-		unlock, err := h.locks.lock(ctx, id)
-		if err != nil {
-			return nil, &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+		unlock, p := h.locks.lock(ctx, id)
+		if p != nil {
+			return nil, p
 		}
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)
@@ -106,16 +102,10 @@ func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Messa
 	}
 	results := map[string]lathe.Output{}
 	for _, m := range ids.Originals(given[first:], v.State.Messages) {
-		if id := pairs.Answered(&m); v.Client[id] && slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if id := pairs.Answered(&m); v.Client[id] && v.OpenCall(id) != nil {
 			r := m.Parts[0].(lathe.ToolResult)
 			results[id] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
 		}
 	}
 	return results, nil
 }
-
-// An onEvent is a sink that does the same at each event.
-type onEvent func()
-
-// Emit implements [event.Sink].
-func (f onEvent) Emit(context.Context, event.Event) { f() }

@@ -121,13 +121,8 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 			defer leave()
 		}
 	}
-	hint := make(chan struct{}, 1)
-	defer er.waiters.add(id, func() {
-		select {
-		case hint <- struct{}{}:
-		default:
-		}
-	})()
+	notified, remove := er.waiters.channel(id)
+	defer remove()
 	for {
 		e, p := er.readEarlier(ctx, a, id)
 		if p != nil || e.over {
@@ -135,7 +130,7 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 		}
 		if er.executes(id) {
 			_, _ = er.waitRun(ctx, id)
-		} else if p := awaitHint(ctx, hint, er.opts.Limits.Poll); p != nil {
+		} else if p := pause(ctx, notified, er.opts.Limits.Poll); p != nil {
 			return nil, p
 		}
 		if ctx.Err() != nil {
@@ -144,36 +139,19 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 	}
 }
 
-// awaitHint waits for a notification of the store, for at most d.
-func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *problem {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-hint:
-	case <-timer.C:
-	case <-ctx.Done():
-		return clientGone()
-	}
-	return nil
-}
-
 // replay answers with what a run came to whose client did not receive it.
 func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
 	a.answerAs(r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
-	if !a.req.Stream {
-		h.writeWhole(w, r, a, e.res)
-		return
-	}
 	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
 	out := a.job.out
 	if out == nil {
-		out = h.newStreamWriter(w, a)
+		out = h.newStreamWriter(w, a.enc)
 	}
 	defer out.End()
-	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.AppendEnd(nil, e.res, nil)) }); err != nil {
+	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.enc.AppendEnd(nil, e.res, nil)) }); err != nil {
 		a.caller.code = "client_gone"
 	}
 }
@@ -188,9 +166,9 @@ func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRu
 // run: then this one attaches to it. Until the run has begun no other request of this process may begin it.
 func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
 	next := continuation(e.id)
-	unlock, err := h.locks.lock(ctx, "continue "+e.id)
-	if err != nil {
-		return false, clientGone()
+	unlock, p := h.locks.lock(ctx, "continue "+e.id)
+	if p != nil {
+		return false, p
 	}
 	if has, p := h.earlier.hasRun(ctx, a.caller, next); has || p != nil {
 		unlock()

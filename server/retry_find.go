@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"net/http"
 	"time"
 
@@ -79,7 +78,7 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 	for {
 		e, next, p := l.look(ctx)
 		if p == nil && next == lookLater {
-			p = pause(ctx, findPause)
+			p = pause(ctx, nil, findPause)
 		}
 		if p != nil {
 			return nil, p
@@ -187,20 +186,17 @@ func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.Request
 	return e, lookDone, nil
 }
 
-// pause waits, or returns a problem when ctx is done.
-func pause(ctx context.Context, d time.Duration) *problem {
+// pause waits for a time, or until there is a notification, or returns a problem when ctx is done. A nil channel has none.
+func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *problem {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-notified:
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
 		return clientGone()
 	}
-}
-
-func clientGone() *problem {
-	return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	return nil
 }
 
 // repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
@@ -217,22 +213,9 @@ func repeatLimit() *problem {
 }
 
 // continuation is the id of the run that continues another one. Its time is that of the other.
-func continuation(runID string) string {
-	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + runID))
-	head := runID
-	if len(head) > len("run_")+10 {
-		head = head[:len("run_")+10] // the time of a ULID
-	}
-	hi, lo := uint64(binary.BigEndian.Uint16(sum[:2])), binary.BigEndian.Uint64(sum[2:10])
-	id := []byte(head)
-	for shift := 75; shift >= 0; shift -= 5 { // 80 bits
-		n := hi >> max(shift-64, 0)
-		if shift < 64 {
-			n = lo>>shift | hi<<(64-shift)
-		}
-		id = append(id, crockford[n&31])
-	}
-	return string(id)
+func continuation(id string) string {
+	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + id))
+	return id[:min(len(id), timeOfID)] + newRunID(0, &sum)[timeOfID:]
 }
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.

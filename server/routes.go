@@ -188,5 +188,8 @@ func (g *Server) mount(table []route) *http.ServeMux {
 
 // plain returns the handler of a route whose answer is the same for every caller.
 func plain(h http.HandlerFunc) handler {
-	return func(w http.ResponseWriter, r *http.Request, _ *caller) { h(w, r) }
+	return func(w http.ResponseWriter, r *http.Request, _ *caller) *problem {
+		h(w, r)
+		return nil
+	}
 }

@@ -25,7 +25,7 @@ func (g *Server) withStore(h handler) handler {
 	if g.opts.Index != nil && g.opts.Supervisor != nil && g.opts.Bus != nil {
 		return h
 	}
-	return func(w http.ResponseWriter, _ *http.Request, c *caller) { c.fail(w, noStore()) }
+	return func(http.ResponseWriter, *http.Request, *caller) *problem { return noStore() }
 }
 
 // view reads the log of a run of the caller.
@@ -65,7 +65,7 @@ func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.
 func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
 
 func noRun() *problem {
-	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
+	return notFound("run_not_found", "There is no such run.")
 }
 
 // runFailed says why something was not done with a run.
@@ -74,7 +74,7 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	case lathe.CodeNotFound:
 		var gone *store.GoneError
 		if errors.As(err, &gone) && (c.key.isAdmin() || c.key.Name == gone.Principal) {
-			return &problem{Status: http.StatusGone, Code: "run_gone", Message: "The run was removed on " + gone.Time.Format(time.RFC3339) + ": runs that have ended are kept for a bounded time."}
+			return problems.New(http.StatusGone, "run_gone", "The run was removed on %s: runs that have ended are kept for a bounded time.", gone.Time.Format(time.RFC3339))
 		}
 		return noRun()
 	case lathe.CodeConflict:
@@ -83,11 +83,7 @@ func (co *core) runFailed(c *caller, err error) *problem {
 		return problems.NotNow(err)
 	}
 	co.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
-	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
-}
-
-func conflict(code, message string) *problem {
-	return &problem{Status: http.StatusConflict, Code: code, Message: message}
+	return internalError("The store did not answer.")
 }
 
 // A runBody is a run as clients see it.
@@ -124,36 +120,27 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
-func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if *q != (store.RunQuery{}) {
-		unlock, err := h.scan(r.Context(), c)
-		if err != nil {
-			return
+		unlock, p := h.scan(r.Context(), c)
+		if p != nil {
+			return p
 		}
 		defer unlock()
 	}
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	rows, next, truncated, err := store.Find(r.Context(), h.opts.Index, f, q)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	if rows == nil {
-		rows = []store.RunSummary{}
-	}
-	c.answer(w, struct {
-		Data      []store.RunSummary `json:"data"`
-		Next      string             `json:"next,omitempty"`
-		Truncated bool               `json:"truncated,omitempty"`
-	}{rows, next, truncated})
+	return answerList(w, rows, next, truncated)
 }
 
-func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
 	owned = owned || c.key.isAdmin()
 	if p == nil && !owned && len(v.Requests) == 0 { // there is nothing to decide
@@ -161,24 +148,22 @@ func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller)
 	}
 	if p != nil {
 		c.runID, c.named = "", ""
-		c.fail(w, p)
-		return
+		return p
 	}
 	b := h.body(r.Context(), c, v)
 	if !owned {
 		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
 	}
-	c.answer(w, b)
+	return answer(w, b)
 }
 
 // answerRun answers with what the run has come to by now.
-func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) {
+func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	v, p := rv.viewAny(r.Context(), c, id)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answerAs(w, status, rv.body(r.Context(), c, v))
+	return answerAs(w, status, rv.body(r.Context(), c, v))
 }
 
 // runLocks are locks by name, of which there are as many as are held.
@@ -194,8 +179,8 @@ type runLock struct {
 
 func newRunLocks() *runLocks { return &runLocks{of: map[string]*runLock{}} }
 
-// lock waits for the lock, or until ctx is done: then it holds nothing.
-func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
+// lock waits for the lock, or until ctx is done: then the client has left and holds nothing.
+func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *problem) {
 	l.mu.Lock()
 	one := l.of[name]
 	if one == nil {
@@ -219,7 +204,7 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 		}, nil
 	case <-ctx.Done():
 		leave()
-		return nil, ctx.Err()
+		return nil, clientGone()
 	}
 }
 
@@ -233,10 +218,14 @@ type holder struct {
 
 var _ engine.Leaver = (*holder)(nil)
 
-// scan waits until no other request of the key reads as much of the store. unlock lets the next one do so; err is set if the client has left.
+// scan waits until no other request of the key reads as much of the store, which then has all events. unlock lets the next one do so.
 // Statistics and searches read every run of the key, up to a limit: several at once would take the processors from all other requests.
-func (co *core) scan(ctx context.Context, c *caller) (unlock func(), err error) {
-	return co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
+	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+	if p == nil {
+		_ = co.opts.Engine.Flush(ctx, "") // the list says what is wrong with the store
+	}
+	return unlock, p
 }
 
 // hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.

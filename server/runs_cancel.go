@@ -11,30 +11,28 @@ import (
 )
 
 // cancelRun cancels a run that is in progress or suspended. Its open calls get the result `cancelled`.
-func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	for retried := false; ; retried = true {
 		retry, status, p := h.tryCancel(r.Context(), c, id, retried)
 		switch {
 		case r.Context().Err() != nil:
-			return // the client left
+			return nil // the client left
 		case p != nil:
-			c.fail(w, p)
-			return
+			return p
 		case !retry:
-			h.answerRun(w, r, c, id, status)
-			return
+			return h.answerRun(w, r, c, id, status)
 		}
 	}
 }
 
 // resumeRun resumes a suspended run, such as one that was interrupted within a call. The input that it waits for stays
 // open: a run that waits for an approval is suspended again.
-func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
-	unlock, err := h.locks.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
+	unlock, p := h.locks.lock(r.Context(), id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, p := h.viewAny(r.Context(), c, id)
@@ -48,19 +46,18 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 		p = h.resume(r.Context(), c, v, nil)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.answerRun(w, r, c, id, http.StatusAccepted)
+	return h.answerRun(w, r, c, id, http.StatusAccepted)
 }
 
 // tryCancel makes one attempt to cancel a run. It returns 200 if the run has ended and 202 if cancellation was requested
 // but has not completed. If retry is true, the state of the run changed before the request reached it and the caller must
 // try again. retried reports whether this is such a further attempt.
 func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (retry bool, status int, p *problem) {
-	unlock, err := h.locks.lock(ctx, id)
-	if err != nil {
-		return false, 0, nil // the client left
+	unlock, p := h.locks.lock(ctx, id)
+	if p != nil {
+		return false, 0, p
 	}
 	defer unlock()
 	v, p := h.viewAny(ctx, c, id)

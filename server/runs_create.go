@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,13 +30,12 @@ var (
 )
 
 // createRun starts a detached run, which continues when the client disconnects.
-func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	plan, p := h.planRun(r.Context(), c, c.body)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated, named: true})
+	return h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated, named: true})
 }
 
 // A newRun is a detached run that a request begins.
@@ -48,28 +49,25 @@ type newRun struct {
 
 // beginRun starts a detached run and responds once it is stored. A request that repeats an Idempotency-Key gets the run of the
 // first one.
-func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller, n *newRun) {
+func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller, n *newRun) *problem {
 	in := n.in
 	once, p := onceOf(r, c, n.request)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if once != nil {
-		unlock, err := h.locks.lock(r.Context(), once.name)
-		if err != nil {
-			return // the client left
+		unlock, p := h.locks.lock(r.Context(), once.name)
+		if p != nil {
+			return p
 		}
 		defer unlock()
 		found, p := h.earlier(r.Context(), c, once)
 		if p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 		if found != "" {
 			w.Header().Set("Idempotency-Replayed", "true")
-			h.created(w, r, c, found, n.status)
-			return
+			return h.created(w, r, c, found, n.status)
 		}
 		in.Run.RunID = once.id(h.opts.Now())
 		if in.Run.Labels == nil {
@@ -78,24 +76,21 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 		in.Run.Labels[labelFingerprint] = once.fingerprint
 	}
 	if h.opts.Executor != nil && n.named {
-		h.beginStepped(w, r, c, n, once)
-		return
+		return h.beginStepped(w, r, c, n, once)
 	}
 	began, setup := newFirst(), h.hold(c)
 	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: newObjectNote(h.core, c, c.key.Name).with(began, setup)})
 	if err != nil {
 		setup.free()
-		c.fail(w, h.runFailed(c, err))
-		return
+		return h.runFailed(c, err)
 	}
 	c.runID = id
 	select {
 	case <-began.started:
 	case <-r.Context().Done():
-		return
+		return nil
 	case <-h.stopped.Done():
-		c.fail(w, problems.FailureFor(lathe.ReasonInterrupted))
-		return
+		return problems.FailureFor(lathe.ReasonInterrupted)
 	}
 	if began.err != nil { // the store did not take it
 		p := h.runFailed(c, began.err)
@@ -103,23 +98,21 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			var found string
 			if found, p = h.earlier(r.Context(), c, once); found != "" {
 				w.Header().Set("Idempotency-Replayed", "true")
-				h.created(w, r, c, found, n.status)
-				return
+				return h.created(w, r, c, found, n.status)
 			}
 			if p == nil {
 				p = h.runFailed(c, began.err)
 			}
 		}
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.created(w, r, c, id, n.status)
+	return h.created(w, r, c, id, n.status)
 }
 
-func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) {
+func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)
-	h.answerRun(w, r, c, id, status)
+	return h.answerRun(w, r, c, id, status)
 }
 
 // A first is a sink that waits for the first event of a run.
@@ -149,14 +142,11 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	if p := h.checkElements(body, "messages", "client_tools"); p != nil {
 		return nil, p
 	}
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
-	}
-	body = body[rawjson.SkipSpace(body, 0):]
-	if body[0] != '{' {
-		return nil, badRequest("", "The body must be an object.")
-	}
 	options := &requestOptions{}
+	body, bad := objectOf(body, "")
+	if bad != nil {
+		return nil, bad
+	}
 	req, bad := readRunRequest(body, options)
 	if bad == nil {
 		bad = h.checkSize(ctx, c, req.Messages)
@@ -173,6 +163,38 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	}
 	p.in.Park = true
 	return p, bad
+}
+
+// objectOf returns a body that is an object, from its brace on. like is an example of one, after a colon; "": none is given.
+func objectOf(body []byte, like string) ([]byte, *problem) {
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return nil, badRequest("", "The body is not acceptable JSON: %v.", err).WithCode("invalid_json")
+	}
+	if body = body[rawjson.SkipSpace(body, 0):]; body[0] != '{' {
+		return nil, badRequest("", "The body must be an object%s.", like)
+	}
+	return body, nil
+}
+
+// readObject reads a body that is an object into a struct, and refuses members that the struct does not have.
+func readObject(body []byte, dst any, like string) *problem {
+	body, p := objectOf(body, ": "+like)
+	if p != nil {
+		return p
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(dst).Elem()) {
+		if f.IsExported() {
+			names = append(names, f.Tag.Get("json"))
+		}
+	}
+	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
+		return underBody(p)
+	}
+	if err := json.Unmarshal(body, dst); err != nil {
+		return badRequest("", "The body must be like %s.", like)
+	}
+	return nil
 }
 
 // underBody words a problem of the body itself: its members have no path before them.
@@ -226,7 +248,7 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 		err = req.Foreign
 	}
 	if err != nil {
-		p := &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request could not be read."}
+		p := badRequest("", "The request could not be read.")
 		var bad *openai.APIError
 		if errors.As(err, &bad) {
 			p = misread(bad)

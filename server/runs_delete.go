@@ -8,12 +8,12 @@ import (
 )
 
 // deleteRun removes a run that does not go on from the store, for good.
-func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
-	h.removed(w, c, h.remove(r.Context(), c, r.PathValue("id")))
+func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	return removed(w, h.remove(r.Context(), c, r.PathValue("id")))
 }
 
 // deleteSession removes the caller's runs of a session. Those of others who call theirs the same are not seen.
-func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
 	switch {
 	case p != nil:
@@ -24,16 +24,15 @@ func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c
 			p = h.storeFailed(c, err)
 		}
 	}
-	h.removed(w, c, p)
+	return removed(w, p)
 }
 
 // deletePrincipal removes all runs that were made for the caller, and what is remembered of those that are gone.
 // Who needs no key may name anybody.
-func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	if !c.key.isAdmin() && c.key.Name != name {
-		h.removed(w, c, &problem{Status: http.StatusNotFound, Code: "principal_not_found", Message: "A key removes what was made for it, by its own name."})
-		return
+		return notFound("principal_not_found", "A key removes what was made for it, by its own name.")
 	}
 	_, p := h.removeAll(r.Context(), c, &store.RunFilter{Principal: name})
 	if turnOwner, ok := h.opts.Index.(store.Retainer); ok && p == nil {
@@ -46,17 +45,15 @@ func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request,
 			p = h.storeFailed(c, err)
 		}
 	}
-	h.removed(w, c, p)
+	return removed(w, p)
 }
 
 // removed answers a request to remove something.
-func (h *removalHandler) removed(w http.ResponseWriter, c *caller, p *problem) {
+func removed(w http.ResponseWriter, p *problem) *problem {
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
+	return answerNothing(w)
 }
 
 // removeAll removes the runs that fit, those that begin meanwhile, too, and returns how many they were. While one
@@ -94,7 +91,7 @@ func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFil
 		}
 		for i := range rows {
 			if rows[i].Status == "running" || h.executes(rows[i].RunID) {
-				return nil, conflict("run_running", "The run "+rows[i].RunID+" goes on: cancel it first.")
+				return nil, conflict("run_running", "The run %s goes on: cancel it first.", rows[i].RunID)
 			}
 			ids = append(ids, rows[i].RunID)
 		}
@@ -106,9 +103,9 @@ func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFil
 
 // remove removes a run of the caller's that waits or has ended, after that was written into the audit log.
 func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *problem {
-	unlock, err := h.locks.lock(ctx, id)
-	if err != nil {
-		return conflict("run_changed", "The run is at work.") // the client left
+	unlock, p := h.locks.lock(ctx, id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, p := h.viewAny(ctx, c, id)

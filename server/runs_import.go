@@ -24,11 +24,10 @@ const maxImportAhead = 24 * time.Hour
 // importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
 // imports its own runs, and those without an owner as its own, both as ownImport says; an admin imports those of all keys as
 // they are.
-func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	events, p := h.readImport(c)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	id, status := events[0].RunID, http.StatusCreated
 	stored := events
@@ -39,46 +38,41 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 	if errors.Is(err, lathe.ErrConflict) {
 		status, err = http.StatusOK, nil
 		if !h.hasEvents(r.Context(), id, stored) && !h.hasEvents(r.Context(), id, events) {
-			c.fail(w, conflict("run_exists", "The store has a run with this id and other events."))
-			return
+			return conflict("run_exists", "The store has a run with this id and other events.")
 		}
 	}
 	if err != nil {
-		c.fail(w, h.runFailed(c, err))
-		return
+		return h.runFailed(c, err)
 	}
 	if status == http.StatusCreated {
 		h.opts.Log.Info("a run was imported", "request_id", c.requestID, "run_id", id, "events", len(events))
 	}
-	w.Header().Set("Location", "/api/runs/"+id)
-	w.Header().Set("X-Lathe-Run-Id", id)
-	h.answerRun(w, r, c, id, status)
+	return h.created(w, r, c, id, status)
 }
 
 // readImport reads the body of an import and checks it.
 func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 	events, err := event.ReadLog(bytes.NewReader(c.body))
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The body is no exported run: " + err.Error() + "."}
+		return nil, badRequest("", "The body is no exported run: %v.", err).WithCode("invalid_export")
 	}
 	if !safeName().MatchString(events[0].RunID) {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The id of the run may have 64 letters, digits, _ and -."}
+		return nil, badRequest("", "The id of the run may have 64 letters, digits, _ and -.").WithCode("invalid_export")
 	}
 	for i := range events {
 		if at := events[i].Time; at.UTC().Year() < 1970 || at.After(h.opts.Now().Add(maxImportAhead)) {
-			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The time of an event is before 1970 or in the future."}
+			return nil, badRequest("", "The time of an event is before 1970 or in the future.").WithCode("invalid_export")
 		}
 	}
 	state, err := loop.Fold(events)
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The events do not make a run."}
+		return nil, badRequest("", "The events do not make a run.").WithCode("invalid_export")
 	}
 	if state.Finished == nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "run_unfinished",
-			Message: "The run has not ended, and could be continued here and where it came from. Export it again after its end."}
+		return nil, badRequest("", "The run has not ended, and could be continued here and where it came from. Export it again after its end.").WithCode("run_unfinished")
 	}
 	if d := events[0].Data.(*event.RunStarted); !c.key.isAdmin() && d.Principal != c.key.Name && d.Principal != "" {
-		return nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Message: "The run belongs to another key: import it with that one."}
+		return nil, forbidden("principal_forbidden", "The run belongs to another key: import it with that one.")
 	}
 	return events, nil
 }

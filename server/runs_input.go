@@ -16,7 +16,6 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/store"
@@ -121,29 +120,11 @@ type decision struct {
 	inRequest bool            // as in [lathe.Approval]
 }
 
-// readObject reads a body that is an object with these members only.
-func readObject(body []byte, dst any, want string, names ...string) *problem {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
-	}
-	body = body[rawjson.SkipSpace(body, 0):]
-	if body[0] != '{' {
-		return badRequest("", "The body must be an object: %s.", want)
-	}
-	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
-		return underBody(p)
-	}
-	if err := json.Unmarshal(body, dst); err != nil {
-		return badRequest("", "The body must be like %s.", want)
-	}
-	return nil
-}
-
 // answerApproval stores the decision about one call of a run and resumes the run. The first decision counts; it holds
 // for the arguments that the approver was shown, and is accepted until the request expires.
-func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var d decision
-	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`, "decision", "digest", "reason", "scope", "arguments", "result")
+	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`)
 	if p == nil && h.opts.Approvals == nil {
 		p = conflict("no_approvals", "No approver can be asked on this server.")
 	}
@@ -151,13 +132,12 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		p = badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	id := r.PathValue("id")
-	unlock, err := h.locks.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
+	unlock, p := h.locks.lock(r.Context(), id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, owned, p := h.viewToDecide(r.Context(), c, id)
@@ -173,14 +153,13 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		v, _, p = h.viewToDecide(r.Context(), c, id)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	b := h.body(r.Context(), c, v)
 	if !owned && !c.key.isAdmin() {
 		b.Answer, b.Labels = "", nil
 	}
-	c.answerAs(w, status, b)
+	return answerAs(w, status, b)
 }
 
 // decide answers 200 when the decision is in the log, and 202 when it will be looked at.
@@ -226,7 +205,7 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 // once. The caller holds the run's lock.
 func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
 	if v.Stepped() != nil {
-		return h.applyStepped(ctx, c, v, settles)
+		return h.applyStepped(ctx, c, v, WakeInput, settles)
 	}
 	id := v.State.Run.RunID
 	sub := h.opts.Bus.Subscribe(id)
@@ -271,21 +250,21 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 
 // asked returns the call of the run that waits for an approval.
 func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
-	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == call })
+	o := v.OpenCall(call)
 	_, known := v.Client[call]
 	switch {
-	case i < 0 && !known:
-		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
+	case o == nil && !known:
+		return nil, notFound("call_not_found", "The run has no such call.")
 	case v.State.Finished != nil:
 		p := v.Ended()
 		addDecision(p, v.Decisions, call)
 		return nil, p
-	case i < 0, !v.State.Open[i].Asked && v.DecidedOn(call):
+	case o == nil, !o.Asked && v.DecidedOn(call):
 		return nil, h.decided(ctx, v, call)
-	case !v.State.Open[i].Asked:
+	case !o.Asked:
 		return nil, conflict("not_asked", "No approval of the call was requested.")
 	}
-	return &v.State.Open[i], nil
+	return o, nil
 }
 
 // resumeLater resumes a run in progress when it is suspended next, because it may have missed a stored decision.
@@ -299,8 +278,8 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 		defer cancel()
 		defer context.AfterFunc(h.stopped, cancel)()
 		_, _ = h.waitRun(ctx, id) // its log says what came of it
-		unlock, err := h.locks.lock(ctx, id)
-		if err != nil {
+		unlock, p := h.locks.lock(ctx, id)
+		if p != nil {
 			return // the server stops
 		}
 		defer unlock()
@@ -318,9 +297,8 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
 	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
 	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
-		return slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool {
-			return o.ID == f.Key && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
-		})
+		o := v.OpenCall(f.Key)
+		return o != nil && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
 	})
 }
 
@@ -332,23 +310,22 @@ type resultBody struct {
 }
 
 // takeResults stores the results of client tool calls and resumes the run.
-func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var body struct {
 		Results []resultBody `json:"results"`
 	}
 	answers := map[string]lathe.Output{}
-	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`, "results")
+	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`)
 	if p == nil {
 		p = readResults(body.Results, answers)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	id := r.PathValue("id")
-	unlock, err := h.locks.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
+	unlock, p := h.locks.lock(r.Context(), id)
+	if p != nil {
+		return p
 	}
 	defer unlock()
 	v, p := h.view(r.Context(), c, id)
@@ -360,10 +337,9 @@ func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *ca
 		status, p = h.giveResults(r.Context(), c, v, answers)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.answerRun(w, r, c, id, status)
+	return h.answerRun(w, r, c, id, status)
 }
 
 func readResults(results []resultBody, answers map[string]lathe.Output) *problem {
@@ -480,7 +456,7 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 		return p
 	}
 	for id := range answers {
-		if !slices.ContainsFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+		if v.OpenCall(id) == nil {
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}

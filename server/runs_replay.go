@@ -39,7 +39,7 @@ type replayRequest struct {
 }
 
 // replayRun starts a new run of the conversation that a recorded run began with, for the key of the request.
-func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	req, p := readReplay(c.body)
 	var record []event.Event
 	if p == nil {
@@ -50,12 +50,11 @@ func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *calle
 		n, p = h.planReplay(r.Context(), c, req, record)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	n.in.Replays = r.PathValue("id")
 	n.request = append([]byte(n.in.Replays+"\n"), c.body...)
-	h.beginRun(w, r, c, n)
+	return h.beginRun(w, r, c, n)
 }
 
 // readReplay reads the body of a request to run a run again. An empty body is {}.
@@ -64,11 +63,12 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
+	body, p := objectOf(body, "")
+	if p != nil {
+		return nil, p
 	}
 	settings := []byte(`{"model":"-","prompt":"-"}`)
-	p := eachMember(body[rawjson.SkipSpace(body, 0):], "", []string{"model", "settings", "tools", "session"}, func(at, _ string, v []byte) *problem {
+	p = eachMember(body, "", []string{"model", "settings", "tools", "session"}, func(at, _ string, v []byte) *problem {
 		switch at {
 		case "model":
 			req.named = true
@@ -231,7 +231,7 @@ func (req *runRequest) checkRecorded() string {
 
 // notReplayable is the problem of a record that cannot be run again.
 func notReplayable(why string) *problem {
-	return conflict("not_replayable", "The run cannot be run again: "+why+".")
+	return conflict("not_replayable", "The run cannot be run again: %s.", why)
 }
 
 func contentRemoved() *problem {

@@ -36,7 +36,7 @@ func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *st
 	}
 	if name := v.Get("principal"); name != "" {
 		if f.Principal != "" && f.Principal != name {
-			return nil, nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Param: "principal", Message: "This key lists its own runs only: leave principal out."}
+			return nil, nil, forbidden("principal_forbidden", "This key lists its own runs only: leave principal out.").WithParam("principal")
 		}
 		f.Principal = name
 	}

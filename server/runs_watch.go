@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,12 +26,11 @@ const maxFrames = 64 << 10
 // ended. The watcher subscribes to the bus first, then reads the stored events, and then writes the events of the bus that
 // follow them. It reads the store again whenever the bus has been silent for a while and if events were dropped, so that
 // the client gets every stored event exactly once.
-func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	after, p := position(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	x := &watch{views: h.runViews, runID: id, last: after, sub: h.opts.Bus.Subscribe(id), follow: r.URL.Query().Get("follow")}
 	defer func() { x.sub.Close() }()
@@ -42,30 +40,19 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 	case x.follow != "" && x.follow != "true" && x.follow != "false" && x.follow != "pause":
 		p = badRequest("follow", "follow may be true, false or pause.")
 	case after > newest:
-		p = conflict("event_id_ahead", fmt.Sprintf("The run has no event %d: its last one is %d.", after, newest))
+		p = conflict("event_id_ahead", "The run has no event %d: its last one is %d.", after, newest)
 		p.NewestEvent = newest
 	case after == newest && ended && x.follow != "false":
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusNoContent) // which tells an EventSource not to come back
-		return
+		return answerNothing(w) // which tells an EventSource not to come back
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	c.runID = id
-	x.out = stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(h http.Header) { h.Set("X-Lathe-Run-Id", id) })
-	defer x.out.End()
-	if m := h.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-		defer m.AddStreamClients(-1)
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(h.leaving, cancel)()
+	defer x.open(w, func(http.Header) {})()
 	x.buf = append(x.buf, "retry: "+strconv.Itoa(retryMS)+"\n\n"...)
 	var late net.Error
-	switch err := x.run(ctx); {
+	switch err := x.run(r.Context()); {
 	case errors.As(err, &late) && late.Timeout():
 		c.code = "slow_reader"
 	case err != nil:
@@ -75,6 +62,7 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 		x.buf = sse.AppendEvent(x.buf, sse.Event{Type: "server_draining", Data: drainingEvent})
 		_ = x.flush() // the client may have disconnected
 	}
+	return nil
 }
 
 // drainingEvent is the data of the event server_draining, the last of a stream that ends before its run because the server
@@ -136,8 +124,29 @@ type watch struct {
 	deltas int64
 }
 
-// run writes events until the run has ended, the client has disconnected, or ctx is done.
+// open opens the stream to the client; head sets what its head says besides the run. close ends it.
+func (x *watch) open(w http.ResponseWriter, head func(http.Header)) (close func()) {
+	o := &x.views.opts
+	x.out = stream.NewWriter(w, o.Limits.WriteTimeout, func(h http.Header) {
+		head(h)
+		h.Set("X-Lathe-Run-Id", x.runID)
+	})
+	if o.Metrics != nil {
+		o.Metrics.AddStreamClients(1)
+	}
+	return func() {
+		x.out.End()
+		if o.Metrics != nil {
+			o.Metrics.AddStreamClients(-1)
+		}
+	}
+}
+
+// run writes events until the run has ended, the client has disconnected, the server drains, or ctx is done.
 func (x *watch) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.views.leaving, cancel)()
 	defer x.views.waiters.add(x.runID, func() {
 		if !x.views.executes(x.runID) { // else the bus has its events
 			x.wakeup.wake()
@@ -319,19 +328,18 @@ func (x *watch) flush() error {
 }
 
 // exportRun writes the whole log of a run, one JSON line for each event.
-func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	if _, _, p := h.newest(r.Context(), c, id); p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	c.runID = id
-	header := w.Header()
-	header.Set("Content-Type", "application/jsonl")
-	header.Set("Content-Disposition", `attachment; filename="`+id+`.jsonl"`)
-	header.Set("Cache-Control", "no-store")
-	rc := http.NewResponseController(w)
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	out := stream.NewWriter(w, h.opts.Limits.WriteTimeout, func(header http.Header) {
+		header.Set("Content-Type", "application/jsonl")
+		header.Set("Content-Disposition", `attachment; filename="`+id+`.jsonl"`)
+		header.Del("X-Accel-Buffering")
+	})
+	defer out.End()
 	var buf []byte
 	for last, more := int64(0), true; more; {
 		more = false
@@ -347,10 +355,10 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 				break
 			}
 		}
-		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
-		if _, err := w.Write(buf); err != nil {
-			return
+		if out.Write(buf) != nil {
+			return nil // the client left
 		}
 		buf = buf[:0]
 	}
+	return nil
 }

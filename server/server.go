@@ -86,7 +86,7 @@ var errDraining = errors.New("the server is about to stop")
 // takes refuses requests that begin a run in a server that is about to stop.
 func (co *core) takes() *problem {
 	if co.draining.Load() {
-		return &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: problems.RetryLater, Message: "The server is about to stop; try again."}
+		return draining()
 	}
 	return nil
 }
@@ -131,36 +131,40 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 const readyTimeout = 5 * time.Second
 
 // metrics answers /metrics. Its series name all keys, their use and costs, so a key needs the right to read them.
-func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if g.opts.Metrics == nil || g.opts.NoMetrics {
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Metrics are not served here."})
-		return
+		return notFound("not_found", "Metrics are not served here.")
 	}
 	if !c.key.isAdmin() && !c.key.Metrics {
-		c.fail(w, &problem{Status: http.StatusForbidden, Code: "admin_required", Message: "The metrics show the use of all keys: they need a key with keys.NAME.metrics: true, or an admin key."})
-		return
+		return forbidden("admin_required", "The metrics show the use of all keys: they need a key with keys.NAME.metrics: true, or an admin key.")
 	}
 	g.opts.Metrics.Handler().ServeHTTP(w, r)
+	return nil
 }
 
 // answer writes v as JSON.
-func (c *caller) answer(w http.ResponseWriter, v any) { c.answerAs(w, http.StatusOK, v) }
+func answer(w http.ResponseWriter, v any) *problem { return answerAs(w, http.StatusOK, v) }
 
-// answerRaw writes a body of JSON.
-func (c *caller) answerRaw(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
-}
-
-func (c *caller) answerAs(w http.ResponseWriter, status int, v any) {
+func answerAs(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {
-		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed."})
-		return
+		return internalError("The server failed.")
 	}
+	return answerRaw(w, status, body)
+}
+
+// answerRaw writes a body of JSON.
+func answerRaw(w http.ResponseWriter, status int, body []byte) *problem {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+	return nil
+}
+
+// answerNothing answers with status 204.
+func answerNothing(w http.ResponseWriter) *problem {
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }

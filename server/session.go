@@ -96,8 +96,7 @@ func (s *sessions) link(k *Key) (token string, expires time.Time, p *problem) {
 
 // tooManySessions is the problem of a caller who would get one more than [maxSessions].
 func tooManySessions(what string) *problem {
-	return &problem{Status: http.StatusServiceUnavailable, Code: "too_many_sessions", RetryAfter: time.Minute,
-		Message: fmt.Sprintf("The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)}
+	return unavailable("too_many_sessions", time.Minute, "The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
 }
 
 // put adds an entry and reports whether there was room for it. It removes those that have expired, and the oldest of the
@@ -212,12 +211,11 @@ func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Ke
 	one, k := g.sessions.find(c.setup, id)
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site != "" && site != "same-origin" && site != "none":
-		return nil, nil, &problem{Status: http.StatusForbidden, Code: "unknown_origin", Message: "A session is for the pages of this server only: send an API key."}
+		return nil, nil, forbidden("unknown_origin", "A session is for the pages of this server only: send an API key.")
 	case k == nil:
-		return nil, nil, &problem{Status: http.StatusUnauthorized, Code: "session_expired", Message: "The session has ended: sign in again."}
+		return nil, nil, unauthorized("session_expired", "The session has ended: sign in again.")
 	case !safeMethod(r.Method) && subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(one.csrf)) != 1:
-		return nil, nil, &problem{Status: http.StatusForbidden, Code: "csrf_token_required",
-			Message: "A request of a session that changes something needs the header " + csrfHeader + " with the csrf_token of GET /api/session."}
+		return nil, nil, forbidden("csrf_token_required", "A request of a session that changes something needs the header %s with the csrf_token of GET /api/session.", csrfHeader)
 	}
 	return one, k, nil
 }

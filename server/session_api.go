@@ -30,13 +30,20 @@ func (k *Key) role() role {
 
 // onlyAdmin returns h for callers whose key is an admin key, and refuses the others.
 func onlyAdmin(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) {
-		if !c.key.isAdmin() {
-			c.fail(w, &problem{Status: http.StatusForbidden, Code: "admin_required", Message: "This needs an admin key: keys.NAME.admin in the configuration."})
-			return
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+		if p := c.requireAdmin(); p != nil {
+			return p
 		}
-		h(w, r, c)
+		return h(w, r, c)
 	}
+}
+
+// requireAdmin refuses callers whose key is no admin key.
+func (c *caller) requireAdmin() *problem {
+	if c.key.isAdmin() {
+		return nil
+	}
+	return forbidden("admin_required", "This needs an admin key: keys.NAME.admin in the configuration.")
 }
 
 // A sessionBody says who the caller is.
@@ -67,93 +74,92 @@ func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 }
 
 // showSession answers who the caller is: the holder of a session, of a key, or an anonymous client.
-func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if k, p := c.setup.authenticate(r); p == nil {
-		c.answer(w, c.sessionBody(nil, k))
-		return
+		return answer(w, c.sessionBody(nil, k))
 	}
 	if id := cookieOf(r); id != "" && c.console {
 		if one, k := g.sessions.find(c.setup, id); k != nil {
-			c.answer(w, c.sessionBody(one, k))
-			return
+			return answer(w, c.sessionBody(one, k))
 		}
 		setCookie(w, r, "", time.Time{}, false)
 	}
-	c.answer(w, c.sessionBody(nil, nil))
+	return answer(w, c.sessionBody(nil, nil))
 }
 
 // maxSignIn bounds the body of a request that signs in.
 const maxSignIn = 32 << 10
 
 // signIn begins a session for a key, or for the token of a sign-in link.
-func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Key   string `json:"key"`
 		Token string `json:"link_token"`
 	}
-	p := readObject(c.body, &given, `{"key":"…"}`, "key", "link_token")
+	p := readObject(c.body, &given, `{"key":"…"}`)
+	var k *Key
 	switch {
 	case p != nil:
 	case !c.setup.needsKey():
-		p = conflict("no_keys", "This server has no keys, so signing in is not needed.")
+		p = noKeys()
 	case (given.Key == "") == (given.Token == ""):
 		p = badRequest("key", "Send either key or link_token.")
-	}
-	if p != nil {
-		c.fail(w, p)
-		return
-	}
-	var k *Key
-	if given.Token != "" {
-		if k = g.sessions.redeem(c.setup, given.Token); k == nil {
-			p = &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "The link was used or has expired: open a new one, or sign in with a key."}
-		}
-	} else {
+	case given.Token == "":
 		k, p = c.setup.holder(r.Context(), given.Key)
+	default:
+		if k = g.sessions.redeem(c.setup, given.Token); k == nil {
+			p = unauthorized("invalid_link", "The link was used or has expired: open a new one, or sign in with a key.")
+		}
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if old := cookieOf(r); old != "" {
 		g.sessions.end(old)
 	}
-	id, one, p := g.sessions.begin(k)
+	one, p := g.begin(w, r, c, k, false)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.key = k // for the log
-	setCookie(w, r, id, one.expires, false)
-	c.answer(w, c.sessionBody(one, k))
+	return answer(w, c.sessionBody(one, k))
+}
+
+// begin begins a session of the key, whose cookie it sets.
+func (g *signIns) begin(w http.ResponseWriter, r *http.Request, c *caller, k *Key, secure bool) (*session, *problem) {
+	id, one, p := g.sessions.begin(k)
+	if p == nil {
+		c.key = k // for the log
+		setCookie(w, r, id, one.expires, secure)
+	}
+	return one, p
+}
+
+func noKeys() *problem {
+	return conflict("no_keys", "This server has no keys, so signing in is not needed.")
 }
 
 // signOut ends the session of the request.
-func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if id := cookieOf(r); id != "" {
 		g.sessions.end(id)
 		setCookie(w, r, "", time.Time{}, false)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
+	return answerNothing(w)
 }
 
 // makeLink makes a link that signs a browser in as the key of the request.
-func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	switch {
 	case !c.setup.needsKey():
-		c.fail(w, conflict("no_keys", "This server has no keys, so signing in is not needed."))
-		return
+		return noKeys()
 	case c.session:
-		c.fail(w, &problem{Status: http.StatusForbidden, Code: "key_required", Message: "A session makes no links: send the API key itself."})
-		return
+		return forbidden("key_required", "A session makes no links: send the API key itself.")
 	}
 	token, expires, p := g.sessions.link(c.key)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	c.answerAs(w, http.StatusCreated, struct {
+	return answerAs(w, http.StatusCreated, struct {
 		Fragment  string    `json:"fragment"` // of the address of the console
 		ExpiresAt time.Time `json:"expires_at"`
 	}{signInFragment(token), expires})

@@ -47,7 +47,7 @@ func (s *setup) signInProvider() SignInProvider {
 }
 
 func noSignIn() *problem {
-	return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Sign in with a key: no sign-in with an identity provider is configured (serve.oidc.client_id)."}
+	return notFound("not_found", "Sign in with a key: no sign-in with an identity provider is configured (serve.oidc.client_id).")
 }
 
 // waitForIssuer takes one of [maxSignIns] places. release gives it back.
@@ -56,7 +56,7 @@ func (g *signIns) waitForIssuer() (release func(), p *problem) {
 	case g.waiting <- struct{}{}:
 		return func() { <-g.waiting }, nil
 	default:
-		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "Too many users sign in at this time: try again."}
+		return nil, unavailable("overloaded", time.Second, "Too many users sign in at this time: try again.")
 	}
 }
 
@@ -66,55 +66,49 @@ func signInFailed(err error) *problem {
 	case errors.Is(err, ErrNoProfile):
 		return noProfile()
 	case errors.Is(err, ErrNoIssuer):
-		return &problem{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", RetryAfter: identityRetry, Message: "The identity provider cannot be reached: try again, or sign in with a key."}
+		return unavailable("issuer_unavailable", identityRetry, "The identity provider cannot be reached: try again, or sign in with a key.")
 	}
-	return &problem{Status: http.StatusUnauthorized, Code: codeInvalidToken, Message: "The sign-in failed: " + err.Error() + "."}
+	return unauthorized(codeInvalidToken, "The sign-in failed: %v.", err)
 }
 
 // beginSignIn sends the browser to the issuer.
-func (g *signIns) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	provider := c.setup.signInProvider()
 	if provider == nil {
-		c.fail(w, noSignIn())
-		return
+		return noSignIn()
 	}
 	release, p := g.waitForIssuer()
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	defer release()
 	s := &SignIn{State: randomID(), Nonce: randomID(), Verifier: randomID(), Redirect: c.setup.address(r) + signInCallback}
 	address, err := provider.SignInURL(r.Context(), s)
 	if err != nil {
-		c.fail(w, signInFailed(err))
-		return
+		return signInFailed(err)
 	}
 	setSignInCookie(w, r, c, strings.Join([]string{s.State, s.Nonce, s.Verifier}, "."))
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, address, http.StatusSeeOther)
+	return nil
 }
 
 // finishSignIn begins the session of a user whom the issuer has sent back.
-func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	k, p := g.signedInAt(r, c)
 	if len(r.CookiesNamed(signInCookie(r))) > 0 { // it is for one attempt
 		setSignInCookie(w, r, c, "")
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	id, one, p := g.sessions.begin(k)
-	if p != nil {
-		c.fail(w, p)
-		return
+	if _, p := g.begin(w, r, c, k, c.secure(r)); p != nil {
+		return p
 	}
-	c.key = k // for the log
-	setCookie(w, r, id, one.expires, c.secure(r))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
 	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
 }
 
 // signedInAt returns the key of the user whom the issuer has sent back.
@@ -132,7 +126,7 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	random := len(randomID())
 	switch code, state, issuer := q.Get("code"), q.Get("state"), q.Get("iss"); {
 	case len(s.State) != random || len(s.Nonce) != random || len(s.Verifier) != random || subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again."}
+		return nil, unauthorized("invalid_link", "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again.")
 	case issuer != "" && issuer != provider.Issuer():
 		return nil, signInFailed(errors.New("the answer is from another issuer"))
 	case q.Get("error") != "":

@@ -72,12 +72,12 @@ func (h *sessionsHandler) dropTitles(ctx context.Context, principal, session str
 }
 
 // renameSession gives a session of the caller a title; an empty one gives it the beginning of its first question again.
-func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Title *string `json:"title"`
 	}
 	id := r.PathValue("id")
-	p := readObject(c.body, &given, `{"title":"…"}`, "title")
+	p := readObject(c.body, &given, `{"title":"…"}`)
 	var title string
 	if p == nil && given.Title != nil {
 		title = strings.Join(strings.Fields(*given.Title), " ")
@@ -90,7 +90,7 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	case len(title) > maxSessionTitle || !utf8.ValidString(title):
 		p = badRequest("title", "title is a text of at most %d bytes.", maxSessionTitle)
 	case !ok:
-		p = &problem{Status: http.StatusNotFound, Code: "not_found", Message: "The store of this server keeps no titles."}
+		p = notFound("not_found", "The store of this server keeps no titles.")
 	default:
 		rows, _, err := h.opts.Index.Runs(r.Context(), &store.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
 		if err != nil {
@@ -100,21 +100,18 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 		}
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	var value []byte
 	if title != "" {
 		value, _ = json.Marshal(sessionTitle{id, title}) // of texts it does not fail
 	}
 	if err := values.SetValue(r.Context(), titleName(c.key.Name, id), value); err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
+	return answerNothing(w)
 }
 
 func noSession() *problem {
-	return &problem{Status: http.StatusNotFound, Code: "session_not_found", Message: "There is no such session."}
+	return notFound("session_not_found", "There is no such session.")
 }

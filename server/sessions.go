@@ -36,26 +36,23 @@ type sessionRow struct {
 
 // listSessions answers with the caller's sessions, the one with the newest run first. Those of other keys are not listed,
 // not for an admin key either.
-func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	limit, after, search := f.Limit, f.After, strings.ToLower(r.URL.Query().Get("q"))
 	if limit == 0 {
 		limit = sessionPage
 	}
-	unlock, err := h.scan(r.Context(), c)
-	if err != nil {
-		return // the client has left
+	unlock, p := h.scan(r.Context(), c)
+	if p != nil {
+		return p
 	}
 	defer unlock()
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	all, whole, err := h.sessionsOf(r.Context(), c.key.Name)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
 	known := make(map[string]bool, len(all))
 	for i := range all {
@@ -66,18 +63,17 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	}
 	titles, err := h.titles(r.Context(), c.key.Name, known)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
 	if after != "" {
 		at := slices.IndexFunc(all, func(s sessionRow) bool { return s.ID == after })
 		if at < 0 {
-			c.fail(w, badRequest("after", "There is no such session: begin with the first page."))
-			return
+			return badRequest("after", "There is no such session: begin with the first page.")
 		}
 		all = all[at+1:]
 	}
-	page, next := []sessionRow{}, ""
+	var page []sessionRow
+	next := ""
 	for _, s := range all {
 		if s.Title = titles[s.ID]; s.Title == "" { // else no event is read
 			s.Title = h.title(r.Context(), s.first)
@@ -91,10 +87,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		}
 		page = append(page, s)
 	}
-	c.answer(w, struct {
-		Data []sessionRow `json:"data"`
-		Next string       `json:"next,omitempty"`
-	}{page, next})
+	return answerList(w, page, next, false)
 }
 
 // sessionsOf returns the sessions of a principal without their titles, the one with the newest run first, and whether these

@@ -102,17 +102,15 @@ func asksUpgrade(r *http.Request) bool {
 }
 
 // connectSocket serves a WebSocket until it ends. Requests that do not ask for one are answered 404.
-func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if !asksUpgrade(r) {
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "GET is for WebSockets here. Send requests with POST /v1/responses."})
-		return
+		return notFound("unknown_url", "GET is for WebSockets here. Send requests with POST /v1/responses.")
 	}
 	if p := g.takes(); p != nil || !g.sockets.admit() {
 		if p == nil {
-			p = &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: problems.RetryLater, Message: "The server is about to stop; try again."}
+			p = draining()
 		}
-		c.fail(w, p)
-		return
+		return p
 	}
 	defer g.sockets.serving.Done()
 	reserved := g.memory.Begin(c.key.Name, c.setup.needsKey())
@@ -125,9 +123,10 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 		InsecureSkipVerify: true, // the middleware has checked the origin
 		OnPingReceived:     func(context.Context, []byte) bool { return s.pinged() }})
 	if err != nil {
-		return // Accept has answered
+		return nil // Accept has answered
 	}
 	s.serve()
+	return nil
 }
 
 // serve handles messages until the connection ends.
@@ -238,7 +237,7 @@ func (s *socket) handleAll() {
 			}
 			s.handle(message)
 		case <-age.C:
-			s.refuse(&problem{Status: http.StatusBadRequest, Code: "websocket_connection_limit_reached", Message: "The connection has reached its greatest age: open another one."})
+			s.refuse(badRequest("", "The connection has reached its greatest age: open another one.").WithCode("websocket_connection_limit_reached"))
 			s.end(websocket.StatusNormalClosure, "the connection is too old")
 		case <-idle.C:
 			s.end(websocket.StatusNormalClosure, "the connection was idle")

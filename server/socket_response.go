@@ -66,7 +66,7 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	for name, v := range rawjson.Members(message[start:]) {
 		switch rawjson.Text(name) {
 		case "type":
-			typ = memberText(v)
+			typ = rawjson.Text(v)
 		case "stream":
 			stream = string(v)
 		case "generate":
@@ -89,15 +89,14 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 
 // warmUp answers a message with "generate": false: it keeps the input on the connection for the next message, and does not call
 // the model.
-func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) {
-	c := a.caller
+func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) *problem {
 	if len(a.in.Messages) == 0 || len(a.req.Approvals) > 0 {
-		c.fail(w, badRequest("generate", "The request continues a run that waits: send it without generate."))
-		return
+		return badRequest("generate", "The request continues a run that waits: send it without generate.")
 	}
 	a.head.Kept = false
 	a.keepOnSocket(&event.Result{Reason: lathe.ReasonAnswered, History: a.in.Messages})
 	out := h.newStreamWriter(w, a)
 	writer := a.protocol.NewWriter(&a.head)
 	_ = out.Write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
+	return nil
 }

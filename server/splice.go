@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -42,9 +41,7 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {
 			continue
 		}
-		select {
-		case <-time.After(rv.opts.Limits.Poll):
-		case <-ctx.Done():
+		if pause(ctx, nil, rv.opts.Limits.Poll) != nil {
 			return v, nil
 		}
 	}

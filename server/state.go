@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -156,12 +155,11 @@ type stateHandler struct {
 
 // withState returns h, or a handler that answers 404 where the setup has no State.
 func withState(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		if c.setup.State == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server does not describe its parts."})
-			return
+			return notFound("not_found", "This server does not describe its parts.")
 		}
-		h(w, r, c)
+		return h(w, r, c)
 	}
 }
 
@@ -182,8 +180,17 @@ func (h *stateHandler) routes() []route {
 	}
 }
 
+// A listBody is a page of a list.
 type listBody[T any] struct {
-	Data []T `json:"data"`
+	Data []T    `json:"data"`
+	Next string `json:"next,omitempty"` // the page after it
+	// Truncated says that there is more than was read.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// answerList answers with a page of a list.
+func answerList[T any](w http.ResponseWriter, rows []T, next string, truncated bool) *problem {
+	return answer(w, &listBody[T]{nonNil(rows), next, truncated})
 }
 
 // nonNil returns the list, which is not nil.
@@ -215,7 +222,7 @@ func (c *access) servers() []ServerState {
 	return out
 }
 
-func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := c.servers()
 	for i := range list { // GET /api/pins has them
 		list[i].Tools = slices.Clone(list[i].Tools)
@@ -224,29 +231,29 @@ func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *ca
 		}
 		list[i].Tools = nonNil(list[i].Tools)
 	}
-	c.answer(w, listBody[ServerState]{nonNil(list)})
+	return answerList(w, list, "", false)
 }
 
-func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if err := c.setup.State.Reconnect(r.PathValue("name")); err != nil {
-		c.fail(w, stateProblem(err, "There is no such server."))
-		return
+		return stateProblem(err, "There is no such server.")
 	}
 	h.opts.Log.Info("an MCP server is connected anew", "server", r.PathValue("name"), "by", c.decider())
 	w.WriteHeader(http.StatusAccepted)
+	return nil
 }
 
 // stateProblem returns the problem of an error of a [State].
-func stateProblem(err error, notFound string) *problem {
+func stateProblem(err error, none string) *problem {
 	switch code := lathe.CodeOf(err); code {
 	case lathe.CodeNotFound:
-		return &problem{Status: http.StatusNotFound, Code: string(code), Message: notFound}
+		return notFound(string(code), "%s", none)
 	case lathe.CodeConflict:
 		return conflict("definition_changed", "The server has changed the definition since it was shown: look at it again.")
 	case lathe.CodeInvalidRequest:
 		return badRequest("", "%s.", problems.Cause(err))
 	default:
-		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + problems.Cause(err) + "."}
+		return conflict("unavailable", "It cannot be done now: %s.", problems.Cause(err))
 	}
 }
 
@@ -256,21 +263,21 @@ type pinRow struct {
 	ToolState
 }
 
-func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var rows []pinRow
 	for _, s := range c.setup.State.Servers() {
 		for _, t := range s.Tools {
 			rows = append(rows, pinRow{s.Name, t})
 		}
 	}
-	c.answer(w, listBody[pinRow]{nonNil(rows)})
+	return answerList(w, rows, "", false)
 }
 
-func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Digest string `json:"digest"`
 	}
-	p := readObject(c.body, &given, `{"digest":"…"}`, "digest")
+	p := readObject(c.body, &given, `{"digest":"…"}`)
 	if p == nil && given.Digest == "" {
 		p = badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
 	}
@@ -280,11 +287,11 @@ func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller)
 		}
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	h.opts.Log.Info("a definition was accepted", "tool", r.PathValue("name"), "digest", given.Digest, "by", c.decider())
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // A toolDetail is all that a caller may know of one tool.
@@ -302,16 +309,14 @@ type toolDetail struct {
 	Complete     *time.Time       `json:"complete_since,omitempty"`
 }
 
-func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	if p := c.tool(name, ""); p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	s := c.specOf(name)
 	if s == nil { // removed since
-		c.fail(w, c.tool(name, ""))
-		return
+		return c.tool(name, "")
 	}
 	run := c.run()
 	d := toolDetail{toolRow: h.toolRow(c, s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
@@ -336,18 +341,17 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 	}
 	calls, p := h.toolCalls(r, c, name)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if calls != nil {
 		d.Stats, d.LastCalls, d.Since, d.Complete = calls.of(name), calls.last, &calls.since, timeOrNil(calls.complete)
 	}
-	c.answer(w, &d)
+	return answer(w, &d)
 }
 
-func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
-	c.answer(w, listBody[ModelState]{nonNil(list)})
+	return answerList(w, list, "", false)
 }
 
 // A keyRow describes a key without its secret.
@@ -372,12 +376,11 @@ const keysPage = 100
 
 // listKeys answers with a page of the keys by name: all of them for an admin key, its own for another. A page begins after a name,
 // so that keys that a reload removes or adds meanwhile change nothing about the others.
-func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	q := r.URL.Query()
-	limit, p := pageLimit(q, keysPage)
+	limit, p := number(q, "limit", keysPage, maxPage)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	page, next := c.keysAfter(q.Get("after"), limit)
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
@@ -391,21 +394,17 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 	if h.opts.Ledger != nil {
 		used, err := h.budgetRows(r.Context(), bounds)
 		if err != nil {
-			c.fail(w, h.storeFailed(c, err))
-			return
+			return h.storeFailed(c, err)
 		}
 		for i := range rows {
 			rows[i].Used = used[2*i : 2*i+2] // day and month
 		}
 	}
-	c.answer(w, struct {
-		Data []keyRow `json:"data"`
-		Next string   `json:"next,omitempty"`
-	}{rows, next})
+	return answerList(w, rows, next, false)
 }
 
 // explain answers what the policy makes of a call. A key asks as itself; an admin key may ask as another.
-func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var given struct {
 		Tool      string            `json:"tool"`
 		Arguments json.RawMessage   `json:"arguments"`
@@ -414,13 +413,13 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 		Labels    map[string]string `json:"labels"`
 		Used      []string          `json:"used"`
 	}
-	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`, "tool", "arguments", "principal", "session_id", "labels", "used")
+	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`)
 	switch {
 	case p != nil:
 	case len(given.Used) > maxUsed:
 		p = badRequest("used", "At most %d tools can be named.", maxUsed)
 	case given.Principal != "" && given.Principal != c.key.Name && !c.key.isAdmin():
-		p = &problem{Status: http.StatusForbidden, Code: "admin_required", Param: "principal", Message: "Only an admin key asks for another principal."}
+		p = forbidden("admin_required", "Only an admin key asks for another principal.").WithParam("principal")
 	default:
 		p = c.tool(given.Tool, "tool")
 	}
@@ -441,11 +440,10 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 		}
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	out.Rules = nonNil(out.Rules)
-	c.answer(w, out)
+	return answer(w, out)
 }
 
 const (
@@ -453,37 +451,30 @@ const (
 	maxAuditLines = 1000
 )
 
-func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) {
-	limit := 200
-	if s := r.URL.Query().Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxAuditLines {
-			c.fail(w, badRequest("limit", "limit wants a number from 1 to %d.", maxAuditLines))
-			return
-		}
-		limit = n
+func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	limit, p := number(r.URL.Query(), "limit", 200, maxAuditLines)
+	if p != nil {
+		return p
 	}
 	a, err := c.setup.State.Audit(r.Context(), limit)
-	switch {
-	case err != nil:
+	if err != nil {
 		h.opts.Log.Error("the audit log could not be read", "cause", err)
-		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The audit log could not be read; the server's log says why."})
-	case a == nil:
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "no_audit_log", Message: "This server keeps no audit log: audit.path in the configuration names one."})
-	default:
-		a.Data = nonNil(a.Data)
-		c.answer(w, a)
+		return internalError("The audit log could not be read; the server's log says why.")
 	}
+	if a == nil {
+		return notFound("no_audit_log", "This server keeps no audit log: audit.path in the configuration names one.")
+	}
+	a.Data = nonNil(a.Data)
+	return answer(w, a)
 }
 
-func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows, err := c.setup.State.Settings()
 	if err != nil {
 		h.opts.Log.Error("the configuration could not be shown", "cause", err)
-		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The configuration could not be shown; the server's log says why."})
-		return
+		return internalError("The configuration could not be shown; the server's log says why.")
 	}
-	c.answer(w, listBody[SettingState]{nonNil(rows)})
+	return answerList(w, rows, "", false)
 }
 
 // A healthCheck is the state of one part of the server.
@@ -494,7 +485,7 @@ type healthCheck struct {
 }
 
 // health answers 200 with the state of each part, also of a server that is not ready.
-func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	out := struct {
 		Ready bool `json:"ready"`
 		*VersionState
@@ -536,5 +527,5 @@ func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller)
 			}
 		}
 	}
-	c.answer(w, &out)
+	return answer(w, &out)
 }

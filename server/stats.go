@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -153,43 +152,37 @@ func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 
 // showStats answers with figures of the runs that the caller lists: rates, errors, latencies, tokens and cost over time, by
 // model and by tool. A tool call counts at the time of the model call that asked for it.
-func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p == nil {
 		p = narrowTimes(f, r.URL.Query(), h.opts.Now())
 	}
-	buckets := defaultStatBuckets
-	if s := r.URL.Query().Get("buckets"); s != "" && p == nil {
-		var err error
-		if buckets, err = strconv.Atoi(s); err != nil || buckets < 1 || buckets > maxStatBuckets {
-			p = badRequest("buckets", "buckets wants a number from 1 to %d.", maxStatBuckets)
-		}
+	if p != nil {
+		return p
 	}
-	if f != nil && f.Until.IsZero() {
+	buckets, p := number(r.URL.Query(), "buckets", defaultStatBuckets, maxStatBuckets)
+	if p != nil {
+		return p
+	}
+	if f.Until.IsZero() {
 		f.Until = h.opts.Now()
 	}
-	if f != nil && f.Since.IsZero() {
+	if f.Since.IsZero() {
 		f.Since = f.Until.Add(-defaultStatSpan)
 	}
-	if p == nil && !f.Since.Before(f.Until) {
-		p = badRequest("since", "since must be before until.")
+	if !f.Since.Before(f.Until) {
+		return badRequest("since", "since must be before until.")
 	}
+	unlock, p := h.scan(r.Context(), c)
 	if p != nil {
-		c.fail(w, p)
-		return
-	}
-	unlock, err := h.scan(r.Context(), c)
-	if err != nil {
-		return // the client has left
+		return p
 	}
 	defer unlock()
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	body, err := h.stats(r.Context(), f, buckets)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	c.answer(w, body)
+	return answer(w, body)
 }
 
 // stats computes the figures of the time of the filter.

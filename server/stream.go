@@ -76,9 +76,7 @@ func (s *openStream) notStarted(bad *problem) (lost bool) {
 }
 
 func (s *openStream) open() {
-	if m := s.ex.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-	}
+	s.count(1)
 	if s.run.detach || s.job.holds != nil { // else its run ends when the client leaves, or the server
 		gone, stopping := context.AfterFunc(s.r.Context(), s.pipe.Nudge), context.AfterFunc(s.ex.stopped, s.pipe.Nudge)
 		s.unwatch = func() { gone(); stopping() }
@@ -96,11 +94,22 @@ func (s *openStream) close() {
 		s.unwatch()
 	}
 	s.out.End()
-	if m := s.ex.opts.Metrics; m != nil {
-		m.AddStreamClients(-1)
-	}
+	s.count(-1)
 	s.pipe.Close()
 	s.leave()
+}
+
+// isWhole reports whether the client gets the answer in one piece.
+func (s *openStream) isWhole() bool {
+	_, whole := s.enc.(*wholeAnswer)
+	return whole
+}
+
+// count adds to the number of clients that read a stream.
+func (s *openStream) count(n int) {
+	if m := s.ex.opts.Metrics; m != nil && !s.isWhole() {
+		m.AddStreamClients(n)
+	}
 }
 
 // step writes what there is to write. over is set if the stream has ended, and lost if another run answers the request.
@@ -135,7 +144,9 @@ func (s *openStream) step() (over, lost bool) {
 			return true, false
 		}
 	case s.run.detach && s.ex.stopped.Err() != nil: // it is left for a later process
-		bad, over = problems.FailureFor(lathe.ReasonInterrupted), true
+		if bad, over = problems.FailureFor(lathe.ReasonInterrupted), true; s.isWhole() {
+			return s.failWhole(b, bad), false
+		}
 		b = s.enc.AppendEnd(b, nil, bad)
 	default:
 		b = s.keepAlive(b)
@@ -149,6 +160,9 @@ func (s *openStream) hold() bool {
 		return false
 	}
 	hold := s.ex.holdFor(s.caller, s.job, s.run.res)
+	if s.isWhole() {
+		hold = min(hold, maxWholeHold)
+	}
 	if hold <= 0 || s.paused == pausedAt(s.enc) {
 		return false
 	}
@@ -201,7 +215,7 @@ func (s *openStream) keepAlive(b []byte) []byte {
 	if left <= 0 && len(b) == 0 {
 		b = stream.AppendKeepAlive(b, s.enc)
 	}
-	if len(b) > 0 {
+	if len(b) > 0 || left <= 0 {
 		left = s.ex.opts.Limits.KeepAlive
 	}
 	s.quiet.Reset(left)
@@ -228,8 +242,8 @@ func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bo
 
 // pausedAt returns the id of the last event that the encoder was given.
 func pausedAt(enc stream.Encoder) int64 {
-	if a, ok := enc.(*chat); ok {
-		return a.last
+	if a, ok := enc.(interface{ lastEvent() int64 }); ok {
+		return a.lastEvent()
 	}
 	return 0
 }

@@ -48,12 +48,11 @@ func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, 
 	if f.Since.IsZero() {
 		f.Since = co.opts.Now().Add(-toolCallsSpan)
 	}
-	unlock, err := co.scan(r.Context(), c)
-	if err != nil {
-		return nil, &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	unlock, p := co.scan(r.Context(), c)
+	if p != nil {
+		return nil, p
 	}
 	defer unlock()
-	_ = co.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	t, err := co.readToolCalls(r.Context(), f, last)
 	if err != nil {
 		return nil, co.storeFailed(c, err)

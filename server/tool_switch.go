@@ -58,47 +58,44 @@ func (c *access) anyTool(name string) *problem {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return &problem{Status: http.StatusNotFound, Code: "unknown_tool", Message: "There is no such tool." + mean(name, names)}
+	return notFound("unknown_tool", "There is no such tool.%s", mean(name, names))
 }
 
 // switchTool returns the handler that disables tools or enables them.
 func (h *catalogHandler) switchTool(disable bool) handler {
-	return onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) {
+	return onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		var given struct {
 			Reason string `json:"reason"`
 		}
 		name, p := r.PathValue("name"), (*problem)(nil)
 		switch {
 		case h.opts.Switches == nil:
-			p = &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot disable tools."}
+			p = notFound("not_found", "This server cannot disable tools.")
 		case !disable && h.opts.Switches.Disabled(name) != nil: // also a tool that no longer exists
 		default:
 			p = c.anyTool(name)
 		}
 		if p == nil && disable && len(c.body) > 0 {
-			p = readObject(c.body, &given, `{"reason":"…"}`, "reason")
+			p = readObject(c.body, &given, `{"reason":"…"}`)
 		}
 		if p == nil && len(given.Reason) > maxDisableReason {
 			p = badRequest("reason", "reason has at most %d bytes.", maxDisableReason)
 		}
 		if p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 		var off *DisabledTool
 		if disable {
 			off = &DisabledTool{At: h.opts.Now().UTC().Truncate(time.Millisecond), By: c.decider(), Reason: given.Reason}
 		}
 		if err := h.opts.Switches.Switch(r.Context(), name, off, c.decider()); err != nil {
-			p := h.storeFailed(c, err)
 			if lathe.CodeOf(err) == lathe.CodeConflict {
-				p = conflict("too_many_disabled", "The tool was not disabled: "+problems.Cause(err)+".")
+				return conflict("too_many_disabled", "The tool was not disabled: %s.", problems.Cause(err))
 			}
-			c.fail(w, p)
-			return
+			return h.storeFailed(c, err)
 		}
 		h.opts.Log.Info("a tool is switched", "tool", name, "disabled", disable, "by", c.decider())
-		c.answer(w, struct {
+		return answer(w, struct {
 			Name     string        `json:"name"`
 			Disabled *DisabledTool `json:"disabled"` // null: the tool is enabled
 		}{name, h.disabled(c, name)})

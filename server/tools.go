@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -62,19 +60,17 @@ func (c *access) allow() []string {
 	return append([]string{}, c.key.Tools...)
 }
 
-func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var calls *toolCalls
 	switch v := r.URL.Query().Get("stats"); v {
 	case "", "false":
 	case "true":
 		var p *problem
 		if calls, p = h.toolCalls(r, c, ""); p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 	default:
-		c.fail(w, badRequest("stats", "stats is true or false."))
-		return
+		return badRequest("stats", "stats is true or false.")
 	}
 	rows := []toolRow{}
 	offered := map[string]bool{}
@@ -98,7 +94,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 	if calls != nil {
 		body.Since, body.Complete = &calls.since, timeOrNil(calls.complete)
 	}
-	c.answer(w, body)
+	return answer(w, body)
 }
 
 // toolRow describes a tool of the caller.
@@ -132,11 +128,11 @@ func (c *access) tool(name, param string) *problem {
 	if c.setup.Tools != nil {
 		for _, s := range c.setup.Tools.Specs() {
 			if s.Name == name && !s.Hidden && s.For(c.key.Name, c.key.Profile) {
-				return &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: param, Message: "This key may not use the tool " + name + "."}
+				return forbidden("tool_forbidden", "This key may not use the tool %s.", name).WithParam(param)
 			}
 		}
 	}
-	return &problem{Status: http.StatusNotFound, Code: "unknown_tool", Param: param, Message: "There is no such tool." + mean(name, c.toolNames())}
+	return notFound("unknown_tool", "There is no such tool.%s", mean(name, c.toolNames())).WithParam(param)
 }
 
 // A toolAnswer is what came of one call.
@@ -149,20 +145,21 @@ type toolAnswer struct {
 }
 
 // callTool has one call made, by the runner that makes those of models, within the limits that the key sets for a run.
-func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
+	given := struct {
+		Arguments json.RawMessage `json:"arguments"`
+	}{json.RawMessage("{}")}
 	p := c.tool(name, "")
-	var args string
 	if p == nil {
-		args, p = readArguments(c.body)
+		p = readObject(c.body, &given, `{"arguments":{…}}`)
 	}
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	run := c.run()
 	run.RunID, run.RequestID = "call_"+c.requestID, c.requestID
-	call := lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}
+	call := lathe.ToolCall{ID: "call_1", Name: name, Arguments: string(given.Arguments)}
 	n := int64(0)
 	result, err := c.setup.Tools.Execute(r.Context(), run, c.allow(), c.key.Limits, call, func(d event.Data) {
 		if h.opts.Metrics != nil {
@@ -170,32 +167,13 @@ func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *cal
 			h.opts.Metrics.Emit(r.Context(), event.Event{ID: n, Time: h.opts.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
 		}
 	})
-	switch {
-	case err != nil:
-		c.fail(w, &problem{Status: http.StatusForbidden, Code: "approval_required", Message: "Policy wants a person to approve the call, and no approver can be asked here."})
-	case result.Code == lathe.CodePolicyDenied:
-		c.fail(w, &problem{Status: http.StatusForbidden, Code: string(result.Code), Message: "Policy does not allow the call."})
-	default:
-		c.answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content})
+	if err != nil {
+		return forbidden("approval_required", "Policy wants a person to approve the call, and no approver can be asked here.")
 	}
-}
-
-// readArguments reads {"arguments":{…}}.
-func readArguments(body []byte) (string, *problem) {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return "", &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: fmt.Sprintf("The body is not acceptable JSON: %v.", err)}
+	if result.Code == lathe.CodePolicyDenied {
+		return forbidden(string(result.Code), "Policy does not allow the call.")
 	}
-	if body[rawjson.SkipSpace(body, 0)] != '{' {
-		return "", &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: `The body must be an object: {"arguments":{…}}.`}
-	}
-	args := "{}"
-	for key, v := range rawjson.Members(body) {
-		if !rawjson.EqualKey(key, "arguments") {
-			return "", &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: `The body has one member only: "arguments".`}
-		}
-		args = string(v)
-	}
-	return args, nil
+	return answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content})
 }
 
 // maxPage bounds the rows of one answer.
@@ -209,62 +187,53 @@ func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
 		f.Principal = ""
 	}
 	var p *problem
-	if f.Limit, p = pageLimit(q, 0); p != nil {
+	if f.Limit, p = number(q, "limit", 0, maxPage); p != nil {
 		return nil, p
 	}
 	return f, nil
 }
 
-// pageLimit returns the parameter limit of a list, or the default if the query has none.
-func pageLimit(q url.Values, byDefault int) (int, *problem) {
-	s := q.Get("limit")
+// number returns a parameter that is a number from 1 to most, or the default if the query has none.
+func number(q url.Values, name string, byDefault, most int) (int, *problem) {
+	s := q.Get(name)
 	if s == "" {
 		return byDefault, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxPage {
-		return 0, &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: "limit", Message: fmt.Sprintf("limit wants a number from 1 to %d.", maxPage)}
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest(name, "%s wants a number from 1 to %d.", name, most)
 	}
 	return n, nil
 }
 
-func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Index == nil {
-		c.fail(w, noStore())
-		return
+		return noStore()
 	}
 	f, p := c.filter(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
 	rows, next, err := h.opts.Index.ModelCalls(r.Context(), f)
 	if err != nil {
-		c.fail(w, h.storeFailed(c, err))
-		return
+		return h.storeFailed(c, err)
 	}
-	if rows == nil {
-		rows = []store.CallSummary{}
-	}
-	c.answer(w, struct {
-		Data []store.CallSummary `json:"data"`
-		Next string              `json:"next,omitempty"`
-	}{rows, next})
+	return answerList(w, rows, next, false)
 }
 
 func noStore() *problem {
-	return &problem{Status: http.StatusNotFound, Code: "no_store", Message: "This server keeps no runs: start it with --store."}
+	return notFound("no_store", "This server keeps no runs: start it with --store.")
 }
 
 // storeFailed logs why the store did not answer, and says that it did not.
 func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
-		return &problem{Status: http.StatusBadRequest, Code: string(code), Param: "after", Message: "The cursor is not one of this list."}
+		return badRequest("after", "The cursor is not one of this list.").WithCode(string(code))
 	}
 	if p := problems.OfStore(err); p != nil {
 		return p
 	}
 	co.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
-	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
+	return internalError("The store did not answer.")
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -24,25 +23,23 @@ import (
 // the same message. That requires a store that keeps runs.
 
 // uiChat answers one request of a chat page.
-func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	u, p := h.readUI(r, c)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	if p := h.resumeSuspended(r.Context(), c, u); p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
 	defer u.unlock()
 	if u.job.loop == nil { // nothing waits for this request: it begins a run
 		if p = h.planUI(r.Context(), c, u); p != nil {
-			c.fail(w, p)
-			return
+			return p
 		}
 	}
 	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
 	h.stream(w, r, c, &u.job, u)
+	return nil
 }
 
 // A uiChat is one request of a chat page and its stream.
@@ -60,9 +57,7 @@ type uiChat struct {
 }
 
 func (u *uiChat) Header(h http.Header) {
-	for _, kv := range u.protocol.Headers() {
-		h.Set(kv[0], kv[1])
-	}
+	setHeaders(h, u.protocol)
 	if u.caller.runID != "" {
 		h.Set("X-Lathe-Run-Id", u.caller.runID)
 	}
@@ -205,9 +200,9 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	if p != nil {
 		return p
 	}
-	unlock, err := h.locks.lock(ctx, id)
-	if err != nil {
-		return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	unlock, p := h.locks.lock(ctx, id)
+	if p != nil {
+		return p
 	}
 	u.unlock = sync.OnceFunc(unlock)
 	v, p := h.view(ctx, c, id)
@@ -241,8 +236,7 @@ func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uis
 			}
 		}
 	}
-	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
-		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
+	return badRequest("messages", "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user.").WithCode("approval_not_found")
 }
 
 // waitingRun returns the run that the last message is of: as the page says, else the one of its
@@ -324,8 +318,7 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	if approved {
 		verb = approval.Approve
 	}
-	h.opts.Approvals.Await(approval.Request{Digest: o.Digest, RunID: v.State.Run.RunID, SessionID: v.State.Run.SessionID, Principal: v.State.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.State.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
+	h.opts.Approvals.Await(v.Request(o))
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
 	switch lathe.CodeOf(err) {
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
@@ -333,6 +326,6 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	case lathe.CodeConflict:
 		return h.decided(ctx, v, o.ID)
 	default: // nothing else is wrong with an answer of this form
-		return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The answer could not be taken."}
+		return internalError("The answer could not be taken.")
 	}
 }

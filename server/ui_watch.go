@@ -7,34 +7,31 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/gateway/stream"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/store"
 )
 
 // watchUI streams a run in the protocol of a chat page, from its beginning or after an event. The ID is that of a run or
 // of a conversation; for a conversation watchUI streams its newest run if that run is in progress.
-func (h *uiHandler) watchUI(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *uiHandler) watchUI(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	protocol, p := uiProtocol(r)
 	if p != nil {
-		c.fail(w, p)
-		return
+		return p
 	}
-	h.watchChat(w, r, c, r.PathValue("id"), protocol, nil)
+	return h.watchChat(w, r, c, r.PathValue("id"), protocol, nil)
 }
 
 // resumeUI is watchUI for pages of assistant-ui's transport, which name the conversation in a body, and may
 // hold a state.
-func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	req, err := uistream.ParseResume(c.body, h.uiLimits())
 	if err != nil {
-		c.fail(w, badUI(err))
-		return
+		return badUI(err)
 	}
-	h.watchChat(w, r, c, req.ID, uistream.AssistantTransport, req.State)
+	return h.watchChat(w, r, c, req.ID, uistream.AssistantTransport, req.State)
 }
 
-func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) {
+func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) *problem {
 	after, p := position(r)
 	if p == nil {
 		id, p = h.runOfChat(r.Context(), c, id)
@@ -50,21 +47,17 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 	}
 	x := &watch{views: h.runViews, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: h.opts.Approvals != nil, State: state})}
 	defer func() { x.sub.Close() }()
-	switch {
-	case p != nil:
-		c.fail(w, p)
-		return
-	case id == "":
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusNoContent)
-		return
+	if p != nil {
+		return p
+	}
+	if id == "" {
+		return answerNothing(w)
 	}
 	c.runID = id
 	for x.last < after { // the encoder reads the events that the page has; their output is discarded
 		for e, err := range h.opts.Index.Read(r.Context(), id, x.last) {
 			if err != nil {
-				c.fail(w, h.runFailed(c, err))
-				return
+				return h.runFailed(c, err)
 			}
 			x.enc.Append(nil, &e)
 			_, x.over = e.Data.(*event.RunPaused) // as a stream of its own
@@ -74,31 +67,23 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 		}
 	}
 	if x.enc.HasEnded() { // it has seen all of it
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return answerNothing(w)
 	}
 	x.tellUI(w, r, protocol)
+	return nil
+}
+
+// setHeaders sets the headers of a protocol.
+func setHeaders(h http.Header, protocol uistream.Protocol) {
+	for _, kv := range protocol.Headers() {
+		h.Set(kv[0], kv[1])
+	}
 }
 
 func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
-	g := x.views
 	x.keepAlive = protocol.AppendKeepAlive
-	x.out = stream.NewWriter(w, g.opts.Limits.WriteTimeout, func(h http.Header) {
-		for _, kv := range protocol.Headers() {
-			h.Set(kv[0], kv[1])
-		}
-		h.Set("X-Lathe-Run-Id", x.runID)
-	})
-	defer x.out.End()
-	if m := g.opts.Metrics; m != nil {
-		m.AddStreamClients(1)
-		defer m.AddStreamClients(-1)
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(g.leaving, cancel)()
-	err := x.run(ctx)
+	defer x.open(w, func(h http.Header) { setHeaders(h, protocol) })()
+	err := x.run(r.Context())
 	if r.Context().Err() != nil {
 		return // the client has disconnected
 	}

@@ -12,15 +12,15 @@ import (
 
 // unmatched answers requests that no other route takes: preflights, methods that a path does not have, and paths that are
 // not served.
-func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
+func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if preflight(r) {
 		w.WriteHeader(http.StatusNoContent)
-		return
+		return nil
 	}
 	if g.toPage(r) {
 		w.Header().Add("Vary", "Accept")
 		http.Redirect(w, r, "/", http.StatusSeeOther)
-		return
+		return nil
 	}
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
@@ -35,13 +35,12 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 	page := form == problems.OpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // of the console, and a path of clients whose base URL lacks /v1
 	if len(allowed) > 0 && !page {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
-		return
+		return problems.New(http.StatusMethodNotAllowed, "method_not_allowed", "This path takes %s.", strings.Join(allowed, ", "))
 	}
 	if form != problems.Details {
 		c.form = form
 	}
-	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path" + hint})
+	return notFound("unknown_url", "There is nothing at this path%s", hint)
 }
 
 // toPage reports whether a browser shows the base URL of the API, which is what people copy: it is sent to the page.

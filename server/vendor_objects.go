@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -49,9 +47,7 @@ func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(
 		if had || err != nil {
 			return had
 		}
-		p = &problem{Status: http.StatusForbidden, Code: "vendor_object_forbidden", Param: o.Path,
-			Message: fmt.Sprintf("This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, "+
-				"or have the operator allow it with keys.NAME.vendor_objects.", o.Kind)}
+		p = forbidden("vendor_object_forbidden", "This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, "+"or have the operator allow it with keys.NAME.vendor_objects.", o.Kind).WithParam(o.Path)
 		return false
 	})
 	return p
@@ -72,8 +68,7 @@ func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []s
 	}
 	w := vendor.Withhold(body, c.key.VendorTools)
 	if w.Forced != "" {
-		return nil, nil, &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: pr.tools,
-			Message: fmt.Sprintf("The tool choice forces a tool of type %.64q, which the vendor would execute and this key may not use: keys.NAME.vendor_tools.", w.Forced)}
+		return nil, nil, forbidden("tool_forbidden", "The tool choice forces a tool of type %.64q, which the vendor would execute and this key may not use: keys.NAME.vendor_tools.", w.Forced).WithParam(pr.tools)
 	}
 	for _, typ := range w.Tools {
 		if !vendor.IsToolMember(typ) {

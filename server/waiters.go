@@ -29,6 +29,17 @@ func (s *waiters) add(runID string, wake func()) (remove func()) {
 	}
 }
 
+// channel returns a channel that has a value after a notification of the run, until remove is called.
+func (s *waiters) channel(runID string) (notified <-chan struct{}, remove func()) {
+	c := make(chan struct{}, 1)
+	return c, s.add(runID, func() {
+		select {
+		case c <- struct{}{}:
+		default: // a notification is pending already
+		}
+	})
+}
+
 // wake calls the registered functions of the run.
 func (s *waiters) wake(runID string) {
 	s.mu.Lock()

@@ -101,23 +101,22 @@ func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &caller{form: problems.Text}
 	p := refusePages(r)
 	if p == nil && r.Method != http.MethodGet {
-		p = &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "Workers connect with GET."}
+		p = problems.New(http.StatusMethodNotAllowed, "method_not_allowed", "Workers connect with GET.")
 	}
 	if p == nil {
 		c.pool, p = w.handler.Authenticate(r)
 	}
+	if p == nil {
+		p = w.connect(rw, r, c)
+	}
 	if p != nil {
 		c.fail(rw, p)
-		return
 	}
-	w.connect(rw, r, c)
 }
 
 // connect serves the connection of a worker of the caller's pool until it ends.
-func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, c *caller) {
-	if p := w.handler.Connect(rw, r, c.pool); p != nil {
-		c.fail(rw, p)
-	}
+func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, c *caller) *problem {
+	return w.handler.Connect(rw, r, c.pool)
 }
 
 // Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting

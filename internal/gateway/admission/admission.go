@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -76,20 +75,17 @@ func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *pro
 	defer u.mu.Unlock()
 	c := u.entry(k)
 	if at != Unbounded && u.taken[at] >= u.most[at] {
-		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())}
+		return nil, problem.Overloaded(time.Second, "The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())
 	}
 	if share := max(1, u.most[at]/shares); at != Unbounded && shared && c.taken[at] >= share {
-		return nil, &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())}
+		return nil, problem.RateLimited(time.Second, "This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())
 	}
 	works := 1
 	if at == Sockets { // its messages count
 		works = 0
 	}
 	if k.Concurrency > 0 && works > 0 && c.active >= k.Concurrency {
-		return nil, &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
+		return nil, problem.RateLimited(time.Second, "This key has %d requests at work already, which is its limit.", k.Concurrency)
 	}
 	if p := u.charge(k, c, 1); p != nil {
 		return nil, p
@@ -172,9 +168,7 @@ func (u *Limiter) charge(k *Caller, c *keyUsage, n int) *problem.Problem {
 	c.tokens = min(most, c.tokens+now.Sub(c.filled).Minutes()*most)
 	c.filled = now
 	if c.tokens < float64(n) {
-		return &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded",
-			RetryAfter: time.Duration((float64(n) - c.tokens) / most * float64(time.Minute)),
-			Message:    fmt.Sprintf("This key may make %d requests a minute.", k.PerMinute)}
+		return problem.RateLimited(time.Duration((float64(n)-c.tokens)/most*float64(time.Minute)), "This key may make %d requests a minute.", k.PerMinute)
 	}
 	c.tokens -= float64(n)
 	return nil

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -31,16 +29,13 @@ var batchLimits = rawjson.Limits{MaxDepth: messageLimits.MaxDepth + 1, MaxKeys: 
 // their order. Where one of them cannot be used, none is: refused is the answer then, with an error
 // for every request.
 func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte) {
-	whole := func(text string) []byte {
-		return (&refusal{code: jsonrpc.CodeInvalidRequest, text: text}).append(nil)
-	}
 	if protocol != batchEra {
-		return nil, whole("batches belong to protocol version " + batchEra + ": send one message at a time")
+		return nil, invalid("", "batches belong to protocol version "+batchEra+": send one message at a time").append(nil)
 	}
 	messages, err := jsonrpc2.Batch(b, batchLimits, maxBatch)
 	switch {
 	case errors.Is(err, jsonrpc2.ErrLongBatch), errors.Is(err, jsonrpc2.ErrEmptyBatch):
-		return nil, whole(err.Error())
+		return nil, invalid("", err.Error()).append(nil)
 	case err != nil:
 		return nil, unreadable(b, err).append(nil)
 	}
@@ -53,9 +48,9 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 		switch {
 		case no != nil:
 		case m.method == "initialize":
-			no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize stands alone, not in a batch"}
+			no = invalid(m.id, "initialize stands alone, not in a batch")
 		case m.id != "" && m.method != "" && seen[spelled(m.id)]:
-			no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "two requests of the batch have one id"}
+			no = invalid(m.id, "two requests of the batch have one id")
 		case m.method == "": // the id of a response is one of ours
 			m.id = ""
 		}
@@ -69,7 +64,7 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 	refused = []byte{'['}
 	for i, no := range wrong {
 		if no == nil && ids[i] != "" {
-			no = &refusal{id: ids[i], code: jsonrpc.CodeInvalidRequest, text: "nothing of the batch was done: another message of it cannot be used"}
+			no = invalid(ids[i], "nothing of the batch was done: another message of it cannot be used")
 		}
 		if no == nil {
 			continue

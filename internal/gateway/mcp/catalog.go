@@ -73,7 +73,7 @@ func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, pr
 	case len(got.Blobs) > 0:
 		c.Blob = got.Blobs[0].Data
 	default: // it was left out, because it holds a secret
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the content may not be shown"}
+		return nil, notNow("the content may not be shown")
 	}
 	return c, nil
 }
@@ -82,7 +82,7 @@ func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, pr
 func (t *tenantCatalog) readResource(ctx context.Context, req mcp.Request) (mcp.Result, error) {
 	r, ok := req.(*mcp.ReadResourceRequest)
 	if !ok || r.Params == nil || r.Params.URI == "" {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no resource"}
+		return nil, invalidParams("the request names no resource")
 	}
 	protocol := protocolOf(r.ProtocolVersion(), r.Params.Meta)
 	c, err := t.read(ctx, r.Session, protocol, r.Params.GetProgressToken(), r.Params.URI)
@@ -105,7 +105,7 @@ func failed(r *lathe.ToolResult) error {
 	e := &jsonrpc.Error{Code: codeBusy, Message: "the request was not carried out: " + string(r.Code)}
 	switch r.Code {
 	case lathe.CodeUnknownTool:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is nothing of that name"}
+		return invalidParams("there is nothing of that name")
 	case lathe.CodeInvalidArguments, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge:
 		e.Code = jsonrpc.CodeInvalidParams
 	}
@@ -239,7 +239,7 @@ func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListReso
 	if p != nil && p.Cursor != "" {
 		after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 		if err != nil || len(p.Cursor) > 2*maxURI {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
+			return nil, invalidParams("no such cursor")
 		}
 		for start < len(all) && all[start].URI <= string(after) {
 			start++

@@ -3,7 +3,6 @@ package mcp
 import (
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -14,11 +13,11 @@ const maxCompletions = 100
 // there, then those that hold it.
 func (t *tenantCatalog) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 	if p == nil || p.Ref == nil || p.Argument.Name == "" {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the completion says not what of"}
+		return nil, invalidParams("the completion says not what of")
 	}
 	values, ok := t.values(p.Ref, p.Argument.Name)
 	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such prompt, template or argument"}
+		return nil, invalidParams("there is no such prompt, template or argument")
 	}
 	typed := strings.ToLower(p.Argument.Value)
 	var first, then []string

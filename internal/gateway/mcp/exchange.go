@@ -8,7 +8,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
@@ -108,7 +107,7 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 	})
 	if !ok {
 		x.e.end()
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
+		return nil, notNow("the server is about to end")
 	}
 	if first.atOnce {
 		if res, ok := x.become(); ok {
@@ -246,7 +245,7 @@ func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *ro
 	x := t.parked[state]
 	t.mu.Unlock()
 	if x == nil || x.print != print || t.unpark(state) == nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such requestState of this request: make the request anew without it"}
+		return nil, invalidParams("no such requestState of this request: make the request anew without it")
 	}
 	x.mu.Lock()
 	x.can = abilities(r.caps)
@@ -262,7 +261,7 @@ func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *ro
 		res, err := x.park()
 		if err != nil {
 			x.cancel()
-			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many calls wait for their clients"}
+			return nil, notNow("too many calls wait for their clients")
 		}
 		return res, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // HTTPOptions are the callers and limits of the HTTP handler.
@@ -37,22 +38,15 @@ type HTTPOptions struct {
 	// the server is reached on loopback, pages of loopback.
 	Origins []string
 	// MaxRequests bounds the POST requests at once; 512.
-	MaxRequests int
+	MaxRequests int `key:"max_requests" default:"512"`
 	// BodyTimeout is the time in which a body must arrive; 30 s. WriteTimeout is that of each write; 30 s.
-	BodyTimeout, WriteTimeout time.Duration
+	BodyTimeout  time.Duration `key:"body_timeout" default:"30s"`
+	WriteTimeout time.Duration `key:"write_timeout" default:"30s"`
 }
 
 func (o *HTTPOptions) withDefaults() {
 	o.Hosts, o.Origins = slices.Clone(o.Hosts), slices.Clone(o.Origins)
-	if o.MaxRequests <= 0 {
-		o.MaxRequests = 512
-	}
-	if o.BodyTimeout <= 0 {
-		o.BodyTimeout = 30 * time.Second
-	}
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 30 * time.Second
-	}
+	setting.Fill(o)
 }
 
 // The headers of the protocol.
@@ -75,7 +69,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !o.Admitted && (!o.hostAllowed(r) || !middleware.SameOrigin(r, o.Origins)) {
 		s.opts.Log.Warn("an MCP request with a strange Host or Origin was refused")
-		answer(w, http.StatusForbidden, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this Host or Origin is not served here"})
+		answer(w, http.StatusForbidden, invalid("", "this Host or Origin is not served here"))
 		return
 	}
 	caller := Caller{}
@@ -83,7 +77,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		var ok bool
 		if caller, ok = o.Identify(r); !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="lathe"`)
-			answer(w, http.StatusUnauthorized, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a key is needed: Authorization: Bearer KEY"})
+			answer(w, http.StatusUnauthorized, invalid("", "a key is needed: Authorization: Bearer KEY"))
 			return
 		}
 	}
@@ -99,7 +93,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(guarded, r, t, o)
 		return
 	case r.ContentLength != 0:
-		answer(w, http.StatusBadRequest, &refusal{code: jsonrpc.CodeInvalidRequest, text: "there is a body where none belongs"})
+		answer(w, http.StatusBadRequest, invalid("", "there is a body where none belongs"))
 		return
 	}
 	switch r.Method {
@@ -118,7 +112,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		t.stateful.ServeHTTP(guarded, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
-		answer(w, http.StatusMethodNotAllowed, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this method is not served here"})
+		answer(w, http.StatusMethodNotAllowed, invalid("", "this method is not served here"))
 	}
 }
 
@@ -161,8 +155,7 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 		t.sync()
 		t.modern.ServeHTTP(w, r)
 	case r.Header.Get(headerSession) == "" && m.method != "initialize":
-		answer(w, http.StatusBadRequest, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest,
-			text: "no session: begin with initialize, or name protocol version " + statelessEra + " in " + headerVersion + " and _meta"})
+		answer(w, http.StatusBadRequest, invalid(m.id, "no session: begin with initialize, or name protocol version "+statelessEra+" in "+headerVersion+" and _meta"))
 	default:
 		t.sync()
 		t.stateful.ServeHTTP(w, r)
@@ -211,9 +204,9 @@ func (s *Server) readBody(w *patientWriter, r *http.Request) (body []byte, statu
 	case err == nil:
 		return body, 0, nil
 	case errors.Is(err, middleware.ErrEncoding):
-		return nil, http.StatusUnsupportedMediaType, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the body may not be encoded"}
+		return nil, http.StatusUnsupportedMediaType, invalid("", "the body may not be encoded")
 	case errors.Is(err, middleware.ErrTooLarge):
-		return nil, http.StatusRequestEntityTooLarge, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}
+		return nil, http.StatusRequestEntityTooLarge, invalid("", "the message is too large")
 	}
 	return nil, http.StatusBadRequest, &refusal{code: jsonrpc.CodeParseError, text: "the body did not come whole"}
 }

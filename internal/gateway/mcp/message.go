@@ -37,6 +37,27 @@ type refusal struct {
 	text string
 }
 
+// invalid refuses what is no request that can be served.
+func invalid(id, text string) *refusal {
+	return &refusal{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
+}
+
+// invalidParams is the error of a request whose parameters name nothing that there is.
+func invalidParams(text string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
+}
+
+// notNow is the error of a request that may be made again later.
+func notNow(text string) error { return &jsonrpc.Error{Code: codeBusy, Message: text} }
+
+func internalError(text string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
+}
+
+func noMethod() error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+}
+
 // methods are the requests that are served.
 var methods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "logging/setLevel": true,
@@ -54,40 +75,37 @@ func inspect(b []byte) (m message, no *refusal) {
 	}
 	b = b[rawjson.SkipSpace(b, 0):]
 	if b[0] != '{' {
-		return m, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a message is a JSON object"}
-	}
-	invalid := func(text string) *refusal {
-		return &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: text}
+		return m, invalid("", "a message is a JSON object")
 	}
 	if id, ok := rawjson.Get(b, "id"); ok {
 		if !validID(id) {
-			return m, invalid("the id is neither a text of at most 256 bytes nor a whole number")
+			return m, invalid(m.id, "the id is neither a text of at most 256 bytes nor a whole number")
 		}
 		m.id = string(id)
 	}
 	if v, _ := rawjson.Get(b, "jsonrpc"); string(v) != `"2.0"` {
-		return m, invalid(`jsonrpc is not "2.0"`)
+		return m, invalid(m.id, `jsonrpc is not "2.0"`)
 	}
 	method, ok := rawjson.Get(b, "method")
 	if !ok {
 		_, result := rawjson.Get(b, "result")
 		_, failed := rawjson.Get(b, "error")
 		if m.id == "" || result == failed {
-			return m, invalid("neither a request nor a response")
+			return m, invalid(m.id, "neither a request nor a response")
 		}
 		return m, nil
 	}
 	if method[0] != '"' {
-		return m, invalid("the method is not a text")
+		return m, invalid(m.id, "the method is not a text")
 	}
 	name, err := rawjson.AppendUnquote(nil, method)
 	if err != nil || len(name) == 0 {
-		return m, invalid("the method is not a name")
+		return m, invalid(m.id, "the method is not a name")
 	}
 	m.method = string(name)
 	params, ok := rawjson.Get(b, "params")
 	if ok && params[0] != '{' {
-		return m, invalid("params is not an object")
+		return m, invalid(m.id, "params is not an object")
 	}
 	if ok {
 		m.version = metaVersion(params)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
@@ -165,7 +164,7 @@ func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest
 	}
 	got, ok := res.(*mcp.GetPromptResult)
 	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the prompt has another result"}
+		return nil, internalError("the prompt has another result")
 	}
 	return got, nil
 }

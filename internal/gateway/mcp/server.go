@@ -24,13 +24,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/tool"
 )
 
 // Options of a [Server]. They are copied.
 type Options struct {
 	// Name, Title and Version identify the server to clients. The default of Name is lathe.
-	Name, Title, Version string
+	Name    string `key:"name" default:"lathe"`
+	Title   string
+	Version string `key:"version" default:"0.0.0"`
 	// Instructions are shown to the models of clients.
 	Instructions string
 	// Sinks get the events of each call.
@@ -40,25 +43,25 @@ type Options struct {
 	// Depth is the run depth of the calls. It is 0 unless this server is itself part of a run.
 	Depth int
 	// PageSize is how many tools a page of tools/list has; 100.
-	PageSize int
+	PageSize int `key:"page_size" default:"100"`
 	// ProgressEvery is the time between progress notifications of a call whose client requests them; 5 s.
-	ProgressEvery time.Duration
+	ProgressEvery time.Duration `key:"progress_every" default:"5s"`
 	// MaxMessageBytes bounds one message of a client; 4 MiB.
-	MaxMessageBytes int
+	MaxMessageBytes int `key:"max_message_bytes" default:"4MiB"`
 	// MaxCalls bounds the calls at once, of all clients; one more is answered rate_limited; 64.
-	MaxCalls int
+	MaxCalls int `key:"max_calls" default:"64"`
 	// MaxSessions bounds the sessions at once; 256. Protocol version 2026-07-28 has no sessions.
-	MaxSessions int
+	MaxSessions int `key:"max_sessions" default:"256"`
 	// SessionIdle is the time without a message from the client after which a session ends; 30 min.
-	SessionIdle time.Duration
+	SessionIdle time.Duration `key:"session_idle" default:"30m"`
 	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all
 	// clients that wait for such an answer between two requests; 16. Each of them also counts towards MaxCalls.
-	AskTimeout time.Duration
-	MaxAsking  int
+	AskTimeout time.Duration `key:"ask_timeout" default:"5m"`
+	MaxAsking  int           `key:"max_asking" default:"16"`
 	// Tasks says which calls become tasks.
 	Tasks Tasks
 	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
-	Drain time.Duration
+	Drain time.Duration `key:"drain" default:"30s"`
 	HTTP  HTTPOptions
 	Now   func() time.Time           // time.Now
 	NewID func(prefix string) string // random
@@ -66,31 +69,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() {
-	set := func(p *int, n int) {
-		if *p <= 0 {
-			*p = n
-		}
-	}
-	wait := func(p *time.Duration, d time.Duration) {
-		if *p <= 0 {
-			*p = d
-		}
-	}
-	if o.Name == "" {
-		o.Name = "lathe"
-	}
-	if o.Version == "" {
-		o.Version = "0.0.0"
-	}
-	set(&o.PageSize, 100)
-	wait(&o.ProgressEvery, 5*time.Second)
-	set(&o.MaxMessageBytes, 4<<20)
-	set(&o.MaxCalls, 64)
-	set(&o.MaxSessions, 256)
-	wait(&o.SessionIdle, 30*time.Minute)
-	wait(&o.Drain, 30*time.Second)
-	wait(&o.AskTimeout, 5*time.Minute)
-	set(&o.MaxAsking, 16)
+	setting.Fill(o)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

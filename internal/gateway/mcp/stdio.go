@@ -168,7 +168,7 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 // decode returns the messages of a line, or what answers it in their place.
 func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
 	if l.long {
-		return nil, (&refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}).append(nil)
+		return nil, invalid("", "the message is too large").append(nil)
 	}
 	if jsonrpc2.IsBatch(l.text) {
 		return c.decodeBatch(l.text)
@@ -179,9 +179,9 @@ func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.TrimSpace(l.text))
 	if err != nil {
-		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "not a JSON-RPC message"}
+		no = invalid(m.id, "not a JSON-RPC message")
 	} else if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" && !c.wait([]string{keyOf(r.ID)}, nil) {
-		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "a request with this id is under way"}
+		no = invalid(m.id, "a request with this id is under way")
 	}
 	if no != nil {
 		return nil, no.append(nil)
@@ -194,14 +194,11 @@ func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []
 	if refused != nil {
 		return nil, refused
 	}
-	whole := func(text string) []byte {
-		return (&refusal{code: jsonrpc.CodeInvalidRequest, text: text}).append(nil)
-	}
 	var keys []string
 	for _, part := range parts {
 		msg, err := jsonrpc.DecodeMessage(part)
 		if err != nil {
-			return nil, whole("not a batch of JSON-RPC messages")
+			return nil, invalid("", "not a batch of JSON-RPC messages").append(nil)
 		}
 		if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() {
 			keys = append(keys, keyOf(r.ID))
@@ -209,7 +206,7 @@ func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []
 		messages = append(messages, msg)
 	}
 	if !c.wait(keys, &bundle{open: len(keys)}) {
-		return nil, whole("a request with the id of one in the batch is under way")
+		return nil, invalid("", "a request with the id of one in the batch is under way").append(nil)
 	}
 	return messages, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/setting"
 )
 
 // extTasks is the extension by which a call continues after its request was answered.
@@ -23,15 +24,16 @@ const extTasks = "io.modelcontextprotocol/tasks"
 type Tasks struct {
 	// After is the time after which a running call is answered with a task; 10 s. If it is negative, no call becomes a task
 	// and the extension is not offered.
-	After time.Duration
+	After time.Duration `key:"after" default:"10s"`
 	// TTL is how long a task is kept after its start; 1 h. A call that still runs then is cancelled.
-	TTL time.Duration
+	TTL time.Duration `key:"ttl" default:"1h"`
 	// Poll is the poll interval that clients are given; 1 s.
-	Poll time.Duration
+	Poll time.Duration `key:"poll" default:"1s"`
 	// Max bounds the tasks that are kept, of all clients; 256. MaxOfCaller bounds those of one principal; a
 	// quarter of Max. A task beyond a bound replaces the oldest task that has ended: of the principal, or of all clients.
 	// If no such task has ended, the call does not become a task and is answered in its request.
-	Max, MaxOfCaller int
+	Max         int `key:"max" default:"256"`
+	MaxOfCaller int
 	// Rules hold special rules for single tools, by tool name.
 	Rules map[string]TaskRule
 }
@@ -43,14 +45,7 @@ type TaskRule struct {
 }
 
 func (o *Tasks) withDefaults() {
-	for p, def := range map[*time.Duration]time.Duration{&o.After: 10 * time.Second, &o.TTL: time.Hour, &o.Poll: time.Second} {
-		if *p == 0 {
-			*p = def
-		}
-	}
-	if o.Max <= 0 {
-		o.Max = 256
-	}
+	setting.Fill(o)
 	if o.MaxOfCaller <= 0 {
 		o.MaxOfCaller = max(o.Max/4, 1)
 	}
@@ -199,15 +194,15 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	r, ok := req.(*mcp.ServerRequest[*taskParams])
 	switch {
 	case !ok || p == nil || p.TaskID == "":
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no task"}
+		return nil, invalidParams("the request names no task")
 	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+		return nil, noMethod()
 	case !knowsTasks(r.ClientCapabilities()):
 		return nil, errNoTasks()
 	}
 	k := t.s.tasks.find(p.TaskID, t.caller.owner())
 	if k == nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+		return nil, invalidParams("no such task")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -262,5 +257,5 @@ func done() mcp.Result { return &doneResult{ResultType: "complete"} }
 
 // notTaken stands for a method of tasks in the protocol's own table.
 func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request did not reach its task"}
+	return nil, internalError("the request did not reach its task")
 }

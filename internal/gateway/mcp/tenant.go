@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
@@ -160,7 +159,7 @@ func (t *tenant) runInfo(v *clientSession, transport, protocol string) *lathe.Ru
 
 // notReached is the handler under which tools are registered with the SDK. It is never called: receive handles tools/call.
 func notReached(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call did not reach the runner"}
+	return nil, internalError("the call did not reach the runner")
 }
 
 // maxCursor bounds what a client sends as a cursor, before it is decoded.
@@ -206,7 +205,7 @@ func (cs *clientSession) initialized(res mcp.Result, err error) {
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if ofCatalog[method] && t.s.offer.Load().empty() {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+			return nil, noMethod()
 		}
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		switch method {
@@ -220,13 +219,13 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return res, err
 		case "tools/list", "resources/templates/list", "prompts/list":
 			if len(cursorOf(req)) > maxCursor {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
+				return nil, invalidParams("no such cursor")
 			}
 			t.sync()
 		case "tools/call":
 			call, ok := req.(*mcp.CallToolRequest)
 			if !ok || call.Params == nil || call.Params.Name == "" {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call names no tool"}
+				return nil, invalidParams("the call names no tool")
 			}
 			return t.callTool(ctx, call)
 		case "resources/list":
@@ -298,12 +297,12 @@ func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
 	defer t.mu.Unlock()
 	switch {
 	case session == nil || s.closed:
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
+		return nil, notNow("the server is about to end")
 	case t.sessions[session] != nil:
 		return t.sessions[session], nil // the protocol refuses a second initialize
 	case s.sessions >= s.opts.MaxSessions:
 		s.opts.Log.Warn("too many MCP sessions", "max_sessions", s.opts.MaxSessions)
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many sessions: end one, or try again later"}
+		return nil, notNow("too many sessions: end one, or try again later")
 	}
 	v := &clientSession{id: s.opts.NewID("mcp_"), gone: make(chan struct{})}
 	v.ctx, v.cancel = context.WithCancel(s.ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -29,7 +28,7 @@ func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
 	w := t.watching[uri]
 	if w == nil {
 		if len(t.watching) >= maxWatched {
-			return &jsonrpc.Error{Code: codeBusy, Message: "too many subscriptions: end one first"}
+			return notNow("too many subscriptions: end one first")
 		}
 		w = &watched{was: r.stamp(uri), sessions: map[*mcp.ServerSession]bool{}}
 		t.watching[uri] = w

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"runtime/debug"
@@ -103,14 +102,14 @@ func (h *Reservation) growLocked(n int64) *problem.Problem {
 	case n <= 0:
 		return nil
 	case h.Beside+h.bytes+n > h.most: // it never fits
-		return &problem.Problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large",
-			Message: fmt.Sprintf("The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)}
+		return problem.New(http.StatusRequestEntityTooLarge, "request_too_large",
+			"The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)
 	case b.total+n > b.most:
-		return &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests in progress take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)}
+		return problem.Overloaded(time.Second,
+			"The requests in progress take %d bytes, and the limit is %d (serve.max_inflight_bytes). Send this one again when others have ended, or raise the limit.", b.total, b.most)
 	case b.of[h.key]+n > h.most:
-		return &problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The requests of this key in progress take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended, or raise the limit.", b.of[h.key], h.most)}
+		return problem.RateLimited(time.Second,
+			"The requests of this key in progress take %d bytes, and its share of serve.max_inflight_bytes is %d. Send this one again when others have ended, or raise the limit.", b.of[h.key], h.most)
 	}
 	b.add(h, n)
 	return nil

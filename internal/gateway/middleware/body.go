@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -110,14 +109,11 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 	return body, nil
 }
 
-// maxAhead bounds the memory that is allocated for a body before any of it has arrived, but for the memory that bodies share.
+// maxAhead bounds the memory that is allocated for a body before any of it has arrived.
 const maxAhead = 64 << 10
 
 // maxGrowth is how many times as many bytes as have arrived are allocated for a body of a declared length.
 const maxGrowth = 8
-
-// pieces holds memory for the beginnings of long bodies: *[maxAhead]byte. readAhead copies the content before it returns a piece to the pool.
-var pieces = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 
 // windowOf returns the memory that the first frame of a compressed body takes while it is read, and a reader of the whole body.
 func windowOf(src io.Reader) (bytes int64, whole io.Reader) {
@@ -138,20 +134,15 @@ func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
 	if err := limit.reserve(min(max(declared, 0), most)); err != nil {
 		return nil, err
 	}
-	var b []byte
-	if room := min(max(declared, 511), most); room <= maxAhead {
-		b = make([]byte, 0, room+1) // the byte more finds the end
-	} else {
-		var err error
-		if b, err = readAhead(src, most, room); err != nil || int64(len(b)) > most {
-			return b, ignoreEOF(err)
-		}
-	}
+	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // the byte more finds the end
 	for {
 		if len(b) == cap(b) {
-			room := min(3*int64(len(b)), most+1)
-			if err := limit.reserve(room); err != nil {
-				return nil, err
+			room := min(maxGrowth*int64(len(b)), declared+1, most+1)
+			if int64(len(b)) > declared {
+				room = min(3*int64(len(b)), most+1)
+				if err := limit.reserve(room); err != nil {
+					return nil, err
+				}
 			}
 			b = append(make([]byte, 0, room), b...)
 		}
@@ -169,33 +160,6 @@ func fitted(b []byte) []byte {
 		return append(make([]byte, 0, len(b)), b...)
 	}
 	return b
-}
-
-// readAhead reads the beginning of a body of which room bytes are expected and at most most+1 are read. It stops as soon as room is less than
-// maxGrowth times what has arrived, and returns the bytes in memory with room for the whole body. If src fails or ends before, it
-// returns what has arrived and the error, which may be io.EOF.
-func readAhead(src io.Reader, most, room int64) ([]byte, error) {
-	var held []*[maxAhead]byte
-	arrived := 0
-	var err error
-	for err == nil && int64(arrived)*maxGrowth <= room && int64(arrived) <= most {
-		used := arrived % maxAhead
-		if used == 0 && arrived == maxAhead*len(held) {
-			held = append(held, pieces.Get().(*[maxAhead]byte))
-		}
-		var n int
-		n, err = src.Read(held[len(held)-1][used:min(maxAhead, int64(used)+most+1-int64(arrived))])
-		arrived += n
-	}
-	if err != nil {
-		room = int64(arrived)
-	}
-	b := make([]byte, 0, max(room, int64(arrived))+1)
-	for _, piece := range held {
-		b = append(b, piece[:min(maxAhead, arrived-len(b))]...)
-		pieces.Put(piece)
-	}
-	return b, err
 }
 
 // ignoreEOF returns err, or nil if it is io.EOF.

@@ -35,27 +35,8 @@ func Join(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
 
 // Answered returns the id of the call that the message answers.
 func Answered(m *lathe.Message) string {
-	if m.Role == lathe.RoleTool && len(m.Parts) == 1 {
-		if r, ok := m.Parts[0].(lathe.ToolResult); ok {
-			return r.CallID
-		}
-	}
-	return ""
-}
-
-// HasCalls reports whether a message has calls.
-func HasCalls(m *lathe.Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.ToolCall); return is })
-}
-
-// AppendCalls appends the calls of a message.
-func AppendCalls(dst []lathe.ToolCall, m *lathe.Message) []lathe.ToolCall {
-	for _, p := range m.Parts {
-		if call, is := p.(lathe.ToolCall); is {
-			dst = append(dst, call)
-		}
-	}
-	return dst
+	r, _ := ResultOf(m)
+	return r.CallID
 }
 
 // ResultOf returns the result in a message of a tool.
@@ -65,6 +46,11 @@ func ResultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	}
 	r, ok := m.Parts[0].(lathe.ToolResult)
 	return r, ok
+}
+
+// AnyPart reports whether a part of the messages is of the kind.
+func AnyPart(messages []lathe.Message, kind func(lathe.Part) bool) bool {
+	return slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, kind) })
 }
 
 // CallsOf returns the calls of messages by their ids.

@@ -19,12 +19,11 @@ type Unpaired struct {
 
 // Check finds a call that is not answered, once and right after its message, or a result that answers no call.
 func Check(messages []lathe.Message) *Unpaired {
-	var calls []lathe.ToolCall
 	for i := 0; i < len(messages); i++ {
 		if messages[i].Role == lathe.RoleTool {
 			return &Unpaired{code: "unexpected_tool_result", Message: i, id: Answered(&messages[i])}
 		}
-		calls = AppendCalls(calls[:0], &messages[i])
+		calls := messages[i].Calls()
 		if len(calls) == 0 {
 			continue
 		}

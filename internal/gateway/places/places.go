@@ -281,7 +281,7 @@ func (p *placeFinder) matchIDs(messages []lathe.Message) {
 // walkTurns reads a list of messages whose content is the member content.
 func (p *placeFinder) walkTurns(list []byte, at, content string) {
 	i := 0
-	for el := range elements(list) {
+	for el := range rawjson.Elements(list) {
 		at := wire.Element(at, i)
 		i++
 		base := userText
@@ -300,7 +300,7 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 			p.add(saidText, at+".refusal", el)
 		}
 		k := 0
-		for call := range elements(get(el, "tool_calls")) {
+		for call := range rawjson.Elements(get(el, "tool_calls")) {
 			p.add(toolCall, wire.Element(at+".tool_calls", k), call)
 			k++
 		}
@@ -327,7 +327,7 @@ func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 		return
 	}
 	k := 0
-	for el := range elements(v) {
+	for el := range rawjson.Elements(v) {
 		p.walkPart(el, wire.Element(at, k), base)
 		k++
 	}
@@ -453,7 +453,7 @@ func (p *places) thoughtAt(i, j int) (at string) {
 
 // hasText reports whether one of the parts has a text.
 func hasText(parts []byte) bool {
-	for el := range elements(parts) {
+	for el := range rawjson.Elements(parts) {
 		if rawText(el, "text") != "" {
 			return true
 		}
@@ -462,9 +462,6 @@ func hasText(parts []byte) bool {
 }
 
 func get(obj []byte, name string) []byte {
-	if wire.Kind(obj) != '{' {
-		return nil
-	}
 	if v, ok := rawjson.Get(obj, name); ok && string(v) != "null" {
 		return v
 	}
@@ -472,10 +469,3 @@ func get(obj []byte, name string) []byte {
 }
 
 func rawText(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
-
-func elements(v []byte) func(yield func([]byte) bool) {
-	if wire.Kind(v) != '[' {
-		return func(func([]byte) bool) {}
-	}
-	return rawjson.Elements(v)
-}

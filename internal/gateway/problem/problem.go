@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +26,37 @@ type Problem struct {
 	NewestEvent int64
 	// Decision is the decision about a call that was made before, where the request brings another one.
 	Decision *Decision
+}
+
+// New returns the problem of a status and a code, with a message for people.
+func New(status int, code, format string, args ...any) *Problem {
+	return &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Overloaded returns the problem of a server that is at a limit, for all clients, until the time after.
+func Overloaded(after time.Duration, format string, args ...any) *Problem {
+	p := New(http.StatusServiceUnavailable, "overloaded", format, args...)
+	p.RetryAfter = after
+	return p
+}
+
+// RateLimited returns the problem of a caller who is at a limit of its own until the time after.
+func RateLimited(after time.Duration, format string, args ...any) *Problem {
+	p := New(http.StatusTooManyRequests, "rate_limit_exceeded", format, args...)
+	p.RetryAfter = after
+	return p
+}
+
+// WithParam names the member of the request that is wrong.
+func (p *Problem) WithParam(param string) *Problem {
+	p.Param = param
+	return p
+}
+
+// WithCode gives the problem another code.
+func (p *Problem) WithCode(code string) *Problem {
+	p.Code = code
+	return p
 }
 
 // A Decision is the decision about a call, with its author and time.

@@ -41,18 +41,18 @@ func Failure(res *event.Result) *Problem {
 	case lathe.ReasonUpstreamError:
 		return upstream(res.Err)
 	case lathe.ReasonNoToolCalls:
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "The run had to call a tool and called none."}
+		return New(http.StatusUnprocessableEntity, string(res.Reason), "The run had to call a tool and called none.")
 	case lathe.ReasonToolError:
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "A tool failed that the run had to succeed with."}
+		return New(http.StatusUnprocessableEntity, string(res.Reason), "A tool failed that the run had to succeed with.")
 	case lathe.ReasonUnknownTool:
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: string(res.Reason), Message: "The model asked for a tool that there is not."}
+		return New(http.StatusUnprocessableEntity, string(res.Reason), "The model asked for a tool that there is not.")
 	case lathe.ReasonCancelled:
 		return &Problem{Status: http.StatusConflict, Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
 	case lathe.ReasonInterrupted:
 		if code == lathe.CodeUnavailable {
 			return NotNow(res.Err)
 		}
-		return &Problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
+		return Overloaded(time.Second, "The server stops; try again.").WithCode(string(res.Reason))
 	case lathe.ReasonBudgetExhausted:
 		return overBudget(res)
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
@@ -62,11 +62,11 @@ func Failure(res *event.Result) *Problem {
 	}
 	switch code {
 	case lathe.CodeUnavailable: // the store is full, or does not answer
-		return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater, Message: "The server keeps no more runs now."}
+		return Overloaded(RetryLater, "The server keeps no more runs now.")
 	case lathe.CodeTooManyTools:
 		return tooManyTools(res.Err)
 	case lathe.CodeInvalidRequest:
-		return &Problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request cannot be run: " + Cause(res.Err) + "."}
+		return New(http.StatusBadRequest, "invalid_request", "The request cannot be run: %s.", Cause(res.Err))
 	default:
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
@@ -74,8 +74,7 @@ func Failure(res *event.Result) *Problem {
 
 // tooManyTools returns the problem of a run whose definitions of tools exceed a limit.
 func tooManyTools(err error) *Problem {
-	p := &Problem{Status: http.StatusBadRequest, Code: "too_many_tools",
-		Message: "The run would send its model more definitions of tools than a limit allows."}
+	p := New(http.StatusBadRequest, "too_many_tools", "The run would send its model more definitions of tools than a limit allows.")
 	var exceeded interface {
 		error
 		ClientText() string // without the origins of tools
@@ -102,16 +101,14 @@ func NotNow(err error) *Problem {
 	if p := OfStore(err); p != nil {
 		return p
 	}
-	return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater,
-		Message: "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later."}
+	return Overloaded(RetryLater, "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later.")
 }
 
 // OfStore returns the problem of a store that cannot be written; nil if err has another cause.
 func OfStore(err error) *Problem {
 	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
 		if errors.Is(err, known) {
-			return &Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: RetryLater,
-				Message: "The server cannot store runs: " + known.Error() + "."}
+			return Overloaded(RetryLater, "The server cannot store runs: %v.", known)
 		}
 	}
 	return nil

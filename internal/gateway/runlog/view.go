@@ -82,7 +82,7 @@ func (v *View) Result() *event.Result {
 // Ended refuses what can only be done with a run that has not ended.
 func (v *View) Ended() *problem.Problem {
 	if f := v.State.Finished; f != nil {
-		return &problem.Problem{Status: http.StatusConflict, Code: "run_ended", Message: "The run has ended: " + string(f.Reason) + "."}
+		return problem.New(http.StatusConflict, "run_ended", "The run has ended: %s.", f.Reason)
 	}
 	return nil
 }
@@ -97,15 +97,17 @@ func (v *View) Stepped() *View {
 
 // MayHaveRun reports whether the tool of a call may have been called.
 func (v *View) MayHaveRun(callID string) bool {
-	if v.ran[callID] {
-		return true
+	o := v.OpenCall(callID)
+	return v.ran[callID] || o != nil && o.Begun
+}
+
+// OpenCall returns the call of that id that has no result; nil: there is none.
+func (v *View) OpenCall(id string) *loop.OpenCall {
+	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id })
+	if i < 0 {
+		return nil
 	}
-	for i := range v.State.Open {
-		if o := &v.State.Open[i]; o.ID == callID {
-			return o.Begun
-		}
-	}
-	return false
+	return &v.State.Open[i]
 }
 
 // Since returns the last event of the run that a client with these messages has received, and how many messages the run had then.

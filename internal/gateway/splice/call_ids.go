@@ -182,9 +182,7 @@ func gatewayID(p lathe.Part) string {
 
 // CallIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
 func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lathe.Message) (*CallIDs, *problem.Problem) {
-	if !slices.ContainsFunc(messages, func(m lathe.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return gatewayID(p) != "" })
-	}) {
+	if !pairs.AnyPart(messages, func(p lathe.Part) bool { return gatewayID(p) != "" }) {
 		return nil, nil
 	}
 	ring, err := ht.opts.Seals.Get(ctx)
@@ -210,7 +208,7 @@ func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
 	var out []lathe.Message
 	turns := map[int]*CallTurn{}
 	for i := 0; i < len(given) && ctx.Err() == nil; i++ {
-		if !pairs.HasCalls(&given[i]) {
+		if len(given[i].Calls()) == 0 {
 			out = append(out, r.mapped(given[i]))
 			continue
 		}
@@ -429,7 +427,7 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 	for _, t := range turns {
 		if p == nil {
 			if messages, waits := turnOf(v, t.ref); len(messages) > 0 {
-				t.turns = ht.store.put(t.ref.key(), waits, messages, v.State.Retention)
+				t.turns = ht.store.put(t.ref.key(), link{}, waits, messages, v.State.Retention)
 				if p := c.Memory.Load(t.turns.messages); p != nil {
 					return p
 				}

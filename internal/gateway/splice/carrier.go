@@ -187,7 +187,7 @@ type opener struct {
 // Open replaces the Carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
 func (ht *Turns) Open(ctx context.Context, a *Request, j *Spliced) {
 	messages := j.Messages
-	if !slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, IsCarrier) }) {
+	if !pairs.AnyPart(messages, IsCarrier) {
 		return
 	}
 	out := make([]lathe.Message, 0, len(messages))

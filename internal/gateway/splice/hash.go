@@ -1,10 +1,12 @@
 package splice
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -14,16 +16,19 @@ import (
 // not count: clients put the time of day there.
 type Hash struct {
 	h         hash.Hash
-	buf       []byte // what h gets next, at most hashPiece bytes
-	anonymous bool   // the ids of calls do not count
+	w         *bufio.Writer // to h: a long text is written in pieces, and not copied as a whole
+	args      []byte        // of one call
+	anonymous bool          // the ids of calls do not count
 }
 
-// hashPiece is the number of bytes of one write to a hash, a multiple of its block size. A text is written in such pieces and is not
-// copied as a whole.
-const hashPiece = 4 << 10
+// hashPiece is the number of bytes of one write to a hash, a multiple of its block size.
+const hashPiece = 512
 
 // NewHash returns the hash of nothing.
-func NewHash() *Hash { return &Hash{h: sha256.New()} }
+func NewHash() *Hash {
+	h := sha256.New()
+	return &Hash{h: h, w: bufio.NewWriterSize(h, hashPiece)}
+}
 
 func newHash(who Owner) *Hash {
 	c := NewHash()
@@ -36,43 +41,17 @@ func newHash(who Owner) *Hash {
 // Text writes a text after its length.
 func (c *Hash) Text(s string) {
 	c.length(len(s))
-	for {
-		n := min(len(s), hashPiece-len(c.buf))
-		c.buf = append(c.buf, s[:n]...)
-		if s = s[n:]; s == "" {
-			return
-		}
-		c.flush()
-	}
+	_, _ = c.w.WriteString(s) // to a hash, here and below
 }
 
 // Bytes is Text for bytes.
 func (c *Hash) Bytes(b []byte) {
 	c.length(len(b))
-	c.raw(b)
+	_, _ = c.w.Write(b)
 }
 
 func (c *Hash) length(n int) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	c.raw(b[:])
-}
-
-// raw writes bytes without their length.
-func (c *Hash) raw(b []byte) {
-	for {
-		n := min(len(b), hashPiece-len(c.buf))
-		c.buf = append(c.buf, b[:n]...)
-		if b = b[n:]; len(b) == 0 {
-			return
-		}
-		c.flush()
-	}
-}
-
-func (c *Hash) flush() {
-	c.h.Write(c.buf)
-	c.buf = c.buf[:0]
+	_, _ = c.w.Write(binary.LittleEndian.AppendUint64(c.w.AvailableBuffer(), uint64(n)))
 }
 
 // Add writes a message.
@@ -109,51 +88,51 @@ func (c *Hash) id(id string) {
 type Sum [sha256.Size]byte
 
 // Sum returns what the conversation has come to. More can be added.
-func (c *Hash) Sum() (s Sum) {
-	c.flush()
-	c.buf = c.h.Sum(c.buf)
-	copy(s[:], c.buf)
-	c.buf = c.buf[:0]
-	return s
+func (c *Hash) Sum() Sum {
+	_ = c.w.Flush()
+	return Sum(c.h.Sum(nil))
+}
+
+// begin has the hash be that of what follows a conversation.
+func (c *Hash) begin(s Sum) {
+	c.h.Reset()
+	c.w.Reset(c.h)
+	_, _ = c.w.Write(s[:])
 }
 
 // key returns the key of a message with these calls after that conversation.
-func (s Sum) key(calls []lathe.ToolCall) Key {
-	var keys callKeys
-	return keys.key(s, calls)
-}
+func (s Sum) key(calls []lathe.ToolCall) Key { return NewHash().key(s, calls) }
 
-// callKeys computes keys of messages, one after the other, in the same memory. The zero value is ready.
-type callKeys struct {
-	part       Hash
-	said, args []byte
-}
-
-// begin resets part to the hash of s.
-func (c *callKeys) begin(s *Sum) {
-	if c.part.h == nil {
-		c.part.h = sha256.New()
-	}
-	c.part.h.Reset()
-	c.part.buf = append(c.part.buf[:0], s[:]...)
-}
-
-// key is [Sum.key] of s.
-func (c *callKeys) key(s Sum, calls []lathe.ToolCall) Key {
-	c.begin(&s)
+// key is [Sum.key] of s. It begins the hash anew.
+func (c *Hash) key(s Sum, calls []lathe.ToolCall) Key {
+	c.begin(s)
 	for i := range calls {
 		call := &calls[i]
-		c.part.Text(call.ID)
-		c.part.Text(call.Name)
-		c.said = append(c.said[:0], Unwrapped(call.Arguments)...) // as the client received them
-		args, err := rawjson.AppendCanonical(c.args[:0], c.said)  // clients write them anew
-		if c.args = args; err != nil {
-			args = bytes.TrimSpace(c.said)
+		c.Text(call.ID)
+		c.Text(call.Name)
+		said := append(c.args[:0], Unwrapped(call.Arguments)...) // as the client received them
+		both, err := rawjson.AppendCanonical(said, said)         // clients write them anew
+		args := both[len(said):]
+		if c.args = both; err != nil {
+			args = bytes.TrimSpace(said)
 		}
 		if len(args) == 0 {
 			args = []byte("{}") // as the wire has it
 		}
-		c.part.Bytes(args)
+		c.Bytes(args)
 	}
-	return Key(c.part.Sum())
+	return Key(c.Sum())
+}
+
+// textKey names an answer with this text, said after that. White space in the text does not count.
+func (s Sum) textKey(text string) Key { return NewHash().textKey(s, text) }
+
+// textKey is [Sum.textKey] of s. It begins the hash anew.
+func (c *Hash) textKey(s Sum, text string) Key {
+	c.begin(s)
+	c.Text("text") // the key of calls has three texts for each
+	for word := range strings.FieldsSeq(text) {
+		_, _ = c.w.WriteString(word)
+	}
+	return Key(c.Sum())
 }

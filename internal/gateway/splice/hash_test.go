@@ -72,15 +72,14 @@ func TestConversationSumsAreThoseOfWholeTexts(t *testing.T) {
 		want.text(who.Principal)
 		want.text(who.User)
 		want.text(who.Model)
-		var keys callKeys
 		for i := range 12 {
 			said, id := text(), text()
 			calls := []lathe.ToolCall{{ID: id, Name: fmt.Sprint("f", i), Arguments: `{"b": "` + strings.Repeat("y", r.IntN(2*hashPiece)) + `", "a":1.0}`}, {ID: "c", Arguments: "no JSON "}, {}}
 			if r.IntN(2) == 0 {
-				if keys.key(c.Sum(), calls) != want.key(calls) {
+				if c.Sum().key(calls) != want.key(calls) {
 					t.Fatal("key of calls", seed, i)
 				}
-				if keys.textKey(c.Sum(), said) != want.textKey(said) || c.Sum().textKey(said) != want.textKey(said) {
+				if c.Sum().textKey(said) != want.textKey(said) {
 					t.Fatalf("key of the text %q", said)
 				}
 			}

@@ -57,13 +57,9 @@ func newTurnStore(o *Options) *turnStore {
 // An Owner is the client to which turns belong.
 type Owner struct{ Principal, User, Model string }
 
-// put stores the messages of a run that handed calls over under the key of those, unless they are too large. It returns them.
-func (k *turnStore) put(key Key, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
-	return k.putLinked(key, link{}, runID, own, keeps)
-}
-
-// putLinked is put for turns that can be found by l, too.
-func (k *turnStore) putLinked(key Key, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
+// put stores the messages of a run that handed calls over under the key of those, unless they are too large. It returns them. They can be
+// found by l, too, unless it is zero.
+func (k *turnStore) put(key Key, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
 	own = loop.KeptHistory(own, keeps)
 	t := &Stored{key: key, RunID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(memory.SizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
@@ -155,8 +151,7 @@ func (s *turnStarts) begin(run string, at int) {
 
 // spliceOptions say what [turnStore.splice] looks for.
 type spliceOptions struct {
-	texts    bool // what was kept behind texts, too: see [Sum.textKey]
-	onlyKept bool // the caller does not use unknown and latest
+	texts bool // what was kept behind texts, too: see [Sum.textKey]
 	// callTurns are the turns of messages whose calls have ids of this server, by the index of the message.
 	callTurns map[int]*CallTurn
 }
@@ -167,20 +162,11 @@ type spliceOptions struct {
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
 func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
 	j := &Spliced{given: messages, lastUser: lastUser(messages)}
-	c := newHash(who)
-	if want.onlyKept && !want.texts && len(waiting) == 0 && len(want.callTurns) == 0 && k.empty() {
-		for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
-			c.Add(&messages[i])
-		}
-		j.Messages, j.Sum = messages, c.Sum()
-		return j
-	}
-	var keys callKeys
-	var calls []lathe.ToolCall
+	c, keys := newHash(who), NewHash()
 	starts := turnStarts{sums: map[Sum]int{}}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
-		calls = pairs.AppendCalls(calls[:0], m)
+		calls := m.Calls()
 		if len(waiting) > 0 {
 			starts.sums[c.Sum()] = len(j.Messages)
 		}
@@ -192,7 +178,7 @@ func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 		if len(calls) == 0 {
 			n := 0
 			if want.texts {
-				n = k.spliceText(j, c, &keys, messages[i:])
+				n = k.spliceText(j, c, keys, messages[i:])
 			}
 			if n == 0 {
 				n = 1
@@ -205,7 +191,7 @@ func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 			i--
 			continue
 		}
-		k.spliceCalls(j, &starts, want.callTurns[i], calls, messages[i:], c, &keys)
+		k.spliceCalls(j, &starts, want.callTurns[i], calls, messages[i:], c, keys)
 		for range len(calls) + 1 {
 			c.Add(&messages[i])
 			i++
@@ -218,7 +204,7 @@ func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 
 // spliceCalls appends the message with calls that the messages begin with and its answers, or what was kept in their place. named is
 // the turn that the ids of the calls name; without one, they are found by keys and the conversation before, c.
-func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c *Hash, keys *callKeys) {
+func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c, keys *Hash) {
 	answers := messages[1 : 1+len(calls)]
 	atEnd := len(messages) == 1+len(calls)
 	var t *Stored
@@ -281,16 +267,9 @@ func (j *Spliced) replace(n int, out []lathe.Message) {
 	j.Messages, j.Changed, j.taken = out, true, j.taken+n
 }
 
-// empty reports whether nothing is kept.
-func (k *turnStore) empty() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.used.Len() == 0
-}
-
 // spliceText appends the answer of text that the messages begin with, or what was kept behind it, and returns how many messages
 // the answer has. c is the conversation before it.
-func (k *turnStore) spliceText(j *Spliced, c *Hash, keys *callKeys, messages []lathe.Message) int {
+func (k *turnStore) spliceText(j *Spliced, c, keys *Hash, messages []lathe.Message) int {
 	n, text := textTurns(messages)
 	if n == 0 {
 		return 0

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -73,53 +71,6 @@ func textTurns(messages []lathe.Message) (n int, text string) {
 	return n, all.String()
 }
 
-// textKey names an answer with this text, said after that.
-func (s Sum) textKey(text string) Key {
-	var keys callKeys
-	return keys.textKey(s, text)
-}
-
-// textKey is [Sum.textKey] of s.
-func (c *callKeys) textKey(s Sum, text string) Key {
-	c.begin(&s)
-	c.part.Text("text") // the key of calls has three texts for each
-	c.part.words(text)
-	return Key(c.part.Sum())
-}
-
-// words writes a text without its white space, and without its length.
-func (c *Hash) words(s string) {
-	most := min(hashPiece, len(c.buf)+len(s)+utf8.UTFMax) // a short text needs no more, and is never flushed below
-	c.buf = slices.Grow(c.buf, most-len(c.buf))
-	for i := 0; i < len(s); {
-		if len(c.buf) > hashPiece-utf8.UTFMax {
-			c.flush()
-		}
-		if s[i] >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if !unicode.IsSpace(r) {
-				c.buf = append(c.buf, s[i:i+n]...)
-			}
-			i += n
-			continue
-		}
-		at, room := len(c.buf), c.buf[len(c.buf):most]
-		n := 0
-		for _, b := range []byte(s[i:min(len(s), i+len(room))]) {
-			if b >= utf8.RuneSelf {
-				break
-			}
-			room[n] = b // the next byte overwrites it if it is white space
-			n += int(1 ^ asciiSpace[b])
-			i++
-		}
-		c.buf = c.buf[:at+n]
-	}
-}
-
-// asciiSpace is 1 for the characters up to U+007F that unicode.IsSpace takes for white space.
-var asciiSpace = [utf8.RuneSelf]uint8{'\t': 1, '\n': 1, '\v': 1, '\f': 1, '\r': 1, ' ': 1}
-
 // BehindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
 // results that its request had. ok is false if the client has received all of them, or a call is not answered.
 func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
@@ -134,7 +85,7 @@ func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 // if other processes use it, KeepText waits for the record, for at most recordGrace, since the next request may reach another process.
 func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *event.RunRetention, runID, requestID string) {
 	key := sum.textKey(text)
-	ht.store.put(key, "", own, keeps)
+	ht.store.put(key, link{}, "", own, keeps)
 	ht.absent.Remove(key)
 	requests, ok := ht.opts.Index.(store.RequestStore)
 	if !ok {
@@ -239,7 +190,7 @@ func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string
 	}
 	messages, ok := BehindText(added)
 	if ok {
-		ht.store.put(key, "", messages, v.State.Retention)
+		ht.store.put(key, link{}, "", messages, v.State.Retention)
 	}
 	return ok, nil
 }

@@ -76,7 +76,7 @@ type Options struct {
 	Now                   func() time.Time
 	Log                   *slog.Logger
 	// Lock waits for the lock of that name, or until ctx is done.
-	Lock func(ctx context.Context, name string) (unlock func(), err error)
+	Lock func(ctx context.Context, name string) (unlock func(), p *problem.Problem)
 	// Flush has the store have all events of a run.
 	Flush func(ctx context.Context, runID string) error
 	// Background runs a function that a drain of the server waits for.
@@ -109,7 +109,7 @@ type Runs interface {
 }
 
 // Remember keeps the run that waits under a key; Forget removes what is kept under it.
-func (ht *Turns) Remember(key Key, runID string) { ht.store.put(key, runID, nil, nil) }
+func (ht *Turns) Remember(key Key, runID string) { ht.store.put(key, link{}, runID, nil, nil) }
 
 // Forget removes what is kept under the key.
 func (ht *Turns) Forget(key Key) { ht.store.remove(key) }
@@ -125,7 +125,7 @@ func (ht *Turns) KeepCalls(ids *CallIDs, turn int, sum Sum, after Key, calls []l
 		key, l = (&callRef{run: ids.run, turn: turn}).key(), link{}
 	}
 	ht.absent.Remove(key)
-	ht.store.putLinked(key, l, waits, own, keeps)
+	ht.store.put(key, l, waits, own, keeps)
 }
 
 // Unspliced returns a conversation that has no hidden turns.
@@ -148,7 +148,7 @@ func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced 
 	if !a.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.Messages, answers) {
 		return &Spliced{Messages: a.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	want := spliceOptions{texts: a.Texts, onlyKept: relayed, callTurns: a.CallTurns}
+	want := spliceOptions{texts: a.Texts, callTurns: a.CallTurns}
 	j := ht.store.splice(ctx, a.Owner, a.Messages, waiting, want)
 	loaded, complete := false, false
 	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {
@@ -186,8 +186,8 @@ func (ht *Turns) noteAbsent(j *Spliced) {
 // loadTurns reads what the runs of the caller in the store have that is not kept here. It reports whether it found something, and
 // whether it read all that it looks for.
 func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete bool) {
-	unlock, err := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // no run has a name with blanks
-	if err != nil {
+	unlock, p := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // no run has a name with blanks
+	if p != nil {
 		return false, false
 	}
 	defer unlock()
@@ -256,6 +256,6 @@ func (ht *Turns) loadRun(ctx context.Context, c *Request, id string) (found bool
 	if v.State.Finished == nil {
 		waits = id
 	}
-	ht.store.put(sum.key(calls), waits, v.State.Messages[v.State.Start:], v.State.Retention)
+	ht.store.put(sum.key(calls), link{}, waits, v.State.Messages[v.State.Start:], v.State.Retention)
 	return true, nil
 }

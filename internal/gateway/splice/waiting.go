@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
@@ -31,7 +30,7 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 	looked := map[string]*waitingTurn{} // by the run, whose log is read once
 	for i := len(a.Messages) - 1; i >= 0; i-- {
 		m := &a.Messages[i]
-		if m.Role != lathe.RoleAssistant || pairs.HasCalls(m) {
+		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
 			continue
 		}
 		rest, id, ok := a.Waiting.Split(m.Text())

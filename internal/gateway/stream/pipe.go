@@ -77,16 +77,6 @@ func (b *Buffer) Release() {
 	}
 }
 
-// TakeBuffer returns empty memory from the pool. GiveBack returns it there.
-func TakeBuffer() []byte { return buffers.Get().(*Buffer).B }
-
-// GiveBack returns memory to the pool.
-func GiveBack(b []byte) {
-	if cap(b) > 0 {
-		(&Buffer{b}).Release()
-	}
-}
-
 // pending returns the memory of the buffer, to append to; it takes a buffer if p has none. The caller holds p.mu.
 func (p *Pipe) pending() []byte {
 	if p.buf == nil {

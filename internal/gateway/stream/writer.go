@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-// Values of headers that many answers have. They are shared, and never changed.
-var (
-	uncached    = []string{"no-store"}
-	typeEvents  = []string{"text/event-stream"}
-	noBuffering = []string{"no"}
-)
-
 // A Writer writes the bytes of a stream. The head of the answer goes with the first of them.
 type Writer struct {
 	Started bool      // the head was written
@@ -51,7 +44,9 @@ func (s *Writer) Write(b []byte) error {
 	if !s.Started {
 		s.Started = true
 		h := s.w.Header()
-		h["Content-Type"], h["Cache-Control"], h["X-Accel-Buffering"] = typeEvents, uncached, noBuffering
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
 		s.head(h)
 		s.w.WriteHeader(http.StatusOK)
 	}

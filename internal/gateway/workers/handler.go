@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/problem"
+	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote"
@@ -32,11 +33,11 @@ type Options struct {
 	Queue        remote.Queue // required
 	Registry     Registry     // required
 	Pools        []Pool
-	Lease        time.Duration // 10 s: the time without a frame from a worker until its calls are given to others
-	MaxWorkers   int           // 1 024 connections
-	WriteTimeout time.Duration // 10 s for one frame; a slower worker is disconnected
-	HelloTimeout time.Duration // 10 s for the first frame
-	Poll         time.Duration // 1 s between queries for calls, in case a notification was lost
+	Lease        time.Duration `key:"lease" default:"10s"`         // 10 s: the time without a frame from a worker until its calls are given to others
+	MaxWorkers   int           `key:"max_workers" default:"1024"`  // 1 024 connections
+	WriteTimeout time.Duration `key:"write_timeout" default:"10s"` // 10 s for one frame; a slower worker is disconnected
+	HelloTimeout time.Duration `key:"hello_timeout" default:"10s"` // 10 s for the first frame
+	Poll         time.Duration `key:"poll" default:"1s"`           // 1 s between queries for calls, in case a notification was lost
 	Log          *slog.Logger  // nil: nothing is logged
 }
 
@@ -68,17 +69,7 @@ func New(opts *Options) (*Handler, error) {
 	}
 	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
 	o := &w.opts
-	for _, d := range []struct {
-		p   *time.Duration
-		def time.Duration
-	}{{&o.Lease, 10 * time.Second}, {&o.WriteTimeout, 10 * time.Second}, {&o.HelloTimeout, 10 * time.Second}, {&o.Poll, time.Second}} {
-		if *d.p <= 0 {
-			*d.p = d.def
-		}
-	}
-	if o.MaxWorkers <= 0 {
-		o.MaxWorkers = 1_024
-	}
+	setting.Fill(o)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -142,13 +133,13 @@ func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 	defer w.mu.Unlock()
 	switch {
 	case w.closing:
-		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "draining", Message: "The server is about to stop; try again."}
+		return nil, problem.New(http.StatusServiceUnavailable, "draining", "The server is about to stop; try again.")
 	case len(w.conns) >= w.opts.MaxWorkers:
-		return nil, &problem.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Message: "The server has too many workers."}
+		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The server has too many workers.")
 	}
 	c := newConn(w, f)
 	if !w.pools.has(f) { // replaced since the token was checked
-		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "The token has changed."}
+		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "The token has changed.")
 	}
 	w.conns[c] = struct{}{}
 	w.serving.Add(1)

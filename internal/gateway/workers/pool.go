@@ -56,7 +56,7 @@ func newPools(in []Pool) (*pools, error) {
 func (s *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	i, _ := s.tokens.Find(r)
 	if i < 0 {
-		return nil, &problem.Problem{Status: http.StatusUnauthorized, Code: "invalid_worker_token", Message: "Send the token of a worker: Authorization: Bearer TOKEN. It stands under workers in lathe.yaml."}
+		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "Send the token of a worker: Authorization: Bearer TOKEN. It stands under workers in lathe.yaml.")
 	}
 	return &s.all[i], nil
 }
