@@ -130,7 +130,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 		}
 		return ""
 	}
-	server := serverFlags{url: value("server"), keyFile: value("key-file"), keyEnv: value("key-env")}
+	server := serverFlags{serverFlag{value("server")}, value("key-file"), value("key-env")}
 	quiet := &cobra.Command{}
 	quiet.SetErr(io.Discard) // notes would stand in the line that is completed
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
