@@ -160,7 +160,7 @@ type heatCell struct {
 func (s *Summary) scenarioRows() []Row {
 	var out []Row
 	for _, name := range groupNames(s.ModelsScenarios) {
-		out = append(out, Row{Scenario: name})
+		out = append(out, Row{rowKey: rowKey{Scenario: name}})
 	}
 	return out
 }
@@ -191,7 +191,7 @@ func newHeat(s *Summary) heat {
 		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, name})
 	}
 	for _, r := range s.ModelsScenarios {
-		model, scenario := r, Row{Scenario: r.Scenario}
+		model, scenario := r.rowKey, rowKey{Scenario: r.Scenario}
 		model.Scenario = ""
 		at, of := column[scenario.label()], line[model.label()]
 		if across {

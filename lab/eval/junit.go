@@ -14,7 +14,7 @@ func (rep *Report) WriteJUnit(w io.Writer) error {
 	var suites []report.Suite
 	index := map[string]int{}
 	for _, r := range rep.Runs {
-		row := Row{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback}
+		row := rowKey{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback}
 		i, ok := index[row.label()]
 		if !ok {
 			i = len(suites)
