@@ -103,8 +103,7 @@ func (rep *Report) within(rows []Row) *Report {
 	out := &Report{Suite: rep.Suite}
 	known := byLabel(rows)
 	for _, r := range rep.Runs {
-		row := rowKey{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
-		if known[row.label()] != nil {
+		if known[r.key().label()] != nil {
 			out.Runs = append(out.Runs, r)
 		}
 	}

@@ -34,6 +34,17 @@ type rowKey struct {
 	Fallback bool     `json:"fallback,omitempty"`
 }
 
+// key returns the model and the scenario of a run.
+func (r *Run) key() rowKey {
+	return rowKey{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
+}
+
+// model returns the key without scenario and category.
+func (k rowKey) model() rowKey {
+	k.Scenario, k.Category = "", ""
+	return k
+}
+
 // A Row counts runs that have something in common.
 type Row struct {
 	rowKey
@@ -210,7 +221,7 @@ const maxAnswered = 16
 // Summary counts the runs. Rows stand in the order in which their first run does.
 func (rep *Report) Summary() *Summary {
 	s := &Summary{Suite: rep.Suite, Status: rep.Status(), Measured: rep.measured(), Skipped: rep.Skipped}
-	s.Models = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback} })
+	s.Models = rows(rep.Runs, func(r *Run) rowKey { return r.key().model() })
 	categories := slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Category != "" })
 	if len(s.Models) == 1 {
 		all := count(rep.Runs)
@@ -225,9 +236,7 @@ func (rep *Report) Summary() *Summary {
 			return rowKey{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
 		})
 	}
-	s.ModelsScenarios = rows(rep.Runs, func(r *Run) rowKey {
-		return rowKey{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
-	})
+	s.ModelsScenarios = rows(rep.Runs, (*Run).key)
 	return s
 }
 
@@ -254,16 +263,15 @@ func groupNames(rows []Row) []string {
 // of returns the row of a model, with strategy and fallback, in a group; nil: there is none.
 func of(rows []Row, model *Row, group string) *Row {
 	for i := range rows {
-		own := rows[i].rowKey
-		if own.Scenario, own.Category = "", ""; own == model.rowKey && rows[i].group() == group {
-			return &rows[i]
+		if r := &rows[i]; r.model() == model.rowKey && r.group() == group {
+			return r
 		}
 	}
 	return nil
 }
 
 // group returns what the row is one of: a category or a scenario.
-func (k *rowKey) group() string { return k.Category + k.Scenario }
+func (k rowKey) group() string { return k.Category + k.Scenario }
 
 // rows groups the runs by what key fills in.
 func rows(runs []*Run, key func(*Run) rowKey) []Row {
@@ -451,7 +459,7 @@ func rate(ok, n int) float64 {
 }
 
 // label names the row for people.
-func (k *rowKey) label() string {
+func (k rowKey) label() string {
 	name := k.Model
 	if v := variant(k.Strategy, k.Fallback); k.Strategy != "" && v != "" {
 		name += " (" + strings.ReplaceAll(v, "__", ", ") + ")"
