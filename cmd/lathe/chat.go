@@ -48,13 +48,12 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 	fl := cmd.Flags()
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
 	f.server.beside(cmd)
-	fl.StringVar(&f.system, "system", "", "system `text`")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the chat may use, \"\" for none; default: all that are configured")
+	withFlags(cmd, &f.prompt)
+	fl.Lookup("tools").Usage = "`names` of the tools that the chat may use, \"\" for none; default: all that are configured"
 	fl.StringVar(&f.history, "history", defaultHistory(), "`file` of the lines that were typed, \"\" for none")
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "no tool activity on stderr")
 	withFlags(cmd, &f.logFlags, &f.simFlags)
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeRun(cmd)
 	return cmd
 }
 
@@ -107,8 +106,8 @@ var errStopped = errors.New("stopped")
 
 func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 	c := &chat{flags: f, cmd: cmd}
-	if f.system != "" {
-		c.system = []lathe.Message{lathe.System(f.system)}
+	if f.prompt.System != "" {
+		c.system = []lathe.Message{lathe.System(f.prompt.System)}
 	}
 	defer onInterrupt(cmd.Context(), c.interrupt)()
 	in := cmd.InOrStdin()

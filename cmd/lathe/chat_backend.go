@@ -103,7 +103,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 		return nil, err
 	}
 	for _, sp := range l.session.Tools.Specs() {
-		if sp.Hidden || l.flags.tools != nil && !slices.Contains(l.flags.tools, sp.Name) {
+		if sp.Hidden || l.flags.prompt.Tools != nil && !slices.Contains(l.flags.prompt.Tools, sp.Name) {
 			continue
 		}
 		out = append(out, chatTool{sp.Name, sp.Description, sp.Effect.Declared(), policy.Tool(&lathe.RunInfo{}, sp).Decision.String()})
@@ -112,7 +112,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 }
 
 func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
-	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.tools})
+	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools})
 	if res == nil {
 		return nil, app.Cause(err)
 	}
@@ -189,7 +189,7 @@ func (d *daemonChat) tools(ctx context.Context) ([]chatTool, error) {
 	}
 	var out []chatTool
 	for _, t := range list.Data {
-		if t.Advertised && (d.flags.tools == nil || slices.Contains(d.flags.tools, t.Name)) {
+		if t.Advertised && (d.flags.prompt.Tools == nil || slices.Contains(d.flags.prompt.Tools, t.Name)) {
 			out = append(out, t.chatTool)
 		}
 	}
@@ -202,8 +202,8 @@ const cancelTimeout = 5 * time.Second
 // answer starts a run and shows its events. When it waits for approvals, it asks for them.
 func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
 	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, nil)) + "]")}
-	if d.flags.tools != nil {
-		body["tools"] = d.flags.tools
+	if d.flags.prompt.Tools != nil {
+		body["tools"] = d.flags.prompt.Tools
 	}
 	var run runDetail
 	if err := d.client.call(ctx, "POST", "/api/runs", body, &run); err != nil {

@@ -49,7 +49,6 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	}, &f)
 	cmd.Flags().Lookup("model").Usage = "`name` of the model; the same as MODEL"
 	cmd.AddCommand(doctorClientCommand())
-	completeUpstream(cmd)
 	return cmd
 }
 

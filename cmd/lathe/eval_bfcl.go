@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,26 +20,20 @@ const bfclSuite = "bfcl"
 
 // A bfclFlags says which cases of a leaderboard are run.
 type bfclFlags struct {
-	Data       string   `flag:"data" usage:"of bfcl: *folder* with the leaderboard's files"`
-	Categories []string `flag:"category" usage:"of bfcl: *names* of categories, such as multiple,live_*; default: all that have a verdict"`
+	Data       string   `flag:"data" usage:"of bfcl: *folder* with the leaderboard's files" complete:"folders"`
+	Categories []string `flag:"category" usage:"of bfcl: *names* of categories, such as multiple,live_*; default: all that have a verdict" complete:"categories"`
 	Limit      int      `flag:"limit" usage:"of bfcl: *number* of cases of each category, the first ones; 0: all"`
 	Answers    string   `flag:"answers" usage:"of bfcl: *file* of recorded outputs that are judged in place of a model's"`
 
 	suite *bfcl.Measured // once it is read
 }
 
-// completeIn completes the flags of a command.
-func (f *bfclFlags) completeIn(cmd *cobra.Command) {
-	if err := errors.Join(cmd.MarkFlagDirname("data"), cmd.MarkFlagFilename("answers"), cmd.RegisterFlagCompletionFunc("category", f.complete)); err != nil {
-		panic(err) // the flag is not defined
-	}
-}
-
-func (f *bfclFlags) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	if f.Data == "" {
+func completeCategories(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	data := cmd.Flags().Lookup("data").Value.String()
+	if data == "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	categories, err := bfcl.Categories(os.DirFS(f.Data))
+	categories, err := bfcl.Categories(os.DirFS(data))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -28,7 +28,7 @@ const exitHarness = 2
 const evalVariables = "LATHE_EVAL_"
 
 type evalFlags struct {
-	Models []string `flag:"model" usage:"*names* of configured models, of models at --base-url, or sim/…"`
+	Models []string `flag:"model" usage:"*names* of configured models, of models at --base-url, or sim/…" complete:"models"`
 	endpointFlags
 	Dialect string `flag:"dialect" usage:"how the models write calls: native, auto, or a dialect's *name*"`
 	suiteFlags
@@ -39,11 +39,11 @@ type evalFlags struct {
 
 // suiteFlags say which scenarios are tried, how often, and what helps the models.
 type suiteFlags struct {
-	UserModel  string   `flag:"user-model" usage:"*name* of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts"`
-	Preset     string   `flag:"preset" usage:"*name* of a preset of the suite; default: default where there is one, else all"`
+	UserModel  string   `flag:"user-model" usage:"*name* of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts" complete:"models"`
+	Preset     string   `flag:"preset" usage:"*name* of a preset of the suite; default: default where there is one, else all" complete:"presets"`
 	Scenarios  []string `flag:"scenario" usage:"*ids* of the scenarios to run; they come before presets"`
-	Strategies []string `flag:"strategy" usage:"*names* of what models are helped with: raw, baseline, production (production)"`
-	Fallback   string   `flag:"fallback" default:"off" usage:"ask servers that cannot do tools again without: *off*, on or both"`
+	Strategies []string `flag:"strategy" usage:"*names* of what models are helped with: raw, baseline, production (production)" complete:"raw baseline production"`
+	Fallback   string   `flag:"fallback" default:"off" usage:"ask servers that cannot do tools again without: *off*, on or both" complete:"off on both"`
 	Trials     int      `flag:"trials" default:"1" usage:"*number* of runs of each model and scenario (1)"`
 	Jobs       int      `flag:"jobs" default:"4" usage:"*number* of runs side by side (4)"`
 }
@@ -65,7 +65,7 @@ type resultFlags struct {
 	NoOut       bool    `flag:"no-out" usage:"write no results"`
 	Record      string  `flag:"record" usage:"*folder* to write each run's exchanges with its model and tools to"`
 	Replay      string  `flag:"replay" usage:"*folder* of recorded exchanges to answer from, without any network"`
-	Tools       string  `flag:"tools" default:"live" usage:"with --replay, what tools answer from: *live*, they are run again; or recorded"`
+	Tools       string  `flag:"tools" default:"live" usage:"with --replay, what tools answer from: *live*, they are run again; or recorded" complete:"live recorded"`
 	Unguarded   bool    `flag:"unguarded" usage:"without the policies of the suite's tools, to see what would happen then"`
 	JSON        bool    `flag:"json" usage:"print the summary as JSON"`
 	Quiet       bool    `flag:"quiet,q" usage:"no progress on stderr"`
@@ -139,16 +139,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 		},
 	}, &f)
 	cmd.Flags().Lookup("base-url").Usage = "`URL` of a model server"
-	f.completeIn(cmd)
 	group(cmd, "Settings and limits, with their defaults here; lathe.yaml has no influence, scenarios do (see docs/eval.md):", addEvalSettings)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"model":      completeModels,
-		"user-model": completeModels,
-		"preset":     completePresets,
-		"strategy":   words("raw", "baseline", "production"),
-		"fallback":   words("off", "on", "both"),
-		"tools":      words("live", "recorded"),
-	})
 	return cmd
 }
 

@@ -17,11 +17,11 @@ var scoreFormats = []string{"bfcl"}
 
 func evalScoreCommand() *cobra.Command {
 	var f struct {
-		Format string `flag:"format" default:"bfcl" usage:"*name* of the form of outputs and answers: bfcl"`
+		Format string `flag:"format" default:"bfcl" usage:"*name* of the form of outputs and answers: bfcl" complete:"bfcl"`
 		Batch  bool   `flag:"batch" usage:"read JSON lines from standard input"`
-		Data   string `flag:"data" usage:"*folder* with functions and answers"`
+		Data   string `flag:"data" usage:"*folder* with functions and answers" complete:"folders"`
 	}
-	cmd := withFlags(&cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "score --data DIR",
 		Short: "Judge recorded calls by the answers of a leaderboard",
 		Long: `Judges calls that were recorded elsewhere, by the rules of the Berkeley Function Calling Leaderboard.
@@ -54,11 +54,6 @@ The exit code is 0 when all lines were answered.`,
 			return scoreBatch(cmd.InOrStdin(), cmd.OutOrStdout(), bfcl.NewScorer(fsys))
 		},
 	}, &f)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": words(scoreFormats...)})
-	if err := cmd.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is not defined
-	}
-	return cmd
 }
 
 // scoreBatch writes one verdict for each line of in.

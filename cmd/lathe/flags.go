@@ -16,24 +16,25 @@ import (
 //	flag     its name, and after a comma its letter
 //	usage    its text in help, with * around the name of its value
 //	default  its default, but for lists: that is what the field holds
+//	complete what its value is completed with: a name of completions, or words
 //
 // An embedded struct has flags of its own, and so has one with the tag group, the heading under which help lists them.
 func withFlags(cmd *cobra.Command, flags ...any) *cobra.Command {
 	for _, f := range flags {
-		defineFlags(cmd.Flags(), reflect.ValueOf(f).Elem(), "")
+		defineFlags(cmd, reflect.ValueOf(f).Elem(), "")
 	}
 	return cmd
 }
 
-func defineFlags(fs *pflag.FlagSet, of reflect.Value, heading string) {
+func defineFlags(cmd *cobra.Command, of reflect.Value, heading string) {
 	for i := range of.NumField() {
 		field, v := of.Type().Field(i), of.Field(i)
 		tag, isFlag := field.Tag.Lookup("flag")
 		switch group := field.Tag.Get("group"); {
 		case isFlag:
 			name, letter, _ := strings.Cut(tag, ",")
-			defineFlag(fs, v, name, letter, strings.Replace(field.Tag.Get("usage"), "*", "`", 2))
-			f := fs.Lookup(name)
+			defineFlag(cmd.Flags(), v, name, letter, strings.Replace(field.Tag.Get("usage"), "*", "`", 2))
+			f := cmd.Flags().Lookup(name)
 			if value, ok := field.Tag.Lookup("default"); ok {
 				if err := f.Value.Set(value); err != nil {
 					panic(err) // the tag is wrong
@@ -43,8 +44,11 @@ func defineFlags(fs *pflag.FlagSet, of reflect.Value, heading string) {
 			if heading != "" {
 				f.Annotations = map[string][]string{groupKey: {heading}}
 			}
+			if how := field.Tag.Get("complete"); how != "" {
+				completeFlag(cmd, name, how)
+			}
 		case group != "" || field.Anonymous:
-			defineFlags(fs, v, cmp.Or(group, heading))
+			defineFlags(cmd, v, cmp.Or(group, heading))
 		}
 	}
 }

@@ -38,10 +38,11 @@ type guestFlags struct {
 
 // guestOwnFlags are those that other runs do not have.
 type guestOwnFlags struct {
+	Tools   []string `flag:"tools" usage:"*names* of configured tools that its sends may use besides its own functions; default: none" complete:"tools"`
 	Program struct {
 		Timeout time.Duration     `flag:"timeout" usage:"*time* that it may take (default 15m)"`
 		Limits  map[string]string `flag:"limit"`
-		Grants  []string          `flag:"grant" usage:"*what* it may have: clock, random"`
+		Grants  []string          `flag:"grant" usage:"*what* it may have: clock, random" complete:"clock random"`
 		Read    []string          `flag:"read" usage:"*mount* /guest=folder: a folder that it may read"`
 		Write   []string          `flag:"write" usage:"*mount* /guest=folder: a folder that it may read and change"`
 	} `group:"The program:"`
@@ -74,10 +75,8 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
 			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	})
-	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "`names` of configured tools that its sends may use besides its own functions; default: none")
 	withFlags(cmd, &f.guestOwnFlags).Flags().Lookup("limit").Usage = "`name=number`, as often as needed, of " + strings.Join(limitNames(), ", ")
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeGuest(cmd)
 	return cmd
 }
 
@@ -281,7 +280,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	host, err := guest.NewHost(first.Model, &guest.HostOptions{
-		Tools: given.set, Allow: append([]string{}, f.tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
+		Tools: given.set, Allow: append([]string{}, f.Tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
 		Runner: *runner,
 	})
 	if err != nil {
@@ -352,7 +351,7 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 	}
 	var tools []lathe.Tool
 	remote := []string{} // names that only a server can have
-	for _, name := range f.tools {
+	for _, name := range f.Tools {
 		if t, ok := all.Lookup(name); ok {
 			tools = append(tools, t)
 		} else {

@@ -45,7 +45,7 @@ type initFlags struct {
 
 func initCommand() *cobra.Command {
 	var f initFlags
-	cmd := withFlags(&cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "init [flags]",
 		Short: "Write a commented lathe.yaml for a model server",
 		Long: `Writes lathe.yaml, or the file that --config names, for one model server, with the documentation of its settings as comments.
@@ -58,8 +58,6 @@ It asks on a terminal for what no flag says. Elsewhere --model is needed if the 
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              f.run,
 	}, &f)
-	completeUpstream(cmd)
-	return cmd
 }
 
 func (f *initFlags) run(cmd *cobra.Command, _ []string) error {

@@ -41,7 +41,7 @@ type mcpServeFlags struct {
 	Principal string   `flag:"principal" usage:"*name* that policy and events have for the client; default with a key: mcp"`
 	Hosts     []string `flag:"host" usage:"host *names* under which HTTP clients ask for the server; default: this machine's own, and any with a key on another address"`
 	Origins   []string `flag:"origin" usage:"*origins* whose web pages may call, such as https://example.com"`
-	Tools     []string `flag:"tools" usage:"*names* of the tools to serve, and of resources and prompts as resource__NAME and prompt__NAME; default: all that are configured"`
+	Tools     []string `flag:"tools" usage:"*names* of the tools to serve, and of resources and prompts as resource__NAME and prompt__NAME; default: all that are configured" complete:"tools"`
 	Events    string   `flag:"events" usage:"append the events of every call to this *file*, as JSON lines; texts only with telemetry.content"`
 	Metrics   string   `flag:"metrics-file" usage:"write metrics to this *file* at the end, in Prometheus' text form"`
 	logFlags
@@ -49,7 +49,7 @@ type mcpServeFlags struct {
 
 func mcpServeCommand() *cobra.Command {
 	var f mcpServeFlags
-	cmd := withFlags(&cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "serve",
 		Short: "Serve the configured tools over MCP, on standard streams or HTTP",
 		Long: `Serves the configured tools to an MCP client: on standard input and output, one message a line; with
@@ -66,8 +66,6 @@ An address beyond this machine needs a key.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              f.serve,
 	}, &f)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
-	return cmd
 }
 
 // check says what is wrong with the flags together.

@@ -25,7 +25,7 @@ const (
 )
 
 type parseFlags struct {
-	Dialect    string `flag:"dialect" usage:"*name* of the dialect, or auto: by the first mark in the text"`
+	Dialect    string `flag:"dialect" usage:"*name* of the dialect, or auto: by the first mark in the text" complete:"written"`
 	Tools      string `flag:"tools" usage:"*file* with the tools that the model was offered"`
 	Cut        int    `flag:"cut" usage:"hand the text over in pieces of this many *bytes*"`
 	Batch      bool   `flag:"batch" usage:"read JSON lines from standard input"`
@@ -42,7 +42,7 @@ type parseFlags struct {
 
 func parseCommand() *cobra.Command {
 	var f parseFlags
-	cmd := withFlags(&cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "parse (--dialect NAME | --grammar NAME) [flags]",
 		Short: "Read the tool calls in a model's text",
 		Long: `Reads a model's text from standard input and prints what it says as one JSON object:
@@ -72,8 +72,6 @@ listed on standard error.`,
 		Args: cobra.NoArgs,
 		RunE: f.run,
 	}, &f)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"dialect": words(dialect.Names()...)})
-	return cmd
 }
 
 func (f *parseFlags) run(cmd *cobra.Command, _ []string) error {

@@ -27,23 +27,23 @@ const maxPrompt = 16 << 20
 
 // endpointFlags name a model server.
 type endpointFlags struct {
-	BaseURL string `flag:"base-url" usage:"*URL* of a model server, such as http://127.0.0.1:11434/v1"`
+	BaseURL string `flag:"base-url" usage:"*URL* of a model server, such as http://127.0.0.1:11434/v1" complete:"nothing"`
 	Wire    string `flag:"wire" usage:"*name* of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai"`
 	KeyFile string `flag:"key-file" usage:"*file* that holds the key of --base-url"`
-	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of --base-url"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of --base-url" complete:"nothing"`
 }
 
 // upstreamFlags name a model server and a model on it.
 type upstreamFlags struct {
-	Model string `flag:"model" usage:"*name* of a model at --base-url"`
+	Model string `flag:"model" usage:"*name* of a model at --base-url" complete:"models"`
 	endpointFlags
 }
 
 // modelFlags say which model answers, and how.
 type modelFlags struct {
 	upstreamFlags
-	Dialect       string        `flag:"dialect" usage:"how the model writes calls: native (the default), auto, or a dialect's *name*"`
-	ClientTimeout time.Duration `flag:"client-timeout" usage:"*time* until the first piece of an answer, retries included; it does not end a stream that has begun (default 2m)"`
+	Dialect       string        `flag:"dialect" usage:"how the model writes calls: native (the default), auto, or a dialect's *name*" complete:"dialects"`
+	ClientTimeout time.Duration `flag:"client-timeout" usage:"*time* until the first piece of an answer, retries included; it does not end a stream that has begun (default 2m)" complete:"nothing"`
 }
 
 // logFlags say what is logged, and how.
@@ -63,10 +63,15 @@ type runFlags struct {
 	Metrics string `flag:"metrics-file" usage:"write the run's metrics to this *file*, in Prometheus' text form"`
 	simFlags
 
-	system string
-	tools  []string
+	prompt promptFlags
 	// keyLater is set if the variable of KeyEnv need not be set yet.
 	keyLater bool
+}
+
+// promptFlags say what a conversation begins with.
+type promptFlags struct {
+	System string   `flag:"system" usage:"system *text*" complete:"nothing"`
+	Tools  []string `flag:"tools" usage:"*names* of the tools that the run may use, \"\" for none; default: all that are configured" complete:"tools"`
 }
 
 func runCommand() *cobra.Command {
@@ -87,11 +92,8 @@ for on a terminal, and denied if no approver can be asked. policy.tools in lathe
 		RunE:              f.run,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	})
-	fl := cmd.Flags()
-	fl.StringVar(&f.system, "system", "", "system `text`")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the run may use, \"\" for none; default: all that are configured")
+	withFlags(cmd, &f.prompt)
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeRun(cmd)
 	return cmd
 }
 
@@ -196,9 +198,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.tools, Park: kept != nil}
-	if f.system != "" {
-		in.Messages = []lathe.Message{lathe.System(f.system), lathe.User(prompt)}
+	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}
+	if f.prompt.System != "" {
+		in.Messages = []lathe.Message{lathe.System(f.prompt.System), lathe.User(prompt)}
 	}
 	return f.runSession(cmd, kept, f.approver(cmd, args[0] == "-", kept), func(s *app.Session, target string) (*event.Result, error) {
 		if in.Park {
@@ -255,11 +257,11 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON)
 	person := approver(view)
 	out := f.sinks(cmd, view, log)
-	opts := &app.SessionOptions{Allow: f.tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
+	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
 	if _, suspends := person.(parking); suspends {
 		opts.AgentApprover = nil
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, f.tools, f.Quiet || f.JSON)
+	starting := startingServers(cmd.ErrOrStderr(), cfg, f.prompt.Tools, f.Quiet || f.JSON)
 	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
 	starting.Stop()
 	if err != nil {
@@ -268,7 +270,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	for _, text := range s.Warnings() {
 		view.warn(printable(text))
 	}
-	for _, t := range f.tools {
+	for _, t := range f.prompt.Tools {
 		if _, ok := s.Tools.Lookup(t); !ok {
 			return nil, errors.Join(noTool("--tools: ", t, s.Tools), s.Close(cmd.Context()))
 		}

@@ -17,15 +17,15 @@ import (
 )
 
 type verifyFlags struct {
-	Model          string        `flag:"model" usage:"*name* of the model at URL"`
+	Model          string        `flag:"model" usage:"*name* of the model at URL" complete:"models"`
 	Wire           string        `flag:"wire" usage:"*name* of the protocol of URL: openai, responses, anthropic, gemini; default: by the URL, else openai"`
 	KeyFile        string        `flag:"key-file" usage:"*file* that holds the key of URL"`
-	KeyEnv         string        `flag:"key-env" usage:"*variable* of the environment that holds the key of URL"`
-	Against        string        `flag:"against" usage:"*URL* or model of the reference"`
+	KeyEnv         string        `flag:"key-env" usage:"*variable* of the environment that holds the key of URL" complete:"nothing"`
+	Against        string        `flag:"against" usage:"*URL* or model of the reference" complete:"models"`
 	AgainstModel   string        `flag:"against-model" usage:"*name* of the model at the URL of --against; default: that of --model"`
-	AgainstWire    string        `flag:"against-wire" usage:"*name* of the protocol of --against"`
+	AgainstWire    string        `flag:"against-wire" usage:"*name* of the protocol of --against" complete:"openai responses anthropic gemini"`
 	AgainstKeyFile string        `flag:"against-key-file" usage:"*file* that holds the key of --against"`
-	AgainstKeyEnv  string        `flag:"against-key-env" usage:"*variable* of the environment that holds the key of --against"`
+	AgainstKeyEnv  string        `flag:"against-key-env" usage:"*variable* of the environment that holds the key of --against" complete:"nothing"`
 	Trials         int           `flag:"trials" default:"4" usage:"*number* of times that each check of a contract is made"`
 	Limits         bool          `flag:"limits" usage:"find how many tools, how large arguments and how long a context the server takes"`
 	MaxContext     int           `flag:"max-context" default:"131072" usage:"*bytes* of the longest context that --limits tries"`
@@ -63,7 +63,6 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 		ValidArgsFunction: completeOneModel,
 	}, &f)
 	cmd.AddCommand(verifySchemaCommand())
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "against": completeModels, "against-wire": words(enumFlags["wire"]...), "key-env": cobra.NoFileCompletions, "against-key-env": cobra.NoFileCompletions})
 	return cmd
 }
 

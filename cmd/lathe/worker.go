@@ -25,7 +25,7 @@ type workerFlags struct {
 	TokenEnv    string        `flag:"token-env" default:"LATHE_WORKER_TOKEN" usage:"*variable* of the environment that holds the token"`
 	TokenFile   string        `flag:"token-file" usage:"*file* that holds the token, in place of the variable"`
 	Name        string        `flag:"name" usage:"*name* that tells this worker from others with the same token; default: made up"`
-	Tools       []string      `flag:"tools" usage:"*names* of the tools to serve; default: all that are configured"`
+	Tools       []string      `flag:"tools" usage:"*names* of the tools to serve; default: all that are configured" complete:"tools"`
 	Concurrency int           `flag:"concurrency" default:"8" usage:"calls at once"`
 	Drain       time.Duration `flag:"drain" default:"30s" usage:"time that calls may go on after SIGTERM"`
 	AllowHTTP   bool          `flag:"allow-http" usage:"send the token to another machine without TLS"`
@@ -35,7 +35,7 @@ type workerFlags struct {
 
 func workerCommand() *cobra.Command {
 	var f workerFlags
-	cmd := withFlags(&cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "worker --connect URL",
 		Short: "Execute the configured tools for a gateway elsewhere",
 		Long: `Connects to a gateway, ` + "`lathe serve`" + ` on another machine, and executes the tools of the configuration here for it. The
@@ -52,8 +52,6 @@ SIGTERM takes no more calls, and ends when those that are here are finished.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              f.serve,
 	}, &f)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
-	return cmd
 }
 
 func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
