@@ -108,11 +108,7 @@ func (t *Traces) MCPEnded(ctx context.Context, op *event.MCPOperation) {
 
 func mcpAttributes(op *event.MCPOperation) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{attribute.String(attrMCPMethod, op.Method), attribute.String(attrTransport, op.Transport)}
-	for _, kv := range [][2]string{{attrMCPProtocol, op.Protocol}, {attrMCPSession, op.Session}, {attrRPCRequestID, strings.Trim(op.RequestID, `"`)}} {
-		if kv[1] != "" {
-			attrs = append(attrs, attribute.String(kv[0], kv[1]))
-		}
-	}
+	attrs = appendTexts(attrs, attribute.String, attrMCPProtocol, op.Protocol, attrMCPSession, op.Session, attrRPCRequestID, strings.Trim(op.RequestID, `"`))
 	if op.Code != 0 {
 		attrs = append(attrs, attribute.String(attrRPCStatus, strconv.Itoa(op.Code)))
 	}

@@ -7,6 +7,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lathe-run/lathe/event"
 )
@@ -19,4 +20,14 @@ func (s Sinks) Emit(ctx context.Context, e event.Event) {
 	for _, sink := range s {
 		sink.Emit(ctx, e)
 	}
+}
+
+// appendTexts appends the texts that are not empty. pairs are keys, each with its text.
+func appendTexts[A any](attrs []A, attribute func(key, text string) A, pairs ...string) []A {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			attrs = append(attrs, attribute(pair[0], pair[1]))
+		}
+	}
+	return attrs
 }

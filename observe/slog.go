@@ -104,12 +104,7 @@ func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallF
 		if d.UpstreamStatus != 0 {
 			attrs = append(attrs, slog.Int("upstream_status", d.UpstreamStatus))
 		}
-		if d.ProviderCode != "" {
-			attrs = append(attrs, slog.String("provider_code", d.ProviderCode))
-		}
-		if d.ErrorMessage != "" {
-			attrs = append(attrs, slog.String("error_message", d.ErrorMessage))
-		}
+		attrs = appendTexts(attrs, slog.String, "provider_code", d.ProviderCode, "error_message", d.ErrorMessage)
 		s.line(ctx, slog.LevelWarn, "model call failed", e, attrs...)
 		return
 	}
@@ -134,9 +129,7 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 	if x.rc != nil {
 		attrs = append(attrs, slog.Int("rc", *x.rc))
 	}
-	if d.Cause != "" {
-		attrs = append(attrs, slog.String("cause", d.Cause))
-	}
+	attrs = appendTexts(attrs, slog.String, "cause", d.Cause)
 	if isToolFailure(d) {
 		s.line(ctx, slog.LevelWarn, "tool call failed", e, attrs...)
 		return
@@ -164,16 +157,7 @@ func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinis
 	}
 	attrs := []slog.Attr{slog.String("reason", string(d.Reason)), slog.String("status", d.Status), slog.Int("turns", d.Turns), slog.Int("tool_calls", d.ToolCalls),
 		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens), slog.Int64("latency_ms", d.LatencyMS)}
-	if d.ErrorCode != "" {
-		attrs = append(attrs, slog.String("code", d.ErrorCode))
-	}
-	if d.Limit != "" {
-		attrs = append(attrs, slog.String("limit", d.Limit))
-	}
-	if d.Blank != "" {
-		attrs = append(attrs, slog.String("blank", string(d.Blank)))
-	}
-	s.line(ctx, level, "run finished", e, attrs...)
+	s.line(ctx, level, "run finished", e, appendTexts(attrs, slog.String, "code", d.ErrorCode, "limit", d.Limit, "blank", string(d.Blank))...)
 }
 
 func (s *Slog) warnDeprecated(ctx context.Context, e event.Event, d *event.ToolCallProposed) {

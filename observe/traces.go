@@ -241,10 +241,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		if code == "" && (d.Status == "failed" || d.Status == "limited") {
 			code = string(d.Reason)
 		}
-		attrs := tokenAttrs(d.Usage)
-		if d.Limit != "" {
-			attrs = append(attrs, attribute.String(attrLimit, d.Limit))
-		}
+		attrs := appendTexts(tokenAttrs(d.Usage), attribute.String, attrLimit, d.Limit)
 		if t.content && d.Answer != "" {
 			answer := lathe.Assistant(d.Answer)
 			attrs = appendAnswer(attrs, &answer, lathe.FinishStop)
@@ -257,10 +254,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 // begin opens the span of a run.
 func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRunID, e.RunID), attribute.String(attrRequestID, e.RequestID))
-	if e.SessionID != "" {
-		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
-	}
-	attrs = t.appendReference(attrs, e.RunID)
+	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID != e.RunID {
 		if above := t.open(m.RunID, m.CallID); above.IsValid() {
@@ -277,10 +271,7 @@ func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.K
 // child starts a span whose parent is the run's span, or the remote span that the node which owns the run has named.
 func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
 	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
-	if e.SessionID != "" {
-		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
-	}
-	attrs = t.appendReference(attrs, e.RunID)
+	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if r.run != nil {
 		parent = r.run.SpanContext()
@@ -320,12 +311,7 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 	if d.FirstTokenMS > 0 {
 		attrs = append(attrs, attribute.Float64(attrFirstChunk, float64(d.FirstTokenMS)/1000))
 	}
-	if d.ResponseID != "" {
-		attrs = append(attrs, attribute.String(attrResponseID, d.ResponseID))
-	}
-	if d.UpstreamRequestID != "" {
-		attrs = append(attrs, attribute.String(attrUpstreamID, d.UpstreamRequestID))
-	}
+	attrs = appendTexts(attrs, attribute.String, attrResponseID, d.ResponseID, attrUpstreamID, d.UpstreamRequestID)
 	if cost := d.Dollars(); cost != nil {
 		attrs = append(attrs, attribute.Float64(attrCost, *cost))
 	}
@@ -362,11 +348,7 @@ func (t *Traces) callEnds(r *runSpans, e *event.Event, d *event.ToolCallResult) 
 		return
 	}
 	delete(r.calls, d.ToolCallID)
-	for name, v := range map[string]string{attrDecision: d.PolicyDecision, attrRule: d.PolicyRule, attrLimit: d.Limit} {
-		if v != "" {
-			s.SetAttributes(attribute.String(name, v))
-		}
-	}
+	s.SetAttributes(appendTexts(nil, attribute.String, attrDecision, d.PolicyDecision, attrRule, d.PolicyRule, attrLimit, d.Limit)...)
 	if t.content {
 		s.SetAttributes(attribute.String(attrResult, d.Result))
 	}

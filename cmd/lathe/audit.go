@@ -55,8 +55,10 @@ func auditError(path string, err error) error {
 }
 
 func auditVerifyCommand() *cobra.Command {
-	var noted []string
-	cmd := &cobra.Command{
+	var f struct {
+		Heads []string `flag:"head" usage:"*head* that was noted before, as audit head prints it; may be given several times"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "verify [FILE]", Short: "Say whether an audit log is what was written", Args: cobra.MaximumNArgs(1),
 		Long: `Holds each line against the one before it, in all files of the log, and names the first line that was
 changed, removed, added or moved. With --head, that line must be there as it was noted: that shows an end
@@ -65,7 +67,7 @@ that was cut off, and a log that was written anew. Exit code 1 says that somethi
   lathe audit verify --head "$(cat /mnt/elsewhere/head)" audit.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var heads []audit.Head
-			for _, s := range noted {
+			for _, s := range f.Heads {
 				h, err := audit.ParseHead(strings.TrimSpace(s))
 				if err != nil {
 					return usageError("--head: %w", err)
@@ -90,9 +92,7 @@ that was cut off, and a log that was written anew. Exit code 1 says that somethi
 			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d lines in %d files%s\nhead %s\n", r.Lines, r.Files, from, r.Last)
 			return nil
 		},
-	}
-	cmd.Flags().StringSliceVar(&noted, "head", nil, "`head` that was noted before, as audit head prints it; may be given several times")
-	return cmd
+	}, &f)
 }
 
 func auditHeadCommand() *cobra.Command {
@@ -118,16 +118,20 @@ func auditHeadCommand() *cobra.Command {
 
 // auditFilter says which lines are exported. Empty fields do not count.
 type auditFilter struct {
-	since, until   string
-	run, principal string
-	from, to       time.Time
+	Since     string `flag:"since" usage:"only lines from this *time* on: a day, or a time as 2026-11-22T08:00:00Z"`
+	Until     string `flag:"until" usage:"only lines before this *time*"`
+	Run       string `flag:"run" usage:"only those of a run's *id*"`
+	Principal string `flag:"principal" usage:"only those of runs that were made for a principal's *name*"`
+	Format    string `flag:"format" default:"jsonl" usage:"*form*: jsonl for the lines as they are, csv for a table"`
+
+	from, to time.Time
 }
 
 func (f *auditFilter) parse() error {
 	for _, x := range []struct {
 		flag, text string
 		into       *time.Time
-	}{{"--since", f.since, &f.from}, {"--until", f.until, &f.to}} {
+	}{{"--since", f.Since, &f.from}, {"--until", f.Until, &f.to}} {
 		if x.text == "" {
 			continue
 		}
@@ -144,21 +148,20 @@ func (f *auditFilter) parse() error {
 
 func (f *auditFilter) wants(e *audit.Entry, fields *audit.Fields) bool {
 	return (f.from.IsZero() || !e.Time.Before(f.from)) && (f.to.IsZero() || e.Time.Before(f.to)) &&
-		(f.run == "" || f.run == fields.RunID) && (f.principal == "" || f.principal == e.Principal)
+		(f.Run == "" || f.Run == fields.RunID) && (f.Principal == "" || f.Principal == e.Principal)
 }
 
 func auditExportCommand() *cobra.Command {
 	var f auditFilter
-	var format string
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use: "export [FILE]", Short: "Print the lines of an audit log that fit", Args: cobra.MaximumNArgs(1),
 		Long: `Prints the lines that fit, from all files of the log, as they are or as a table. A line that is not what
 was written ends it, with exit code 1.`,
 		Example: `  lathe audit export --principal ann --since 2026-11-01 --format csv > ann.csv
   lathe audit export --run run_01 | jq -c .event`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "jsonl" && format != "csv" {
-				return usageError("--format %q: want jsonl or csv", format)
+			if f.Format != "jsonl" && f.Format != "csv" {
+				return usageError("--format %q: want jsonl or csv", f.Format)
 			}
 			if err := f.parse(); err != nil {
 				return err
@@ -167,19 +170,12 @@ was written ends it, with exit code 1.`,
 			if err != nil {
 				return err
 			}
-			if err := f.export(cmd.Context(), cmd.OutOrStdout(), path, format == "csv"); err != nil {
+			if err := f.export(cmd.Context(), cmd.OutOrStdout(), path, f.Format == "csv"); err != nil {
 				return auditError(path, err)
 			}
 			return nil
 		},
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.since, "since", "", "only lines from this `time` on: a day, or a time as 2026-11-22T08:00:00Z")
-	fl.StringVar(&f.until, "until", "", "only lines before this `time`")
-	fl.StringVar(&f.run, "run", "", "only those of a run's `id`")
-	fl.StringVar(&f.principal, "principal", "", "only those of runs that were made for a principal's `name`")
-	fl.StringVar(&format, "format", "jsonl", "`form`: jsonl for the lines as they are, csv for a table")
-	return cmd
+	}, &f)
 }
 
 func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, table bool) error {

@@ -18,9 +18,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+type callFlags struct {
+	Yes  bool `flag:"yes,y" usage:"answer yes where policy asks"`
+	JSON bool `flag:"json" usage:"print the call's events as JSON lines instead of the result"`
+}
+
 func toolsCallCommand() *cobra.Command {
-	var yes, asJSON bool
-	cmd := &cobra.Command{
+	var f callFlags
+	return withFlags(&cobra.Command{
 		Use:   "call NAME|FILE.wasm [ARGUMENTS]",
 		Short: "Call one tool through the runner, as a model would",
 		Long: `Calls one tool through the same runner, limits and policy that a model's call passes, and prints what
@@ -40,12 +45,9 @@ call has no arguments. FILE.wasm is a WebAssembly module with its manifest besid
 				}
 				call.Arguments = text
 			}
-			return callTool(cmd, call, len(args) == 2 && args[1] == "-", yes, asJSON)
+			return f.call(cmd, call, len(args) == 2 && args[1] == "-")
 		},
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "answer yes where policy asks")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the call's events as JSON lines instead of the result")
-	return cmd
+	}, &f)
 }
 
 // argumentText returns the argument of the command line, or standard input for "-".
@@ -60,7 +62,7 @@ func argumentText(cmd *cobra.Command, arg string) (string, error) {
 	return string(b), nil
 }
 
-func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bool) error {
+func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool) error {
 	cfg, set, err := configuredTools(cmd)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 	}
 	var approver lathe.Approver
 	switch in := cmd.InOrStdin(); {
-	case yes:
+	case f.Yes:
 		approver = yesApprover{}
 	case isTerminal(in) && view.errTerm:
 		approver = newTerminalApprover(in, view)
@@ -101,7 +103,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 		sinks = append(sinks, trail)
 	}
 	var lines *observe.JSONLines
-	if asJSON {
+	if f.JSON {
 		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
@@ -124,7 +126,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 	for _, m := range outcome.Messages {
 		for _, p := range m.Parts {
 			if r, ok := p.(lathe.ToolResult); ok {
-				return printResult(cmd, &r, asJSON, func() error { return callProblem(&r, call, fromStdin, set) })
+				return printResult(cmd, &r, f.JSON, func() error { return callProblem(&r, call, fromStdin, set) })
 			}
 		}
 	}

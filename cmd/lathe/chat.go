@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/markdown"
@@ -30,7 +29,7 @@ type chatFlags struct {
 
 func chatCommand() *cobra.Command {
 	var f chatFlags
-	cmd := &cobra.Command{
+	cmd := withFlags(&cobra.Command{
 		Use:   "chat [flags]",
 		Short: "Chat with a model and its tools in the terminal",
 		Long: `Reads a line, shows the answer as it comes, and keeps the conversation. Tools and approvals are those of
@@ -44,23 +43,17 @@ written with --plain or where stdout is no terminal. Where standard input is no 
   lathe chat --server http://127.0.0.1:8700`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
+		RunE:              f.run,
+	}, &f.modelFlags)
 	fl := cmd.Flags()
-	f.add(cmd)
 	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
-	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
-	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
-	f.server.add(cmd, true)
-	fl.StringVar(&f.system, "system", "", "system `text`")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the chat may use, \"\" for none; default: all that are configured")
+	f.server.beside(cmd)
+	withFlags(cmd, &f.prompt)
+	fl.Lookup("tools").Usage = "`names` of the tools that the chat may use, \"\" for none; default: all that are configured"
 	fl.StringVar(&f.history, "history", defaultHistory(), "`file` of the lines that were typed, \"\" for none")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
-	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
-	logFormatFlag(cmd, &f.logFormat)
-	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "no tool activity on stderr")
+	withFlags(cmd, &f.logFlags, &f.simFlags)
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeRun(cmd)
 	return cmd
 }
 
@@ -111,10 +104,10 @@ type chat struct {
 
 var errStopped = errors.New("stopped")
 
-func (f *chatFlags) run(cmd *cobra.Command) (err error) {
+func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 	c := &chat{flags: f, cmd: cmd}
-	if f.system != "" {
-		c.system = []lathe.Message{lathe.System(f.system)}
+	if f.prompt.System != "" {
+		c.system = []lathe.Message{lathe.System(f.prompt.System)}
 	}
 	defer onInterrupt(cmd.Context(), c.interrupt)()
 	in := cmd.InOrStdin()

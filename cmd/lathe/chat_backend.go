@@ -26,7 +26,7 @@ import (
 
 // open returns what answers: a session in this process, or a daemon.
 func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approver) (chatBackend, error) {
-	if f.server.url == "" {
+	if f.server.URL == "" {
 		s, err := f.openSession(cmd, nil, approver)
 		if err != nil {
 			return nil, err
@@ -39,18 +39,18 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	if over := settingOverrides(cmd); len(over) > 0 {
 		return nil, usageError("%s goes without --server: the daemon has its own configuration", over[0].From)
 	}
-	f.server.keyFile, f.server.keyEnv = f.keyFile, f.keyEnv
-	c, err := f.server.client(f.server.url)
+	f.server.KeyFile, f.server.KeyEnv = f.KeyFile, f.KeyEnv
+	c, err := f.server.client(f.server.URL)
 	if err != nil {
 		return nil, err
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return nil, err
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
 	d := &daemonChat{flags: f, client: c, out: f.sinks(cmd, view, log), approver: approver(view)}
-	return d, d.use(cmd.Context(), f.model)
+	return d, d.use(cmd.Context(), f.Model)
 }
 
 // A localChat answers with a session in this process.
@@ -81,7 +81,7 @@ func (l *localChat) models(context.Context) ([]string, error) {
 func (l *localChat) use(_ context.Context, name string) error {
 	entry, err := l.flags.modelEntry(l.session.cfg, name)
 	if err != nil {
-		if l.flags.baseURL == "" {
+		if l.flags.BaseURL == "" {
 			names, _ := l.models(context.Background())
 			return fmt.Errorf("no model %q: %s", printable(name), text.Suggest(name, names, "/model lists them"))
 		}
@@ -103,7 +103,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 		return nil, err
 	}
 	for _, sp := range l.session.Tools.Specs() {
-		if sp.Hidden || l.flags.tools != nil && !slices.Contains(l.flags.tools, sp.Name) {
+		if sp.Hidden || l.flags.prompt.Tools != nil && !slices.Contains(l.flags.prompt.Tools, sp.Name) {
 			continue
 		}
 		out = append(out, chatTool{sp.Name, sp.Description, sp.Effect.Declared(), policy.Tool(&lathe.RunInfo{}, sp).Decision.String()})
@@ -112,11 +112,11 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 }
 
 func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
-	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.tools})
+	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools})
 	if res == nil {
 		return nil, app.Cause(err)
 	}
-	if res.Blank != "" && !l.flags.quiet {
+	if res.Blank != "" && !l.flags.Quiet {
 		l.session.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
 	return res.History, l.flags.ended(ctx, res, err, l.session.out.view)
@@ -189,7 +189,7 @@ func (d *daemonChat) tools(ctx context.Context) ([]chatTool, error) {
 	}
 	var out []chatTool
 	for _, t := range list.Data {
-		if t.Advertised && (d.flags.tools == nil || slices.Contains(d.flags.tools, t.Name)) {
+		if t.Advertised && (d.flags.prompt.Tools == nil || slices.Contains(d.flags.prompt.Tools, t.Name)) {
 			out = append(out, t.chatTool)
 		}
 	}
@@ -202,8 +202,8 @@ const cancelTimeout = 5 * time.Second
 // answer starts a run and shows its events. When it waits for approvals, it asks for them.
 func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
 	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, nil)) + "]")}
-	if d.flags.tools != nil {
-		body["tools"] = d.flags.tools
+	if d.flags.prompt.Tools != nil {
+		body["tools"] = d.flags.prompt.Tools
 	}
 	var run runDetail
 	if err := d.client.call(ctx, "POST", "/api/runs", body, &run); err != nil {

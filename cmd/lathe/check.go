@@ -14,9 +14,12 @@ import (
 )
 
 func toolsCheckCommand() *cobra.Command {
-	var batch, asJSON bool
-	var schemaFile string
-	cmd := &cobra.Command{
+	var f struct {
+		Batch  bool   `flag:"batch" usage:"read JSON lines from standard input"`
+		JSON   bool   `flag:"json" usage:"print the verdict as JSON"`
+		Schema string `flag:"schema" usage:"*file* with the JSON Schema, instead of a tool's"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "check NAME ARGUMENTS",
 		Short: "Check arguments against a tool's schema, without calling it",
 		Long: `Checks arguments against the schema of a tool, or of --schema FILE. ARGUMENTS - reads standard input.
@@ -32,11 +35,11 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 		Args: func(_ *cobra.Command, args []string) error {
 			want := 2
 			switch {
-			case batch && (schemaFile != "" || asJSON):
+			case f.Batch && (f.Schema != "" || f.JSON):
 				return usageError("--batch takes no other flag: each line has its schema, and lines are JSON")
-			case batch:
+			case f.Batch:
 				want = 0
-			case schemaFile != "":
+			case f.Schema != "":
 				want = 1
 			}
 			if len(args) != want {
@@ -46,21 +49,21 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 		},
 		ValidArgsFunction: completeToolName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if batch {
+			if f.Batch {
 				return checkBatch(stdin(cmd, "JSON lines"), cmd.OutOrStdout())
 			}
 			text, err := argumentText(cmd, args[len(args)-1])
 			if err != nil {
 				return err
 			}
-			rawSchema, err := schemaOf(cmd, schemaFile, args[0])
+			rawSchema, err := schemaOf(cmd, f.Schema, args[0])
 			if err != nil {
 				return err
 			}
 			v := check(rawSchema, []byte(text))
 			out := cmd.OutOrStdout()
 			switch {
-			case asJSON:
+			case f.JSON:
 				_, err = out.Write(append(v.appendJSON(nil), '\n'))
 			case v.valid:
 				_, err = fmt.Fprintln(out, "valid")
@@ -69,8 +72,8 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 					where := cmp.Or(e.Pointer, wholeArguments)
 					if e.Keyword == "schema" {
 						where = "the schema of " + args[0]
-						if schemaFile != "" {
-							where = schemaFile
+						if f.Schema != "" {
+							where = f.Schema
 						}
 					}
 					_, err = fmt.Fprintf(out, "%s: %s (%s)\n", where, e.Message, e.Keyword)
@@ -81,11 +84,7 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 			}
 			return nil
 		},
-	}
-	cmd.Flags().BoolVar(&batch, "batch", false, "read JSON lines from standard input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as JSON")
-	cmd.Flags().StringVar(&schemaFile, "schema", "", "`file` with the JSON Schema, instead of a tool's")
-	return cmd
+	}, &f)
 }
 
 // schemaOf returns the schema of the file, else of the tool of that name.

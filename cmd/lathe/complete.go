@@ -20,40 +20,34 @@ import (
 
 // Completion offers names that the configuration in force knows. Where it cannot be read, nothing is offered.
 
-func completeRun(cmd *cobra.Command) {
-	completeUpstream(cmd)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeTools, "dialect": completeDialects(), "system": cobra.NoFileCompletions,
-		"client-timeout": cobra.NoFileCompletions})
+// completions are the ways to complete the value of a flag, by their names in the tag complete.
+var completions = map[string]cobra.CompletionFunc{
+	"nothing": cobra.NoFileCompletions,
+	"folders": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	},
+	"models":     completeModels,
+	"tools":      completeTools,
+	"dialects":   words(append([]string{provider.NativeDialect}, dialect.Names()...)...),
+	"written":    words(dialect.Names()...),
+	"presets":    completePresets,
+	"categories": completeCategories,
 }
 
-// completeDialects completes how a model writes calls.
-func completeDialects() cobra.CompletionFunc {
-	return words(append([]string{provider.NativeDialect}, dialect.Names()...)...)
-}
-
-// completeUpstream completes the flags that name a model server and a model on it.
-func completeUpstream(cmd *cobra.Command) {
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels,
-		"base-url": cobra.NoFileCompletions, "key-env": cobra.NoFileCompletions})
-}
-
-// completeFlags completes flags of the command.
-func completeFlags(cmd *cobra.Command, by map[string]cobra.CompletionFunc) {
-	for flag, fn := range by {
-		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-			panic(err) // the flag is not defined
-		}
+// completeFlag completes a flag of the command by a name of completions, or by words.
+func completeFlag(cmd *cobra.Command, flag, how string) {
+	complete, ok := completions[how]
+	if !ok {
+		complete = words(strings.Fields(how)...)
+	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the flag is not defined
 	}
 }
 
 // words completes one of several words.
 func words(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
-}
-
-// completeGuest is completeRun for `guest run`.
-func completeGuest(cmd *cobra.Command) {
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"grant": words("clock", "random"), "dialect": completeDialects(), "model": completeModels, "tools": completeTools})
 }
 
 func completeModels(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -130,7 +124,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 		}
 		return ""
 	}
-	server := serverFlags{url: value("server"), keyFile: value("key-file"), keyEnv: value("key-env")}
+	server := serverFlags{serverFlag{value("server")}, value("key-file"), value("key-env")}
 	quiet := &cobra.Command{}
 	quiet.SetErr(io.Discard) // notes would stand in the line that is completed
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
@@ -174,7 +168,7 @@ func completeEnums(cmd *cobra.Command) {
 			list = v.setting.Words
 		}
 		if len(list) > 0 {
-			completeFlags(cmd, map[string]cobra.CompletionFunc{f.Name: words(list...)})
+			completeFlag(cmd, f.Name, strings.Join(list, " "))
 		}
 	})
 	if use := strings.Fields(cmd.Use); len(use) > 1 && use[1] == "RUN" && cmd.ValidArgsFunction == nil {

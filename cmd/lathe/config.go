@@ -50,8 +50,11 @@ func configCheckCommand() *cobra.Command {
 }
 
 func configShowCommand() *cobra.Command {
-	var origins, asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		Origins bool `flag:"origins" usage:"list each key with its value and where it comes from"`
+		JSON    bool `flag:"json" usage:"the same list, one JSON line for each key"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "show",
 		Short: "Show the configuration in force as YAML, secrets left out",
 		Example: `  lathe config show
@@ -63,7 +66,7 @@ func configShowCommand() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if !origins && !asJSON {
+			if !f.Origins && !f.JSON {
 				_, err = out.Write(cfg.YAML())
 				return err
 			}
@@ -71,7 +74,7 @@ func configShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if f.JSON {
 				return writeLines(out, rows...)
 			}
 			var t report.Table
@@ -80,8 +83,5 @@ func configShowCommand() *cobra.Command {
 			}
 			return t.Write(out)
 		},
-	}
-	cmd.Flags().BoolVar(&origins, "origins", false, "list each key with its value and where it comes from")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same list, one JSON line for each key")
-	return cmd
+	}, &f)
 }

@@ -16,14 +16,19 @@ import (
 )
 
 type connectFlags struct {
-	url, model, keyEnv           string
-	write, undo, noCheck, asJSON bool
-	dryRun                       bool
+	URL     string `flag:"url" usage:"*address* of the server (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
+	Model   string `flag:"model" usage:"*name* of a model of the server; may be left out if it has one"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the server; without it none is sent"`
+	Write   bool   `flag:"write" usage:"write the settings into the agent's files, and keep their former content beside them"`
+	Undo    bool   `flag:"undo" usage:"take out of the files what --write put in"`
+	DryRun  bool   `flag:"dry-run" usage:"with --write: say which files would be written, and write none"`
+	NoCheck bool   `flag:"no-check" usage:"do not ask the server"`
+	JSON    bool   `flag:"json" usage:"print JSON"`
 }
 
 func connectCommand() *cobra.Command {
 	var f connectFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "connect [flags] [AGENT]",
 		Short: "Point a coding agent at this server",
 		Long: `Prints the settings with which a coding agent uses a server, and checks that the server answers on the wire of
@@ -38,24 +43,14 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`
   lathe connect claude-code --url https://lathe.example.com --model fast --key-env LATHE_API_KEY --write
   lathe connect claude-code --undo`,
 		Args: wants(0, 1, "want one AGENT, got %d"),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		RunE: f.run,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return connect.Names(), cobra.ShellCompDirectiveNoFileComp
 		},
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.url, "url", "", "`address` of the server (default $"+serverVariable+", else "+defaultServer+")")
-	fl.StringVar(&f.model, "model", "", "`name` of a model of the server; may be left out if it has one")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server; without it none is sent")
-	fl.BoolVar(&f.write, "write", false, "write the settings into the agent's files, and keep their former content beside them")
-	fl.BoolVar(&f.undo, "undo", false, "take out of the files what --write put in")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "with --write: say which files would be written, and write none")
-	fl.BoolVar(&f.noCheck, "no-check", false, "do not ask the server")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
-	return cmd
+	}, &f)
 }
 
 // A connection is what `lathe connect` prints.
@@ -85,29 +80,29 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		if f.write || f.undo || f.model != "" || f.url != "" || f.keyEnv != "" {
+		if f.Write || f.Undo || f.Model != "" || f.URL != "" || f.KeyEnv != "" {
 			return usageError("name an agent: %s", strings.Join(connect.Names(), ", "))
 		}
-		return listAgents(cmd.OutOrStdout(), dirs, f.asJSON)
+		return listAgents(cmd.OutOrStdout(), dirs, f.JSON)
 	}
 	a, err := findAgent(args[0])
 	if err != nil {
 		return err
 	}
-	if f.write && f.undo {
+	if f.Write && f.Undo {
 		return usageError("give one of --write and --undo")
 	}
-	if f.dryRun && !f.write {
+	if f.DryRun && !f.Write {
 		return usageError("--dry-run goes with --write")
 	}
 	record, err := connectRecord(a)
 	if err != nil {
 		return err
 	}
-	if f.undo {
+	if f.Undo {
 		return f.takeBack(cmd, a, dirs, record)
 	}
-	t, err := newConnectTarget(f.url, f.keyEnv)
+	t, err := newConnectTarget(f.URL, f.KeyEnv)
 	if err != nil {
 		return err
 	}
@@ -127,9 +122,9 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		c.Environment = a.Environment(s)
 	}
 	c.Start = a.Start(s)
-	if f.write {
+	if f.Write {
 		change := func() ([]connect.Change, error) { return connect.Write(record, files) }
-		if f.dryRun {
+		if f.DryRun {
 			change = func() ([]connect.Change, error) { return connect.Plan(files) }
 		}
 		changes, err := change()
@@ -141,13 +136,13 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var problem error // the settings are shown in any case
-	if !f.noCheck {
+	if !f.NoCheck {
 		var path string
 		if path, problem = t.ask(cmd.Context(), a.Wire, s.Model); problem == nil {
 			c.Checks = append(c.Checks, fmt.Sprintf("%s answers on POST %s", c.Model, path))
 		}
 	}
-	if f.asJSON {
+	if f.JSON {
 		return errors.Join(report.WriteJSON(jsonOut(cmd.OutOrStdout()), c), problem)
 	}
 	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
@@ -164,18 +159,18 @@ func notWritten(err error, a *connect.Agent) error {
 
 // settings returns what the agent is pointed at. Unless the check is left out, the server has listed its models.
 func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connectTarget) (*connect.Settings, *connection, error) {
-	c := &connection{Agent: a.Name, Wire: a.Wire, URL: t.url, Model: f.model}
-	if f.noCheck {
-		if f.model == "" {
+	c := &connection{Agent: a.Name, Wire: a.Wire, URL: t.url, Model: f.Model}
+	if f.NoCheck {
+		if f.Model == "" {
 			return nil, nil, usageError("--no-check wants --model NAME")
 		}
-		return &connect.Settings{URL: t.url, Model: f.model, KeyEnv: f.keyEnv}, c, nil
+		return &connect.Settings{URL: t.url, Model: f.Model, KeyEnv: f.KeyEnv}, c, nil
 	}
 	models, err := t.models(cmd.Context())
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.Model, err = chooseModel(f.model, models); err != nil {
+	if c.Model, err = chooseModel(f.Model, models); err != nil {
 		return nil, nil, err
 	}
 	count := fmt.Sprintf("%d models", len(models))
@@ -183,7 +178,7 @@ func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connect
 		count = "1 model"
 	}
 	c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count))
-	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.keyEnv}, c, nil
+	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.KeyEnv}, c, nil
 }
 
 func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *connect.Dirs, record string) error {
@@ -198,7 +193,7 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 	for _, change := range changes {
 		c.Files = append(c.Files, settingsFile{Path: change.Path, Backup: change.Backup, Left: change.Left})
 	}
-	if f.asJSON {
+	if f.JSON {
 		return report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
 	}
 	for _, change := range changes {
@@ -220,12 +215,12 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 	for _, file := range c.Files {
 		path := dirs.Short(file.Path)
 		switch {
-		case !f.write:
+		case !f.Write:
 			add("# %s", path)
 			lines = append(lines, strings.Split(file.Content, "\n")...) // its end is an empty line
 		case !file.Written:
 			add("%s has these settings already", path)
-		case f.dryRun:
+		case f.DryRun:
 			add("%s would be written", path)
 		case file.Backup != "":
 			add("wrote %s; its former content is in %s", path, dirs.Short(file.Backup))
@@ -243,11 +238,11 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 		}
 		add(`set: export %s="%s"`, v.Name, value)
 	}
-	if f.keyEnv != "" && os.Getenv(f.keyEnv) == "" {
-		add("note: the variable %s is not set here; the agent needs it", f.keyEnv)
+	if f.KeyEnv != "" && os.Getenv(f.KeyEnv) == "" {
+		add("note: the variable %s is not set here; the agent needs it", f.KeyEnv)
 	}
 	add("start: %s", c.Start)
-	if !f.write {
+	if !f.Write {
 		add("`lathe connect %s --write` writes these settings, and --undo restores the files", c.Agent)
 	}
 	for _, line := range lines {

@@ -38,37 +38,41 @@ const (
 	daemonTimeout   = 30 * time.Second // of one request but a stream
 )
 
-// serverFlags say which daemon is asked.
-type serverFlags struct{ url, keyFile, keyEnv string }
+// A serverFlag says which daemon is asked.
+type serverFlag struct {
+	URL string `flag:"server" usage:"ask the daemon at this *URL* in place of a store (default $LATHE_SERVER; without a store\nhttp://127.0.0.1:8700)"`
+}
 
-// add adds the flags to the command. A command that has flags for the key of a model server uses these here, too.
-func (f *serverFlags) add(cmd *cobra.Command, hasKeys bool) {
-	fl := cmd.Flags()
-	fl.StringVar(&f.url, "server", "", "ask the daemon at this `URL` in place of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
-	if hasKeys {
-		fl.Lookup("key-file").Usage += ", or of the daemon"
-		fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"
-	} else {
-		fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of the daemon")
-		fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of the daemon (default "+serverKeyVariable+")")
-	}
+// serverFlags say which daemon is asked, and with which key.
+type serverFlags struct {
+	serverFlag
+	KeyFile string `flag:"key-file" usage:"*file* that holds the key of the daemon"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of the daemon (default LATHE_SERVER_KEY)"`
+}
+
+// beside adds --server to a command whose flags for the key of a model server are for that of the daemon, too.
+func (f *serverFlags) beside(cmd *cobra.Command) *cobra.Command {
+	fl := withFlags(cmd, &f.serverFlag).Flags()
+	fl.Lookup("key-file").Usage += ", or of the daemon"
+	fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"
+	return cmd
 }
 
 // key returns the key of the daemon; "" for none.
 func (f *serverFlags) key() (string, error) {
 	switch {
-	case f.keyFile != "" && f.keyEnv != "":
+	case f.KeyFile != "" && f.KeyEnv != "":
 		return "", usageError("give one of --key-file and --key-env")
-	case f.keyFile != "":
-		b, err := os.ReadFile(f.keyFile)
+	case f.KeyFile != "":
+		b, err := os.ReadFile(f.KeyFile)
 		if err != nil {
 			return "", usageError("--key-file: %w", err)
 		}
 		return strings.TrimSpace(string(b)), nil
-	case f.keyEnv != "":
-		key := os.Getenv(f.keyEnv)
+	case f.KeyEnv != "":
+		key := os.Getenv(f.KeyEnv)
 		if key == "" {
-			return "", usageError("--key-env: the variable %s is not set", f.keyEnv)
+			return "", usageError("--key-env: the variable %s is not set", f.KeyEnv)
 		}
 		return key, nil
 	}

@@ -23,14 +23,15 @@ import (
 
 type doctorFlags struct {
 	upstreamFlags
-	timeout       time.Duration
-	write         string
-	asJSON, quiet bool
+	Timeout time.Duration `flag:"timeout" default:"1m" usage:"*time* of one request"`
+	Write   string        `flag:"write" usage:"write a configuration with what was found to this *file*, which must not exist"`
+	JSON    bool          `flag:"json" usage:"print the report as JSON"`
+	Quiet   bool          `flag:"quiet,q" usage:"no progress on stderr"`
 }
 
 func doctorCommand() *cobra.Command {
 	var f doctorFlags
-	cmd := &cobra.Command{
+	cmd := withFlags(&cobra.Command{
 		Use:   "doctor [flags] [MODEL]",
 		Short: "Examine a model server: what its wire does, and what to set",
 		Long: `Makes some twenty small requests to a model server (answers, streams, tool calls, errors) and says what its
@@ -43,18 +44,11 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
   lathe doctor --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY gpt-5-mini --write lathe.yaml
   lathe doctor sim/fault-id-late`,
 		Args:              wants(0, 1, "want one MODEL, got %d"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		RunE:              f.run,
 		ValidArgsFunction: completeOneModel,
-	}
-	fl := cmd.Flags()
-	f.add(cmd)
-	fl.Lookup("model").Usage = "`name` of the model; the same as MODEL"
-	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
-	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not exist")
-	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	}, &f)
+	cmd.Flags().Lookup("model").Usage = "`name` of the model; the same as MODEL"
 	cmd.AddCommand(doctorClientCommand())
-	completeUpstream(cmd)
 	return cmd
 }
 
@@ -68,41 +62,41 @@ func completeOneModel(cmd *cobra.Command, args []string, word string) ([]string,
 
 func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		if f.model != "" && f.model != args[0] {
+		if f.Model != "" && f.Model != args[0] {
 			return usageError("MODEL and --model name two models: give one")
 		}
-		f.model = args[0]
+		f.Model = args[0]
 	}
-	if f.timeout <= 0 {
+	if f.Timeout <= 0 {
 		return usageError("--timeout wants a time above 0, such as 30s")
 	}
-	if f.write != "" {
-		if _, err := os.Lstat(f.write); !errors.Is(err, fs.ErrNotExist) {
-			return usageError("--write %s: the file is there already; name another, or move it away", f.write)
+	if f.Write != "" {
+		if _, err := os.Lstat(f.Write); !errors.Is(err, fs.ErrNotExist) {
+			return usageError("--write %s: the file is there already; name another, or move it away", f.Write)
 		}
-		if _, err := os.Stat(filepath.Dir(f.write)); err != nil { // better now than when all is asked
-			return usageError("--write %s: the folder is not there", f.write)
+		if _, err := os.Stat(filepath.Dir(f.Write)); err != nil { // better now than when all is asked
+			return usageError("--write %s: the folder is not there", f.Write)
 		}
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
-	view.quiet = f.quiet
+	view.quiet = f.Quiet
 	target, err := f.target(cmd, view)
 	if err != nil {
 		return err
 	}
 	started := time.Now()
-	rep, err := examineModel(cmd.Context(), view, target, &doctor.Options{Timeout: f.timeout})
+	rep, err := examineModel(cmd.Context(), view, target, &doctor.Options{Timeout: f.Timeout})
 	if err != nil {
 		return f.ended(cmd, err)
 	}
-	if f.asJSON {
+	if f.JSON {
 		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep)
 	} else {
 		err = writeReport(view, rep, time.Since(started))
 	}
-	if err == nil && f.write != "" {
-		if err = writeNew(f.write, rep.Profile.YAML()); err == nil {
-			view.note("wrote " + f.write + "; `lathe run --config " + f.write + " PROMPT` uses it")
+	if err == nil && f.Write != "" {
+		if err = writeNew(f.Write, rep.Profile.YAML()); err == nil {
+			view.note("wrote " + f.Write + "; `lathe run --config " + f.Write + " PROMPT` uses it")
 		}
 	}
 	if err != nil {
@@ -150,7 +144,7 @@ func writeNew(path string, b []byte) error {
 
 // target finds the model that is examined, as a run would.
 func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
-	rf := runFlags{upstreamFlags: f.upstreamFlags}
+	rf := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}}
 	over, name, err := rf.overrides(cmd)
 	if err != nil {
 		return doctor.Target{}, err

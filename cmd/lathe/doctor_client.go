@@ -24,13 +24,14 @@ const (
 )
 
 type doctorClientFlags struct {
-	url, keyEnv string
-	asJSON      bool
+	URL    string `flag:"url" usage:"*address* of the server that the settings must name; without it any"`
+	KeyEnv string `flag:"key-env" usage:"*variable* of the environment that holds the key, for an agent whose files do not name it"`
+	JSON   bool   `flag:"json" usage:"print JSON"`
 }
 
 func doctorClientCommand() *cobra.Command {
 	var f doctorClientFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "client [flags] AGENT",
 		Short: "Examine a coding agent: its program, its settings, and the server that they name",
 		Long: `Looks for the agent's program on the PATH and for its version, compares its settings with those that
@@ -45,14 +46,9 @@ Exit codes: 0 all is as it must be, 1 something is not, 2 usage.`,
 			}
 			return nil
 		},
-		RunE:      func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		RunE:      f.run,
 		ValidArgs: connect.Names(),
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.url, "url", "", "`address` of the server that the settings must name; without it any")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key, for an agent whose files do not name it")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
-	return cmd
+	}, &f)
 }
 
 // A clientCheck is one line of `lathe doctor client`.
@@ -77,8 +73,8 @@ func (r *clientReport) add(check string, err error, format string, args ...any) 
 	r.Checks = append(r.Checks, c)
 }
 
-func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
-	a, err := findAgent(name)
+func (f *doctorClientFlags) run(cmd *cobra.Command, args []string) error {
+	a, err := findAgent(args[0])
 	if err != nil {
 		return err
 	}
@@ -103,7 +99,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, name string) error {
 	if cmd.Context().Err() != nil {
 		return errInterrupted
 	}
-	if f.asJSON {
+	if f.JSON {
 		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), r)
 	} else {
 		err = r.print(cmd.OutOrStdout())
@@ -145,7 +141,7 @@ func agentVersion(ctx context.Context, path string) (string, error) {
 
 // settings examines the agent's files and the variable of the key; nil if they name no server.
 func (f *doctorClientFlags) settings(r *clientReport, a *connect.Agent, dirs *connect.Dirs) *connect.Settings {
-	s, differences, err := connect.Read(a, dirs, f.keyEnv)
+	s, differences, err := connect.Read(a, dirs, f.KeyEnv)
 	next := fmt.Sprintf("`lathe connect %s --write` writes the settings", a.Name)
 	if errors.Is(err, connect.ErrUnreadable) {
 		next = "mend the file, or move it away; after that " + next
@@ -154,8 +150,8 @@ func (f *doctorClientFlags) settings(r *clientReport, a *connect.Agent, dirs *co
 		r.add("settings", fmt.Errorf("%w; %s", err, next), "")
 		return nil
 	}
-	if f.url != "" && s.URL != strings.TrimSuffix(strings.TrimSuffix(f.url, "/"), "/v1") {
-		r.add("settings", fmt.Errorf("they name %s, and not %s; %s", s.URL, f.url, next), "")
+	if f.URL != "" && s.URL != strings.TrimSuffix(strings.TrimSuffix(f.URL, "/"), "/v1") {
+		r.add("settings", fmt.Errorf("they name %s, and not %s; %s", s.URL, f.URL, next), "")
 		return nil
 	}
 	for _, d := range differences {

@@ -19,7 +19,7 @@ func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls:
 		return nil
 	case lathe.ReasonUpstreamError:
-		return &exitError{exitUpstream, upstreamAdvice(err, !f.noContent)}
+		return &exitError{exitUpstream, upstreamAdvice(err, !f.NoContent)}
 	case lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
 		return exit(exitPolicy, "the run waits: %s", res.Reason)
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted:

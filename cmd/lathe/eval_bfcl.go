@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,30 +20,20 @@ const bfclSuite = "bfcl"
 
 // A bfclFlags says which cases of a leaderboard are run.
 type bfclFlags struct {
-	data       string
-	categories []string
-	limit      int
-	answers    string
+	Data       string   `flag:"data" usage:"of bfcl: *folder* with the leaderboard's files" complete:"folders"`
+	Categories []string `flag:"category" usage:"of bfcl: *names* of categories, such as multiple,live_*; default: all that have a verdict" complete:"categories"`
+	Limit      int      `flag:"limit" usage:"of bfcl: *number* of cases of each category, the first ones; 0: all"`
+	Answers    string   `flag:"answers" usage:"of bfcl: *file* of recorded outputs that are judged in place of a model's"`
 
 	suite *bfcl.Measured // once it is read
 }
 
-func (f *bfclFlags) add(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&f.data, "data", "", "of bfcl: `folder` with the leaderboard's files")
-	fl.StringSliceVar(&f.categories, "category", nil, "of bfcl: `names` of categories, such as multiple,live_*; default: all that have a verdict")
-	fl.IntVar(&f.limit, "limit", 0, "of bfcl: `number` of cases of each category, the first ones; 0: all")
-	fl.StringVar(&f.answers, "answers", "", "of bfcl: `file` of recorded outputs that are judged in place of a model's")
-	if err := errors.Join(cmd.MarkFlagDirname("data"), cmd.MarkFlagFilename("answers"), cmd.RegisterFlagCompletionFunc("category", f.complete)); err != nil {
-		panic(err) // the flag is not defined
-	}
-}
-
-func (f *bfclFlags) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	if f.data == "" {
+func completeCategories(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	data := cmd.Flags().Lookup("data").Value.String()
+	if data == "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	categories, err := bfcl.Categories(os.DirFS(f.data))
+	categories, err := bfcl.Categories(os.DirFS(data))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -64,20 +53,20 @@ func (f *bfclFlags) used(cmd *cobra.Command) (name string, ok bool) {
 // read returns the suite of the cases that the flags name.
 func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	switch {
-	case f.data == "":
+	case f.Data == "":
 		return nil, usageError("bfcl wants --data, the folder of the leaderboard's files BFCL_v4_CATEGORY.json")
-	case f.limit < 0:
+	case f.Limit < 0:
 		return nil, usageError("--limit wants a number from 0 on")
 	}
-	fsys, err := openLeaderboard(f.data)
+	fsys, err := openLeaderboard(f.Data)
 	if err != nil {
 		return nil, err
 	}
-	categories, err := bfcl.Select(fsys, f.categories...)
+	categories, err := bfcl.Select(fsys, f.Categories...)
 	if err != nil {
 		return nil, usageError("--category: %w", err)
 	}
-	if f.suite, err = bfcl.Measure(fsys, categories, f.limit); err != nil {
+	if f.suite, err = bfcl.Measure(fsys, categories, f.Limit); err != nil {
 		return nil, usageError("--data: %w", err)
 	}
 	if n := f.suite.LeftOut; n > 0 {
@@ -111,7 +100,7 @@ func openLeaderboard(dir string) (fs.FS, error) {
 
 // recorded returns the target that answers from --answers.
 func (f *bfclFlags) recorded() (eval.Target, error) {
-	file, err := os.Open(f.answers)
+	file, err := os.Open(f.Answers)
 	if err != nil {
 		return eval.Target{}, usageError("--answers: %w", err)
 	}
@@ -119,7 +108,7 @@ func (f *bfclFlags) recorded() (eval.Target, error) {
 	sum := sha256.New()
 	model, err := f.suite.Recorded(io.TeeReader(file, sum))
 	if err != nil {
-		return eval.Target{}, usageError("--answers: %s: %w", f.answers, err)
+		return eval.Target{}, usageError("--answers: %s: %w", f.Answers, err)
 	}
 	return eval.Target{Name: "recorded", Identity: hex.EncodeToString(sum.Sum(nil)), ModelFor: model}, nil
 }
@@ -127,7 +116,7 @@ func (f *bfclFlags) recorded() (eval.Target, error) {
 // simulated is the model that is measured where none is named.
 func (f *evalFlags) simulated(suite *eval.Suite) string {
 	switch {
-	case f.bfcl.suite != nil:
+	case f.bfclFlags.suite != nil:
 		return sim.DemoModel
 	case withoutGold(suite) == "":
 		return eval.GoldModel

@@ -11,9 +11,12 @@ import (
 )
 
 func evalCompareCommand() *cobra.Command {
-	var asJSON bool
-	var models [2]string
-	cmd := &cobra.Command{
+	var f struct {
+		A    string `flag:"a" usage:"*model* of the folder A to compare; default: all of them"`
+		B    string `flag:"b" usage:"*model* of the folder B to compare; default: all of them"`
+		JSON bool   `flag:"json" usage:"print the comparison as JSON"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "compare A B",
 		Short: "Say what changed between two folders of results",
 		Long: `Compares the rates of two folders of results: each model at each scenario that both folders have, and all of
@@ -26,16 +29,16 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
   lathe eval compare results results --a fast --b careful`,
 		Args: wants(2, 2, "want two folders of results, got %d"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := loadResults(args[0], "--a", models[0])
+			a, err := loadResults(args[0], "--a", f.A)
 			if err != nil {
 				return err
 			}
-			b, err := loadResults(args[1], "--b", models[1])
+			b, err := loadResults(args[1], "--b", f.B)
 			if err != nil {
 				return err
 			}
 			c := eval.Compare(a, b)
-			if asJSON {
+			if f.JSON {
 				err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
 			} else {
 				err = c.WriteTable(cmd.OutOrStdout())
@@ -50,11 +53,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&models[0], "a", "", "`model` of the folder A to compare; default: all of them")
-	cmd.Flags().StringVar(&models[1], "b", "", "`model` of the folder B to compare; default: all of them")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the comparison as JSON")
-	return cmd
+	}, &f)
 }
 
 // loadResults reads a folder of results, or those of one of its models.

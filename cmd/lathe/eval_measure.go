@@ -28,23 +28,47 @@ const exitHarness = 2
 const evalVariables = "LATHE_EVAL_"
 
 type evalFlags struct {
-	models                  []string
-	baseURL, wire, keyFile  string
-	keyEnv, dialect         string
-	userModel               string
-	preset                  string
-	scenarios, strategies   []string
-	fallback                string
-	trials, jobs            int
-	timeout                 waitValue
-	client, open, read      waitValue
-	out, record, replay     string
-	tools                   string
-	asJSON, noOutput, quiet bool
-	unguarded, resume       bool
-	seed                    int64
-	temperature, topP       float64
-	bfcl                    bfclFlags
+	Models []string `flag:"model" usage:"*names* of configured models, of models at --base-url, or sim/…" complete:"models"`
+	endpointFlags
+	Dialect string `flag:"dialect" usage:"how the models write calls: native, auto, or a dialect's *name*"`
+	suiteFlags
+	timeFlags
+	resultFlags
+	bfclFlags
+}
+
+// suiteFlags say which scenarios are tried, how often, and what helps the models.
+type suiteFlags struct {
+	UserModel  string   `flag:"user-model" usage:"*name* of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts" complete:"models"`
+	Preset     string   `flag:"preset" usage:"*name* of a preset of the suite; default: default where there is one, else all" complete:"presets"`
+	Scenarios  []string `flag:"scenario" usage:"*ids* of the scenarios to run; they come before presets"`
+	Strategies []string `flag:"strategy" usage:"*names* of what models are helped with: raw, baseline, production (production)" complete:"raw baseline production"`
+	Fallback   string   `flag:"fallback" default:"off" usage:"ask servers that cannot do tools again without: *off*, on or both" complete:"off on both"`
+	Trials     int      `flag:"trials" default:"1" usage:"*number* of runs of each model and scenario (1)"`
+	Jobs       int      `flag:"jobs" default:"4" usage:"*number* of runs side by side (4)"`
+}
+
+type timeFlags struct {
+	Timeout waitValue `flag:"timeout" default:"5m" usage:"*time* of one run, streaming included (5m)"`
+	Client  waitValue `flag:"client-timeout" usage:"*time* until the first piece of an answer, retries included; it does not end a stream that has begun (2m); 0: no bound"`
+	Open    waitValue `flag:"open-timeout" usage:"*time* to connect (10s); 0: no bound"`
+	Read    waitValue `flag:"read-timeout" usage:"*time* to wait for each next byte (as --client-timeout); 0: no bound"`
+}
+
+// resultFlags say what becomes of the results, and what else a run is made of.
+type resultFlags struct {
+	Out         string  `flag:"out" usage:"*folder* of results; default: eval-results and the time"`
+	Resume      bool    `flag:"resume" usage:"continue in --out: make only the runs that it does not hold, or that reached no server"`
+	Seed        int64   `flag:"seed" usage:"*number* that the server is asked to sample with, where the scenario names none"`
+	Temperature float64 `flag:"temperature" usage:"*number*, the temperature, where the scenario names none"`
+	TopP        float64 `flag:"top-p" usage:"*number*, top_p, where the scenario names none"`
+	NoOut       bool    `flag:"no-out" usage:"write no results"`
+	Record      string  `flag:"record" usage:"*folder* to write each run's exchanges with its model and tools to"`
+	Replay      string  `flag:"replay" usage:"*folder* of recorded exchanges to answer from, without any network"`
+	Tools       string  `flag:"tools" default:"live" usage:"with --replay, what tools answer from: *live*, they are run again; or recorded" complete:"live recorded"`
+	Unguarded   bool    `flag:"unguarded" usage:"without the policies of the suite's tools, to see what would happen then"`
+	JSON        bool    `flag:"json" usage:"print the summary as JSON"`
+	Quiet       bool    `flag:"quiet,q" usage:"no progress on stderr"`
 }
 
 // A waitValue is a time: 90s, 2m, or a number of seconds. Nothing or less than nothing is no bound.
@@ -66,8 +90,8 @@ func (v *waitValue) String() string { return v.d.String() }
 func (v *waitValue) Type() string   { return "time" }
 
 func evalMeasureCommand() *cobra.Command {
-	f := evalFlags{timeout: waitValue{5 * time.Minute}}
-	cmd := &cobra.Command{
+	f := evalFlags{suiteFlags: suiteFlags{Strategies: []string{string(eval.Production)}}}
+	cmd := withFlags(&cobra.Command{
 		Use:   "eval [flags] [SUITE]",
 		Short: "Measure how well models use tools",
 		Long: `Tries each scenario of a suite with each model, and counts how often the state that is left, the way
@@ -113,47 +137,9 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 			}
 			return suiteNames(), cobra.ShellCompDirectiveDefault
 		},
-	}
-	fl := cmd.Flags()
-	fl.StringSliceVar(&f.models, "model", nil, "`names` of configured models, of models at --base-url, or sim/…")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
-	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
-	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")
-	fl.StringVar(&f.userModel, "user-model", "", "`name` of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts")
-	fl.StringVar(&f.preset, "preset", "", "`name` of a preset of the suite; default: default where there is one, else all")
-	fl.StringSliceVar(&f.scenarios, "scenario", nil, "`ids` of the scenarios to run; they come before presets")
-	fl.StringSliceVar(&f.strategies, "strategy", []string{string(eval.Production)}, "`names` of what models are helped with: raw, baseline, production (production)")
-	fl.StringVar(&f.fallback, "fallback", "off", "ask servers that cannot do tools again without: `off`, on or both")
-	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario (1)")
-	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side (4)")
-	fl.Var(&f.timeout, "timeout", "`time` of one run, streaming included (5m)")
-	fl.Var(&f.client, "client-timeout", "`time` "+clientTimeoutText+" (2m); 0: no bound")
-	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
-	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
-	fl.StringVar(&f.out, "out", "", "`folder` of results; default: eval-results and the time")
-	fl.BoolVar(&f.resume, "resume", false, "continue in --out: make only the runs that it does not hold, or that reached no server")
-	fl.Int64Var(&f.seed, "seed", 0, "`number` that the server is asked to sample with, where the scenario names none")
-	fl.Float64Var(&f.temperature, "temperature", 0, "`number`, the temperature, where the scenario names none")
-	fl.Float64Var(&f.topP, "top-p", 0, "`number`, top_p, where the scenario names none")
-	fl.BoolVar(&f.noOutput, "no-out", false, "write no results")
-	fl.StringVar(&f.record, "record", "", "`folder` to write each run's exchanges with its model and tools to")
-	fl.StringVar(&f.replay, "replay", "", "`folder` of recorded exchanges to answer from, without any network")
-	fl.StringVar(&f.tools, "tools", "live", "with --replay, what tools answer from: `live`, they are run again; or recorded")
-	fl.BoolVar(&f.unguarded, "unguarded", false, "without the policies of the suite's tools, to see what would happen then")
-	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	f.bfcl.add(cmd)
+	}, &f)
+	cmd.Flags().Lookup("base-url").Usage = "`URL` of a model server"
 	group(cmd, "Settings and limits, with their defaults here; lathe.yaml has no influence, scenarios do (see docs/eval.md):", addEvalSettings)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"model":      completeModels,
-		"user-model": completeModels,
-		"preset":     completePresets,
-		"strategy":   words("raw", "baseline", "production"),
-		"fallback":   words("off", "on", "both"),
-		"tools":      words("live", "recorded"),
-	})
 	return cmd
 }
 
@@ -211,7 +197,7 @@ func unknownVariable(flags *pflag.FlagSet) error {
 
 func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	view.quiet = f.quiet
+	view.quiet = f.Quiet
 	suite, scenarios, err := f.suite(cmd, args, view)
 	if err != nil {
 		return err
@@ -232,11 +218,11 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 			view.warn("tool_use_mode is disabled: scenarios in which a call is expected cannot pass")
 		}
 	}
-	if f.unguarded {
+	if f.Unguarded {
 		view.note("without guards: what fails is what would happen if nothing stood in the way")
 	}
 	failed := 0
-	work := startProgress(cmd.ErrOrStderr(), f.quiet)
+	work := startProgress(cmd.ErrOrStderr(), f.Quiet)
 	work.Say("runs")
 	opts.Progress = func(p eval.Progress) {
 		if !p.Run.OK {
@@ -262,14 +248,14 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 
 // suite returns what to run: a preset of the suite that comes with Lathe, a leaderboard, or a file.
 func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
-	suite, preset := eval.Builtin(), f.preset
+	suite, preset := eval.Builtin(), f.Preset
 	isLeaderboard := len(args) == 1 && args[0] == bfclSuite
-	if name, ok := f.bfcl.used(cmd); ok && !isLeaderboard {
+	if name, ok := f.used(cmd); ok && !isLeaderboard {
 		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", name)
 	}
 	if isLeaderboard {
 		var err error
-		if suite, err = f.bfcl.read(view); err != nil {
+		if suite, err = f.bfclFlags.read(view); err != nil {
 			return nil, nil, err
 		}
 	} else if len(args) == 1 && suites[args[0]] != nil {
@@ -290,8 +276,8 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 	}
 	var scenarios []*eval.Scenario
 	var err error
-	if len(f.scenarios) > 0 {
-		scenarios, err = suite.Find(f.scenarios...)
+	if len(f.Scenarios) > 0 {
+		scenarios, err = suite.Find(f.Scenarios...)
 	} else {
 		scenarios, err = suite.Select(preset)
 	}
@@ -305,34 +291,34 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 const maxSuite = 1 << 20
 
 func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
-	o := &eval.Options{Trials: f.trials, Jobs: f.jobs, Timeout: f.timeout.d, Dir: f.out, Record: f.record, Resume: f.resume, Replay: f.replay, ReplayTools: f.tools == "recorded", Unguarded: f.unguarded}
+	o := &eval.Options{Trials: f.Trials, Jobs: f.Jobs, Timeout: f.Timeout.d, Dir: f.Out, Record: f.Record, Resume: f.Resume, Replay: f.Replay, ReplayTools: f.Tools == "recorded", Unguarded: f.Unguarded}
 	switch {
-	case f.trials < 1 || f.trials > maxTrials || f.jobs < 1 || f.jobs > maxJobs:
+	case f.Trials < 1 || f.Trials > maxTrials || f.Jobs < 1 || f.Jobs > maxJobs:
 		return nil, usageError("--trials wants 1 to %d, --jobs 1 to %d", maxTrials, maxJobs)
-	case f.record != "" && f.replay != "":
+	case f.Record != "" && f.Replay != "":
 		return nil, usageError("give one of --record and --replay")
-	case f.tools != "live" && f.tools != "recorded":
-		return nil, usageError("--tools %s: want live or recorded", f.tools)
-	case f.tools == "recorded" && f.replay == "":
+	case f.Tools != "live" && f.Tools != "recorded":
+		return nil, usageError("--tools %s: want live or recorded", f.Tools)
+	case f.Tools == "recorded" && f.Replay == "":
 		return nil, usageError("--tools recorded goes with --replay DIR")
-	case f.resume && f.out == "":
+	case f.Resume && f.Out == "":
 		return nil, usageError("--resume goes with --out, the folder to continue in")
-	case f.noOutput && f.out != "":
+	case f.NoOut && f.Out != "":
 		return nil, usageError("give one of --out and --no-out")
-	case f.out == "" && !f.noOutput:
+	case f.Out == "" && !f.NoOut:
 		o.Dir = filepath.Join("eval-results", time.Now().UTC().Format("20060102T150405Z"))
 	}
 	changed := cmd.Flags().Changed
 	if changed("seed") {
-		o.Sampling.Seed = &f.seed
+		o.Sampling.Seed = &f.Seed
 	}
 	if changed("temperature") {
-		o.Sampling.Temperature = &f.temperature
+		o.Sampling.Temperature = &f.Temperature
 	}
 	if changed("top-p") {
-		o.Sampling.TopP = &f.topP
+		o.Sampling.TopP = &f.TopP
 	}
-	for _, s := range f.strategies {
+	for _, s := range f.Strategies {
 		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {
 			return nil, usageError("--strategy %s: %s", s, text.Suggest(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
 		}
@@ -340,14 +326,14 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 			o.Strategies = append(o.Strategies, eval.Strategy(s))
 		}
 	}
-	switch f.fallback {
+	switch f.Fallback {
 	case "off":
 	case "on":
 		o.Fallbacks = []bool{true}
 	case "both":
 		o.Fallbacks = []bool{false, true}
 	default:
-		return nil, usageError("--fallback %s: want off, on or both", f.fallback)
+		return nil, usageError("--fallback %s: want off, on or both", f.Fallback)
 	}
 	var err error
 	o.Settings, err = evalSettings(cmd)
@@ -379,7 +365,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 		}
 	}
 	var err error
-	if f.asJSON {
+	if f.JSON {
 		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep.Summary())
 	} else {
 		err = rep.WriteTable(cmd.OutOrStdout())

@@ -16,9 +16,12 @@ import (
 var scoreFormats = []string{"bfcl"}
 
 func evalScoreCommand() *cobra.Command {
-	var format, data string
-	var batch bool
-	cmd := &cobra.Command{
+	var f struct {
+		Format string `flag:"format" default:"bfcl" usage:"*name* of the form of outputs and answers: bfcl" complete:"bfcl"`
+		Batch  bool   `flag:"batch" usage:"read JSON lines from standard input"`
+		Data   string `flag:"data" usage:"*folder* with functions and answers" complete:"folders"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "score --data DIR",
 		Short: "Judge recorded calls by the answers of a leaderboard",
 		Long: `Judges calls that were recorded elsewhere, by the rules of the Berkeley Function Calling Leaderboard.
@@ -34,31 +37,23 @@ The exit code is 0 when all lines were answered.`,
 			switch {
 			case len(args) > 0:
 				return usageError("score takes no arguments: it reads lines from standard input")
-			case format != "bfcl":
-				return usageError("no format %q: %s", format, text.Suggest(format, scoreFormats, "score knows bfcl"))
-			case !batch:
+			case f.Format != "bfcl":
+				return usageError("no format %q: %s", f.Format, text.Suggest(f.Format, scoreFormats, "score knows bfcl"))
+			case !f.Batch:
 				return usageError("score reads lines from standard input: give --batch")
-			case data == "":
+			case f.Data == "":
 				return usageError("there are no answers: --data names the folder of the leaderboard's files")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fsys, err := openLeaderboard(data)
+			fsys, err := openLeaderboard(f.Data)
 			if err != nil {
 				return err
 			}
 			return scoreBatch(cmd.InOrStdin(), cmd.OutOrStdout(), bfcl.NewScorer(fsys))
 		},
-	}
-	cmd.Flags().StringVar(&format, "format", "bfcl", "`name` of the form of outputs and answers: bfcl")
-	cmd.Flags().BoolVar(&batch, "batch", false, "read JSON lines from standard input")
-	cmd.Flags().StringVar(&data, "data", "", "`folder` with functions and answers")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": words(scoreFormats...)})
-	if err := cmd.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is not defined
-	}
-	return cmd
+	}, &f)
 }
 
 // scoreBatch writes one verdict for each line of in.

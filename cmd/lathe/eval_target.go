@@ -21,14 +21,14 @@ import (
 
 // targets builds the models that are measured: those of --model, else those of the suite, else the default.
 func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen) ([]eval.Target, error) {
-	if f.bfcl.answers != "" {
-		if len(f.models) > 0 || f.baseURL != "" {
+	if f.Answers != "" {
+		if len(f.Models) > 0 || f.BaseURL != "" {
 			return nil, usageError("give one of --answers and --model")
 		}
-		t, err := f.bfcl.recorded()
+		t, err := f.recorded()
 		return []eval.Target{t}, err
 	}
-	names := f.models
+	names := f.Models
 	if len(names) == 0 {
 		names = suite.Models
 	}
@@ -52,8 +52,8 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 		if err != nil {
 			return nil, err
 		}
-		if f.userModel != "" {
-			t.About["user_model"] = f.userModel
+		if f.UserModel != "" {
+			t.About["user_model"] = f.UserModel
 		}
 		targets = append(targets, t)
 	}
@@ -62,14 +62,14 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 
 // namedTarget builds the model of one name: the player of gold actions, or a model of the configuration or of --base-url.
 func (f *evalFlags) namedTarget(cmd *cobra.Command, suite *eval.Suite, name string) (eval.Target, error) {
-	if name != eval.GoldModel || f.baseURL != "" {
+	if name != eval.GoldModel || f.BaseURL != "" {
 		return f.target(cmd, name)
 	}
 	if id := withoutGold(suite); id != "" {
 		return eval.Target{}, usageError("--model %s plays the gold actions of scenarios, and %s has none: retail, airline and skills have them", name, id)
 	}
 	t := eval.GoldTarget()
-	t.About = map[string]string{"provider": "sim", "model": name, "lathe": currentVersion().Version, "run_timeout": f.timeout.String()}
+	t.About = map[string]string{"provider": "sim", "model": name, "lathe": currentVersion().Version, "run_timeout": f.Timeout.String()}
 	return t, nil
 }
 
@@ -78,31 +78,31 @@ func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.
 	for _, sc := range scenarios {
 		switch u := sc.Simulator; {
 		case u == nil:
-		case f.userModel == "" && len(u.Replies) == 0:
+		case f.UserModel == "" && len(u.Replies) == 0:
 			return nil, usageError("scenario %s has instructions for a model that plays the user: name one with --user-model", sc.ID)
-		case f.userModel != "" && u.Instructions != "":
+		case f.UserModel != "" && u.Instructions != "":
 			own := *f
-			own.baseURL, own.wire, own.keyFile, own.keyEnv, own.dialect = "", "", "", "", ""
-			own.strategies = []string{string(eval.Production)}
-			t, err := own.target(cmd, f.userModel)
+			own.endpointFlags, own.Dialect = endpointFlags{}, ""
+			own.Strategies = []string{string(eval.Production)}
+			t, err := own.target(cmd, f.UserModel)
 			if err != nil {
 				return nil, err
 			}
-			return &eval.UserModel{Name: f.userModel, Identity: t.Identity, Model: t.Model}, nil
+			return &eval.UserModel{Name: f.UserModel, Identity: t.Identity, Model: t.Model}, nil
 		}
 	}
-	if f.userModel != "" {
+	if f.UserModel != "" {
 		return nil, usageError("--user-model: no scenario has instructions for a model that plays the user")
 	}
 	return nil, nil //nolint:nilnil // no model plays the user
 }
 
 func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
-	rf := runFlags{upstreamFlags: upstreamFlags{name, f.baseURL, f.wire, f.keyFile, f.keyEnv}}
-	if f.client.d > 0 {
-		rf.clientTimeout = f.client.d
+	rf := runFlags{modelFlags: modelFlags{upstreamFlags: upstreamFlags{name, f.endpointFlags}}}
+	if f.Client.d > 0 {
+		rf.ClientTimeout = f.Client.d
 	} else if cmd.Flags().Changed("client-timeout") {
-		rf.clientTimeout = time.Hour // overrides wants one above 0; the entry gets none below
+		rf.ClientTimeout = time.Hour // overrides wants one above 0; the entry gets none below
 	}
 	over, key, err := rf.overrides(cmd)
 	if err != nil {
@@ -117,24 +117,24 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 		return eval.Target{}, usageError("%w; --base-url URL reaches any server, and sim/eval is simulated", app.Cause(err))
 	}
 	entry := *found
-	if entry.ReadTimeout == entry.ClientTimeout && f.client.d != 0 {
-		entry.ReadTimeout = f.client.d // it goes by the other unless it is set
+	if entry.ReadTimeout == entry.ClientTimeout && f.Client.d != 0 {
+		entry.ReadTimeout = f.Client.d // it goes by the other unless it is set
 	}
 	for _, t := range []struct {
 		flag waitValue
 		into *time.Duration
-	}{{f.client, &entry.ClientTimeout}, {f.read, &entry.ReadTimeout}, {f.open, &entry.OpenTimeout}} {
+	}{{f.Client, &entry.ClientTimeout}, {f.Read, &entry.ReadTimeout}, {f.Open, &entry.OpenTimeout}} {
 		if t.flag.d != 0 {
 			*t.into = t.flag.d
 		}
 	}
-	if f.dialect != "" {
-		if f.dialect != provider.NativeDialect {
-			if _, err := app.LookupDialect(f.dialect); err != nil {
+	if f.Dialect != "" {
+		if f.Dialect != provider.NativeDialect {
+			if _, err := app.LookupDialect(f.Dialect); err != nil {
 				return eval.Target{}, usageError("--dialect: %w", err)
 			}
 		}
-		entry.Dialect = f.dialect
+		entry.Dialect = f.Dialect
 	}
 	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	}
 	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: app.Overrides(&entry),
 		About: f.about(&entry)}
-	for _, s := range f.strategies {
+	for _, s := range f.Strategies {
 		helped := entry
 		helped.Transforms = transformsUnder(eval.Strategy(s), &entry)
 		if t.Model, err = app.Decorate(cfg, &helped, server); err != nil {
@@ -183,7 +183,7 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 // about says for people what is measured. The address is that of the server alone: a path or a query may hold a key.
 func (f *evalFlags) about(m *config.Model) map[string]string {
 	out := map[string]string{"provider": m.Provider, "model": cmp.Or(m.Model, m.Name), "dialect": m.Dialect, "lathe": currentVersion().Version,
-		"run_timeout": f.timeout.String(), "client_timeout": m.ClientTimeout.String()}
+		"run_timeout": f.Timeout.String(), "client_timeout": m.ClientTimeout.String()}
 	if u, err := url.Parse(m.BaseURL.Reveal()); err == nil && u.Host != "" {
 		out["server"] = u.Scheme + "://" + u.Host
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
@@ -34,15 +33,30 @@ func guestCommand() *cobra.Command {
 
 type guestFlags struct {
 	runFlags
-	limits                                 map[string]string
-	grants, read, write                    []string
-	timeout                                time.Duration
-	mcpServers, mcpDefault, mcpAllow, deny []string
+	guestOwnFlags
+}
+
+// guestOwnFlags are those that other runs do not have.
+type guestOwnFlags struct {
+	Tools   []string `flag:"tools" usage:"*names* of configured tools that its sends may use besides its own functions; default: none" complete:"tools"`
+	Program struct {
+		Timeout time.Duration     `flag:"timeout" usage:"*time* that it may take (default 15m)"`
+		Limits  map[string]string `flag:"limit"`
+		Grants  []string          `flag:"grant" usage:"*what* it may have: clock, random" complete:"clock random"`
+		Read    []string          `flag:"read" usage:"*mount* /guest=folder: a folder that it may read"`
+		Write   []string          `flag:"write" usage:"*mount* /guest=folder: a folder that it may read and change"`
+	} `group:"The program:"`
+	MCP struct {
+		Servers []string `flag:"mcp-servers" usage:"*names* of configured servers that sessions may use; default: none"`
+		Default []string `flag:"mcp-default" usage:"*names* of those that a session begins with"`
+		Allow   []string `flag:"mcp-allow" usage:"*patterns* of tools that they may use; default: all"`
+		Deny    []string `flag:"mcp-deny" usage:"*patterns* of tools that they may not use"`
+	} `group:"MCP servers, for sessions that enable them:"`
 }
 
 func guestRunCommand() *cobra.Command {
 	var f guestFlags
-	cmd := &cobra.Command{
+	cmd := f.with(&cobra.Command{
 		Use:   "run [flags] FILE.wasm",
 		Short: "Run a WebAssembly program that drives a session",
 		Long: `Runs a WebAssembly program that imports the module spear: it opens sessions, registers its functions as
@@ -56,30 +70,13 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
   lathe guest run --grant clock --read /data=./notes --limit memory_pages=256 program.wasm
   lathe guest run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator program.wasm`,
 		Args: wants(1, 1, "want one FILE.wasm, got %d: a program takes no arguments"),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		RunE: f.run,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-	}
-	f.modelFlags(cmd)
-	fl := cmd.Flags()
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of configured tools that its sends may use besides its own functions; default: none")
-	group(cmd, "The program:", func(fs *pflag.FlagSet) {
-		fs.DurationVar(&f.timeout, "timeout", 0, "`time` that it may take (default 15m)")
-		fs.StringToStringVar(&f.limits, "limit", nil, "`name=number`, as often as needed, of "+strings.Join(limitNames(), ", "))
-		fs.StringSliceVar(&f.grants, "grant", nil, "`what` it may have: clock, random")
-		fs.StringSliceVar(&f.read, "read", nil, "`mount` /guest=folder: a folder that it may read")
-		fs.StringSliceVar(&f.write, "write", nil, "`mount` /guest=folder: a folder that it may read and change")
 	})
-	group(cmd, "MCP servers, for sessions that enable them:", func(fs *pflag.FlagSet) {
-		fs.StringSliceVar(&f.mcpServers, "mcp-servers", nil, "`names` of configured servers that sessions may use; default: none")
-		fs.StringSliceVar(&f.mcpDefault, "mcp-default", nil, "`names` of those that a session begins with")
-		fs.StringSliceVar(&f.mcpAllow, "mcp-allow", nil, "`patterns` of tools that they may use; default: all")
-		fs.StringSliceVar(&f.deny, "mcp-deny", nil, "`patterns` of tools that they may not use")
-	})
-	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+	withFlags(cmd, &f.guestOwnFlags).Flags().Lookup("limit").Usage = "`name=number`, as often as needed, of " + strings.Join(limitNames(), ", ")
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeGuest(cmd)
 	return cmd
 }
 
@@ -103,7 +100,7 @@ func limitNames() []string { return slices.Sorted(maps.Keys(guestLimits(&guest.L
 func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	l := &guest.Limits{}
 	set := guestLimits(l)
-	for name, value := range text.ByName(f.limits) {
+	for name, value := range text.ByName(f.Program.Limits) {
 		if set[name] == nil {
 			return nil, usageError("--limit: no limit %q: %s", name, text.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
 		}
@@ -123,14 +120,14 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 // options reads what the program may do. close gives up the folders.
 func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *screen) (opts *guest.RunOptions, closeFn func(), err error) {
 	opts = &guest.RunOptions{
-		Timeout: f.timeout,
-		MCP:     guest.MCPPolicy{Enabled: len(f.mcpServers) > 0, Servers: f.mcpServers, Default: f.mcpDefault, Allow: f.mcpAllow, Deny: f.deny},
+		Timeout: f.Program.Timeout,
+		MCP:     guest.MCPPolicy{Enabled: len(f.MCP.Servers) > 0, Servers: f.MCP.Servers, Default: f.MCP.Default, Allow: f.MCP.Allow, Deny: f.MCP.Deny},
 		Stdout:  plainWriter{cmd.OutOrStdout()}, Stderr: plainWriter{cmd.ErrOrStderr()},
 	}
-	if f.asJSON {
+	if f.JSON {
 		opts.Stdout = opts.Stderr
 	}
-	if !f.quiet {
+	if !f.Quiet {
 		opts.Log = func(level, text string) { view.note("guest " + level + ": " + printable(text)) }
 	}
 	opts.Defaults = cfg.Limits()
@@ -139,7 +136,7 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 			r.In(&opts.Caps).Set(r.In(&opts.Defaults))
 		}
 	}
-	for _, g := range f.grants {
+	for _, g := range f.Program.Grants {
 		switch g {
 		case "clock":
 			opts.Now = time.Now
@@ -158,7 +155,7 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 		flag  string
 		specs []string
 		write bool
-	}{{"--read", f.read, false}, {"--write", f.write, true}} {
+	}{{"--read", f.Program.Read, false}, {"--write", f.Program.Write, true}} {
 		for _, spec := range list.specs {
 			at, dir, ok := strings.Cut(spec, "=")
 			if !ok || !strings.HasPrefix(at, "/") || dir == "" {
@@ -189,8 +186,8 @@ func (p plainWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
-	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
+func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if f.Program.Timeout < 0 || f.Program.Timeout == 0 && cmd.Flags().Changed("timeout") {
 		return usageError("--timeout wants a time above 0, such as 30s")
 	}
 	limits, err := f.programLimits()
@@ -205,7 +202,7 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
 	}
@@ -215,14 +212,14 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 		return err
 	}
 	defer closeRoots()
-	kept, err := openStore(f.store, false)
+	kept, err := openStore(f.Store, false)
 	if err != nil {
 		return err
 	}
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	program, closeProgram, err := loadProgram(cmd, cfg, file, limits)
+	program, closeProgram, err := loadProgram(cmd, cfg, args[0], limits)
 	if err != nil {
 		return err
 	}
@@ -240,11 +237,11 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 		defer func() { err = errors.Join(err, trail.Close()) }()
 	}
 	note := func(text string) {
-		if !f.quiet {
+		if !f.Quiet {
 			view.note(printable(text))
 		}
 	}
-	simOpts, err := app.SimOptions(cfg, f.script, f.replay)
+	simOpts, err := app.SimOptions(cfg, f.Sim.Script, f.Sim.Replay)
 	if err != nil {
 		return err
 	}
@@ -283,14 +280,14 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 		return err
 	}
 	host, err := guest.NewHost(first.Model, &guest.HostOptions{
-		Tools: given.set, Allow: append([]string{}, f.tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
+		Tools: given.set, Allow: append([]string{}, f.Tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
 		Runner: *runner,
 	})
 	if err != nil {
 		return err
 	}
 	outcome := program.Run(cmd.Context(), host, opts)
-	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
+	if werr := out.close(f.Metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
 	return guestEnded(cmd.Context(), outcome)
@@ -340,7 +337,7 @@ func (g *givenTools) close() {
 }
 
 func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, log *slog.Logger, view *screen) error {
-	for _, name := range slices.Concat(f.mcpServers, f.mcpDefault) {
+	for _, name := range slices.Concat(f.MCP.Servers, f.MCP.Default) {
 		if _, ok := cfg.Tools.MCP[name]; !ok {
 			return usageError("no MCP server %q: %s", name, text.Suggest(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
 		}
@@ -354,7 +351,7 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 	}
 	var tools []lathe.Tool
 	remote := []string{} // names that only a server can have
-	for _, name := range f.tools {
+	for _, name := range f.Tools {
 		if t, ok := all.Lookup(name); ok {
 			tools = append(tools, t)
 		} else {
@@ -364,7 +361,7 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 	if g.set, err = tool.NewSetWithin(cfg.Limits(), tools...); err != nil {
 		return &exitError{exitConfig, app.Cause(err)}
 	}
-	if g.servers, err = app.StartServers(cmd.Context(), cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(cfg, remote), f.mcpServers...), Log: log}); err != nil {
+	if g.servers, err = app.StartServers(cmd.Context(), cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(cfg, remote), f.MCP.Servers...), Log: log}); err != nil {
 		return err
 	}
 	for _, name := range remote {

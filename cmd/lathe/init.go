@@ -33,15 +33,19 @@ const (
 )
 
 type initFlags struct {
-	upstream                   runFlags
-	noCheck, force, print, dry bool
-	asked                      *bufio.Reader // standard input, where a person answers
-	view                       *screen
+	upstreamFlags
+	NoCheck bool `flag:"no-check" usage:"ask the server nothing"`
+	Force   bool `flag:"force" usage:"write over a file that is there"`
+	Print   bool `flag:"print" usage:"print the file, and write nothing"`
+	DryRun  bool `flag:"dry-run" usage:"say what would be written, and write nothing"`
+
+	asked *bufio.Reader // standard input, where a person answers
+	view  *screen
 }
 
 func initCommand() *cobra.Command {
 	var f initFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "init [flags]",
 		Short: "Write a commented lathe.yaml for a model server",
 		Long: `Writes lathe.yaml, or the file that --config names, for one model server, with the documentation of its settings as comments.
@@ -52,28 +56,20 @@ It asks on a terminal for what no flag says. Elsewhere --model is needed if the 
   lathe init --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-5-mini --print`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.upstream.add(cmd)
-	fl := cmd.Flags()
-	fl.BoolVar(&f.noCheck, "no-check", false, "ask the server nothing")
-	fl.BoolVar(&f.force, "force", false, "write over a file that is there")
-	fl.BoolVar(&f.print, "print", false, "print the file, and write nothing")
-	fl.BoolVar(&f.dry, "dry-run", false, "say what would be written, and write nothing")
-	completeUpstream(cmd)
-	return cmd
+		RunE:              f.run,
+	}, &f)
 }
 
-func (f *initFlags) run(cmd *cobra.Command) error {
+func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	path := configPath(cmd)
 	if path == "" {
 		path = defaultConfigFile
 	}
-	writes := !f.print && !f.dry
+	writes := !f.Print && !f.DryRun
 	if info, err := os.Stat(path); writes && err == nil && info.IsDir() { // --force cannot write over it
 		return usageError("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, defaultConfigFile))
 	}
-	if _, err := os.Lstat(path); writes && !f.force && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); writes && !f.Force && !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return &exitError{exitFailed, err}
 		}
@@ -98,9 +94,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	}
 	text := starter.YAML()
 	switch {
-	case f.print:
+	case f.Print:
 		_, err = cmd.OutOrStdout().Write(text)
-	case f.dry:
+	case f.DryRun:
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes would be written\n", path, len(text))
 	default:
 		if err = (&private.File{Path: path}).Replace(text); err == nil {
@@ -115,15 +111,14 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 
 // examine returns the entry of the model, with what quick probes find.
 func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
-	u := &f.upstream
-	u.keyLater = f.noCheck
+	u := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}, keyLater: f.NoCheck}
 	over, name, err := u.overrides(cmd)
 	if err != nil {
 		return nil, err
 	}
 	load := &app.LoadOptions{Overrides: over, Environ: os.Environ()}
-	if f.noCheck && u.keyEnv != "" { // the file names the variable, whether it is set yet or not
-		load.Environ = append(load.Environ, u.keyEnv+"=unset")
+	if f.NoCheck && u.KeyEnv != "" { // the file names the variable, whether it is set yet or not
+		load.Environ = append(load.Environ, u.KeyEnv+"=unset")
 	}
 	cfg, err := app.LoadConfig("", load) // without a file: this makes one
 	if err != nil {
@@ -134,7 +129,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.noCheck {
+	if f.NoCheck {
 		return doctor.NewProfile(target), nil
 	}
 	rep, err := examineModel(cmd.Context(), f.view, target, &doctor.Options{Quick: true})
@@ -156,28 +151,28 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 
 // askForUpstream asks the person for what no flag says.
 func (f *initFlags) askForUpstream(ctx context.Context) error {
-	u := &f.upstream
+	u := &f.upstreamFlags
 	if f.asked == nil {
-		if u.baseURL == "" {
+		if u.BaseURL == "" {
 			return usageError("which model server? give --base-url URL and --model NAME, such as --base-url %s --model qwen3", usualUpstream)
 		}
-		if u.model == "" && !f.noCheck {
+		if u.Model == "" && !f.NoCheck {
 			return f.chooseOnlyModel(ctx)
 		}
 		return nil // a model that is missing has its own error
 	}
 	var err error
-	if u.baseURL == "" {
-		if u.baseURL, err = f.ask("address of the model server ["+usualUpstream+"]: ", usualUpstream); err != nil {
+	if u.BaseURL == "" {
+		if u.BaseURL, err = f.ask("address of the model server ["+usualUpstream+"]: ", usualUpstream); err != nil {
 			return err
 		}
-		if u.keyEnv == "" && u.keyFile == "" {
-			if u.keyEnv, err = f.ask("variable of the environment that holds its key [none]: ", ""); err != nil {
+		if u.KeyEnv == "" && u.KeyFile == "" {
+			if u.KeyEnv, err = f.ask("variable of the environment that holds its key [none]: ", ""); err != nil {
 				return err
 			}
 		}
 	}
-	if u.model != "" {
+	if u.Model != "" {
 		return nil
 	}
 	names := f.listed(ctx)
@@ -188,11 +183,11 @@ func (f *initFlags) askForUpstream(ctx context.Context) error {
 	if len(names) > 0 {
 		question, usual = "model, by number or name ["+printable(names[0])+"]: ", names[0]
 	}
-	if u.model, err = f.ask(question, usual); err != nil {
+	if u.Model, err = f.ask(question, usual); err != nil {
 		return err
 	}
-	if n, err := strconv.Atoi(u.model); err == nil && n >= 1 && n <= len(names) {
-		u.model = names[n-1]
+	if n, err := strconv.Atoi(u.Model); err == nil && n >= 1 && n <= len(names) {
+		u.Model = names[n-1]
 	}
 	return nil
 }
@@ -202,7 +197,7 @@ func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
 	switch names := f.listed(ctx); len(names) {
 	case 0: // a model that is missing has its own error
 	case 1:
-		f.upstream.model = names[0]
+		f.Model = names[0]
 		f.view.note("the server has one model: " + printable(names[0]))
 	default:
 		return usageError("--base-url needs --model: %s", printable(strings.Join(names, ", ")))
@@ -225,15 +220,15 @@ func (f *initFlags) ask(question, usual string) (string, error) {
 
 // listed returns the models that a server lists, so far as it does: at most maxShownModels. It is only help.
 func (f *initFlags) listed(ctx context.Context) []string {
-	u, err := url.Parse(f.upstream.baseURL)
+	u, err := url.Parse(f.BaseURL)
 	if err != nil || u.Host == "" {
 		return nil // which is said where the address is used
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	key := os.Getenv(f.upstream.keyEnv)
-	if f.upstream.keyFile != "" {
-		b, _ := os.ReadFile(f.upstream.keyFile) // the error is said where the key is used
+	key := os.Getenv(f.KeyEnv)
+	if f.KeyFile != "" {
+		b, _ := os.ReadFile(f.KeyFile) // the error is said where the key is used
 		key = strings.TrimSpace(string(b))
 	}
 	req, err := jsonRequest(ctx, http.MethodGet, u.JoinPath("models").String(), key, nil)

@@ -34,8 +34,10 @@ func newKey() (key, hash string) {
 }
 
 func keysNewCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		JSON bool `flag:"json" usage:"print JSON"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "new",
 		Short: "Print a new random key, and its SHA-256 for the configuration",
 		Long: `Prints a random key once, and its SHA-256 for keys.NAME.sha256 in lathe.yaml. Nothing is stored: give the key to
@@ -44,7 +46,7 @@ its holder now. The configuration with the hash is no secret.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, hash := newKey()
-			if asJSON {
+			if f.JSON {
 				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(struct {
 					Key    string `json:"key"`
 					SHA256 string `json:"sha256"`
@@ -53,7 +55,5 @@ its holder now. The configuration with the hash is no secret.`,
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "key:    %s\nsha256: %s\n", key, hash)
 			return err
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}, &f)
 }

@@ -12,8 +12,10 @@ import (
 )
 
 func manCommand() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
+	var f struct {
+		Dir string `flag:"dir" usage:"the *folder* of the pages"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "man --dir DIR",
 		Short: "Write the manual pages of all commands",
 		Long: `Writes a page lathe.1, and one lathe-COMMAND.1 for each command, into DIR, which is made if need be. Pages that are there are
@@ -21,22 +23,20 @@ written over.`,
 		Example: `  lathe man --dir ~/.local/share/man/man1 && man lathe-run`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
+			if f.Dir == "" {
 				return usageError("want --dir DIR, such as --dir ~/.local/share/man/man1")
 			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
+			if err := os.MkdirAll(f.Dir, 0o755); err != nil {
 				return &exitError{exitFailed, err}
 			}
-			n, err := writeManual(rootCommand(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), nil), dir)
+			n, err := writeManual(rootCommand(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), nil), f.Dir)
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s into %s\n", count(n, "page"), dir)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s into %s\n", count(n, "page"), f.Dir)
 			return err
 		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the `folder` of the pages")
-	return cmd
+	}, &f)
 }
 
 // writeManual writes the pages of a command and of those below it, and returns how many there are.

@@ -35,14 +35,21 @@ func mcpCommand() *cobra.Command {
 }
 
 type mcpServeFlags struct {
-	addr, keyFile, keyEnv, principal string
-	hosts, origins, tools            []string
-	events, metrics, log, logFormat  string
+	Addr      string   `flag:"addr" usage:"serve HTTP on this *address*, such as 127.0.0.1:8124; port 0 picks a free one"`
+	KeyFile   string   `flag:"key-file" usage:"*file* that holds the key that HTTP clients send as Authorization: Bearer"`
+	KeyEnv    string   `flag:"key-env" usage:"*variable* of the environment that holds that key"`
+	Principal string   `flag:"principal" usage:"*name* that policy and events have for the client; default with a key: mcp"`
+	Hosts     []string `flag:"host" usage:"host *names* under which HTTP clients ask for the server; default: this machine's own, and any with a key on another address"`
+	Origins   []string `flag:"origin" usage:"*origins* whose web pages may call, such as https://example.com"`
+	Tools     []string `flag:"tools" usage:"*names* of the tools to serve, and of resources and prompts as resource__NAME and prompt__NAME; default: all that are configured" complete:"tools"`
+	Events    string   `flag:"events" usage:"append the events of every call to this *file*, as JSON lines; texts only with telemetry.content"`
+	Metrics   string   `flag:"metrics-file" usage:"write metrics to this *file* at the end, in Prometheus' text form"`
+	logFlags
 }
 
 func mcpServeCommand() *cobra.Command {
 	var f mcpServeFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "serve",
 		Short: "Serve the configured tools over MCP, on standard streams or HTTP",
 		Long: `Serves the configured tools to an MCP client: on standard input and output, one message a line; with
@@ -57,43 +64,29 @@ An address beyond this machine needs a key.`,
   lathe mcp serve --addr 0.0.0.0:8124 --key-file mcp.key --host tools.example.com`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.addr, "addr", "", "serve HTTP on this `address`, such as 127.0.0.1:8124; port 0 picks a free one")
-	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key that HTTP clients send as Authorization: Bearer")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds that key")
-	fl.StringVar(&f.principal, "principal", "", "`name` that policy and events have for the client; default with a key: mcp")
-	fl.StringSliceVar(&f.hosts, "host", nil, "host `names` under which HTTP clients ask for the server; default: this machine's own, and any with a key on another address")
-	fl.StringSliceVar(&f.origins, "origin", nil, "`origins` whose web pages may call, such as https://example.com")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve, and of resources and prompts as resource__NAME and prompt__NAME; default: all that are configured")
-	fl.StringVar(&f.events, "events", "", "append the events of every call to this `file`, as JSON lines; texts only with telemetry.content")
-	fl.StringVar(&f.metrics, "metrics-file", "", "write metrics to this `file` at the end, in Prometheus' text form")
-	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
-	logFormatFlag(cmd, &f.logFormat)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
-	return cmd
+		RunE:              f.serve,
+	}, &f)
 }
 
 // check says what is wrong with the flags together.
 func (f *mcpServeFlags) check(cmd *cobra.Command) error {
-	if f.addr == "" {
+	if f.Addr == "" {
 		return refuseFlags(cmd, "--%s goes with --addr: a client on the standard streams needs no key", "key-file", "key-env", "host", "origin")
 	}
-	if f.keyFile != "" && f.keyEnv != "" {
+	if f.KeyFile != "" && f.KeyEnv != "" {
 		return usageError("give one of --key-file and --key-env")
 	}
-	host, _, err := net.SplitHostPort(f.addr)
+	host, _, err := net.SplitHostPort(f.Addr)
 	if err != nil {
-		return usageError("--addr %q: want HOST:PORT, such as 127.0.0.1:8124", f.addr)
+		return usageError("--addr %q: want HOST:PORT, such as 127.0.0.1:8124", f.Addr)
 	}
-	if f.keyFile == "" && f.keyEnv == "" && !httpname.IsLoopback(host) {
-		return usageError("--addr %s can be reached from other machines: give a key with --key-file or --key-env, or listen on 127.0.0.1", f.addr)
+	if f.KeyFile == "" && f.KeyEnv == "" && !httpname.IsLoopback(host) {
+		return usageError("--addr %s can be reached from other machines: give a key with --key-file or --key-env, or listen on 127.0.0.1", f.Addr)
 	}
 	return nil
 }
 
-func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
+func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
@@ -104,7 +97,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if !cfg.ToolCalling.Enabled {
 		return exit(exitConfig, "tool_calling.enabled is false: there is nothing to serve")
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
 	}
@@ -113,7 +106,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
+	defer func() { err = errors.Join(err, out.close(f.Metrics)) }()
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
@@ -128,13 +121,13 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer offered.Close()
-	for _, name := range f.tools {
+	for _, name := range f.Tools {
 		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) {
 			return noTool("--tools: ", name, set)
 		}
 	}
 	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
-	if f.addr == "" {
+	if f.Addr == "" {
 		return f.serveStreams(cmd, cfg, set, offered, log, out)
 	}
 	return f.serveHTTP(cmd, cfg, set, offered, log, out)
@@ -158,8 +151,8 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 	if o.trail != nil {
 		o.sinks = append(o.sinks, o.trail)
 	}
-	if f.events != "" {
-		file, err := os.OpenFile(f.events, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if f.Events != "" {
+		file, err := os.OpenFile(f.Events, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, errors.Join(usageError("--events: %w", err), o.close(""))
 		}
@@ -167,12 +160,12 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 		o.lines = observe.NewJSONLines(file, &observe.JSONLinesOptions{Content: cfg.Telemetry.Content})
 		o.sinks = append(o.sinks, o.lines)
 	}
-	if f.metrics != "" {
+	if f.Metrics != "" {
 		v := currentVersion()
 		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
 		o.sinks = append(o.sinks, o.metrics)
 	}
-	if f.log != "" {
+	if f.Log != "" {
 		o.sinks = append(o.sinks, observe.NewSlog(log))
 	}
 	return o, nil
@@ -212,7 +205,7 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 		return err
 	}
 	defer refreshTools(s)()
-	caller := &mcp.Caller{Principal: f.principal, Allow: f.tools}
+	caller := &mcp.Caller{Principal: f.Principal, Allow: f.Tools}
 	err = s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
 	if err != nil && cmd.Context().Err() == nil {
 		return failure("writing to the client: %w", err)
@@ -223,8 +216,8 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 // serveHTTP serves clients that send the key; without a key it serves all clients, on a loopback address only.
 func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
 	opts := f.options(log, out)
-	opts.HTTP = mcp.HTTPOptions{Hosts: f.hosts, Origins: f.origins}
-	caller := mcp.Caller{Principal: f.principal, Allow: f.tools}
+	opts.HTTP = mcp.HTTPOptions{Hosts: f.Hosts, Origins: f.Origins}
+	caller := mcp.Caller{Principal: f.Principal, Allow: f.Tools}
 	key, err := f.key()
 	if err != nil {
 		return err
@@ -236,7 +229,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 			caller.Principal = "mcp"
 		}
 		opts.HTTP.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
-		if host, _, err := net.SplitHostPort(f.addr); f.hosts == nil && err == nil && !httpname.IsLoopback(host) {
+		if host, _, err := net.SplitHostPort(f.Addr); f.Hosts == nil && err == nil && !httpname.IsLoopback(host) {
 			opts.HTTP.Hosts = []string{"*"} // a page that was made to point here has no key
 		}
 	}
@@ -256,7 +249,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 		return err
 	}
 	defer refreshTools(s)()
-	ln, err := daemon.Listen(cmd.Context(), f.addr, "--addr")
+	ln, err := daemon.Listen(cmd.Context(), f.Addr, "--addr")
 	if err != nil {
 		return err
 	}
@@ -274,14 +267,14 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 func (f *mcpServeFlags) key() (secret.Secret, error) {
 	var text string
 	switch {
-	case f.keyFile != "":
-		b, err := readFile(f.keyFile, maxKeyFile)
+	case f.KeyFile != "":
+		b, err := readFile(f.KeyFile, maxKeyFile)
 		if err != nil {
 			return secret.Secret{}, usageError("--key-file: %w", err)
 		}
 		text = string(b)
-	case f.keyEnv != "":
-		text = os.Getenv(f.keyEnv)
+	case f.KeyEnv != "":
+		text = os.Getenv(f.KeyEnv)
 	default:
 		return secret.Secret{}, nil
 	}

@@ -15,10 +15,14 @@ import (
 )
 
 func openCommand() *cobra.Command {
-	var server serverFlags
-	var store string
-	var printOnly bool
-	cmd := &cobra.Command{
+	var f struct {
+		Server  string `flag:"server" usage:"*URL* of the server (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
+		Store   string `flag:"store" usage:"the server that has this *store* open: sqlite:PATH"`
+		KeyFile string `flag:"key-file" usage:"*file* that holds a key of the server"`
+		KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the server (default LATHE_SERVER_KEY)"`
+		Print   bool   `flag:"print" usage:"print the address, and open nothing"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "open [flags]",
 		Short: "Open the page of a running server",
 		Long: `Opens the page of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with --print, the
@@ -31,7 +35,8 @@ showing the key. Otherwise the page of a server with keys asks for one.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := server.running(store)
+			server := serverFlags{serverFlag{f.Server}, f.KeyFile, f.KeyEnv}
+			c, err := server.running(f.Store)
 			if err != nil {
 				return err
 			}
@@ -42,21 +47,14 @@ showing the key. Otherwise the page of a server with keys asks for one.`,
 			if err != nil {
 				return err
 			}
-			if !printOnly && hasDisplay() && openBrowser(cmd.Context(), page) == nil {
+			if !f.Print && hasDisplay() && openBrowser(cmd.Context(), page) == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: opened %s/\n", c.base) // without the token of the link
 				return nil
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), page)
 			return err
 		},
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&server.url, "server", "", "`URL` of the server (default $"+serverVariable+", else "+defaultServer+")")
-	fl.StringVar(&store, "store", "", "the server that has this `store` open: sqlite:PATH")
-	fl.StringVar(&server.keyFile, "key-file", "", "`file` that holds a key of the server")
-	fl.StringVar(&server.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server (default "+serverKeyVariable+")")
-	fl.BoolVar(&printOnly, "print", false, "print the address, and open nothing")
-	return cmd
+	}, &f)
 }
 
 // signInPage returns the address of the page: a link that signs in once if the client has a key and the server has keys.

@@ -25,19 +25,24 @@ const (
 )
 
 type parseFlags struct {
-	dialect, toolsFile string
-	grammar            string // the dialect to print a grammar of
-	form, choice       string
-	single             bool
-	cut, maxPayload    int
-	batch, deprecated  bool
-	bare, startsOpen   bool
-	asJSON             bool
+	Dialect    string `flag:"dialect" usage:"*name* of the dialect, or auto: by the first mark in the text" complete:"written"`
+	Tools      string `flag:"tools" usage:"*file* with the tools that the model was offered"`
+	Cut        int    `flag:"cut" usage:"hand the text over in pieces of this many *bytes*"`
+	Batch      bool   `flag:"batch" usage:"read JSON lines from standard input"`
+	Deprecated bool   `flag:"allow-deprecated-syntax" usage:"read <tool:NAME>{…} as a call"`
+	Bare       bool   `flag:"bare-calls" usage:"read a text that is one JSON object with a tool's name and arguments as a call"`
+	StartsOpen bool   `flag:"thinking-starts-open" usage:"the text begins inside a block of thinking"`
+	MaxPayload int    `flag:"max-payload-bytes" usage:"most *bytes* of one call; 0: as in runs"`
+	Grammar    string `flag:"grammar" usage:"print the grammar of calls in the dialect of this *name*"`
+	Form       string `flag:"form" default:"gbnf" usage:"*form* of the grammar: gbnf, xgrammar, llamacpp, vllm, sglang"`
+	Choice     string `flag:"tool-choice" default:"auto" usage:"*choice* for the grammar: auto, required, or function:NAME"`
+	Single     bool   `flag:"single-call" usage:"allow one call in a turn in the grammar"`
+	JSON       bool   `flag:"json" usage:"print JSON, as it does anyway"`
 }
 
 func parseCommand() *cobra.Command {
 	var f parseFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "parse (--dialect NAME | --grammar NAME) [flags]",
 		Short: "Read the tool calls in a model's text",
 		Long: `Reads a model's text from standard input and prints what it says as one JSON object:
@@ -65,52 +70,36 @@ listed on standard error.`,
   lathe parse --batch < answers.jsonl
   lathe parse --grammar hermes --tools tools.json --form vllm`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "dialect", "", "`name` of the dialect, or auto: by the first mark in the text")
-	fl.StringVar(&f.toolsFile, "tools", "", "`file` with the tools that the model was offered")
-	fl.IntVar(&f.cut, "cut", 0, "hand the text over in pieces of this many `bytes`")
-	fl.BoolVar(&f.batch, "batch", false, "read JSON lines from standard input")
-	fl.BoolVar(&f.deprecated, "allow-deprecated-syntax", false, "read <tool:NAME>{…} as a call")
-	fl.BoolVar(&f.bare, "bare-calls", false, "read a text that is one JSON object with a tool's name and arguments as a call")
-	fl.BoolVar(&f.startsOpen, "thinking-starts-open", false, "the text begins inside a block of thinking")
-	fl.IntVar(&f.maxPayload, "max-payload-bytes", 0, "most `bytes` of one call; 0: as in runs")
-	fl.StringVar(&f.grammar, "grammar", "", "print the grammar of calls in the dialect of this `name`")
-	fl.StringVar(&f.form, "form", formGBNF, "`form` of the grammar: "+strings.Join(grammarForms(), ", "))
-	fl.StringVar(&f.choice, "tool-choice", lathe.ChoiceAuto, "`choice` for the grammar: auto, required, or function:NAME")
-	fl.BoolVar(&f.single, "single-call", false, "allow one call in a turn in the grammar")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON, as it does anyway")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"dialect": words(dialect.Names()...)})
-	return cmd
+		RunE: f.run,
+	}, &f)
 }
 
-func (f *parseFlags) run(cmd *cobra.Command) error {
-	if f.grammar != "" {
+func (f *parseFlags) run(cmd *cobra.Command, _ []string) error {
+	if f.Grammar != "" {
 		return f.printGrammar(cmd)
 	}
 	switch {
-	case f.dialect == "" && !f.batch:
+	case f.Dialect == "" && !f.Batch:
 		return usageError("--dialect is required: one of %s", strings.Join(dialect.Names(), ", "))
-	case f.cut < 0 || f.cut == 0 && cmd.Flags().Changed("cut"):
+	case f.Cut < 0 || f.Cut == 0 && cmd.Flags().Changed("cut"):
 		return usageError("--cut wants a number above 0")
-	case f.maxPayload < 0:
+	case f.MaxPayload < 0:
 		return usageError("--max-payload-bytes must be 0 or a number of bytes, such as 8192")
 	}
-	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated, BareCalls: f.bare, ThinkingStartsOpen: f.startsOpen}}
-	if f.dialect != "" {
+	job := parseJob{cut: f.Cut, opts: dialect.Options{MaxPayloadBytes: f.MaxPayload, AllowDeprecatedSyntax: f.Deprecated, BareCalls: f.Bare, ThinkingStartsOpen: f.StartsOpen}}
+	if f.Dialect != "" {
 		var err error
-		if job.dialect, err = app.LookupDialect(f.dialect); err != nil {
+		if job.dialect, err = app.LookupDialect(f.Dialect); err != nil {
 			return &exitError{exitUsage, err}
 		}
 	}
-	if f.toolsFile != "" {
+	if f.Tools != "" {
 		var err error
-		if job.opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
+		if job.opts.Tools, err = readToolsFile(f.Tools); err != nil {
 			return usageError("--tools: %w", err)
 		}
 	}
-	if f.batch {
+	if f.Batch {
 		return parseBatch(stdin(cmd, "JSON lines"), cmd.OutOrStdout(), &job)
 	}
 	text, err := readAtMost(stdin(cmd, "the text"), maxParseText)

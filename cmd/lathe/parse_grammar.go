@@ -27,27 +27,27 @@ func grammarForms() []string {
 // printGrammar writes the grammar, the structural tag or the members of a request that constrain a model to calls of the tools.
 func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 	switch {
-	case f.dialect != "" || f.batch || f.cut != 0:
+	case f.Dialect != "" || f.Batch || f.Cut != 0:
 		return usageError("--grammar reads no text: leave out --dialect, --batch and --cut")
-	case f.toolsFile == "":
+	case f.Tools == "":
 		return usageError("--grammar wants --tools: a file with the tools that the model is offered")
-	case !slices.Contains(grammarForms(), f.form):
+	case !slices.Contains(grammarForms(), f.Form):
 		return usageError("--form wants one of %s", strings.Join(grammarForms(), ", "))
 	}
-	opts := dialect.ConstraintOptions{SingleCall: f.single}
-	switch name, isFunction := strings.CutPrefix(f.choice, "function:"); {
+	opts := dialect.ConstraintOptions{SingleCall: f.Single}
+	switch name, isFunction := strings.CutPrefix(f.Choice, "function:"); {
 	case isFunction && name != "":
 		opts.Choice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: name}
-	case f.choice == lathe.ChoiceAuto || f.choice == lathe.ChoiceRequired:
-		opts.Choice = lathe.ToolChoice{Mode: f.choice}
+	case f.Choice == lathe.ChoiceAuto || f.Choice == lathe.ChoiceRequired:
+		opts.Choice = lathe.ToolChoice{Mode: f.Choice}
 	default:
 		return usageError("--tool-choice wants auto, required, or function:NAME")
 	}
-	d, err := app.LookupDialect(f.grammar)
+	d, err := app.LookupDialect(f.Grammar)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
+	if opts.Tools, err = readToolsFile(f.Tools); err != nil {
 		return usageError("--tools: %w", err)
 	}
 	c, err := d.Constrain(&opts)
@@ -58,17 +58,17 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "loosened: "+printable(path))
 	}
 	var out []byte
-	switch f.form {
+	switch f.Form {
 	case formGBNF:
 		out = []byte(c.GBNF)
 	case formXGrammar:
 		if c.Tag == nil {
-			return usageError("%s has no structural tag: its turns are rows of messages or begin within a block. --form gbnf has a grammar", f.grammar)
+			return usageError("%s has no structural tag: its turns are rows of messages or begin within a block. --form gbnf has a grammar", f.Grammar)
 		}
 		out = append(out, c.Tag...)
 		out = append(out, '\n')
 	default:
-		members, err := c.Members(f.form)
+		members, err := c.Members(f.Form)
 		if err != nil {
 			return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
 		}

@@ -21,18 +21,18 @@ func policyCommand() *cobra.Command {
 	return cmd
 }
 
-type explainOptions struct {
-	labels    map[string]string
-	principal string
-	session   string
-	used      []string
-	turn      int
-	asJSON    bool
+type explainFlags struct {
+	Labels    map[string]string `flag:"label" usage:"label of the run, as *name=value*; may be repeated"`
+	Principal string            `flag:"principal" usage:"who runs, such as the *name* of an API key"`
+	Session   string            `flag:"session" usage:"*id* of the session"`
+	Used      []string          `flag:"used" usage:"*tools* that the run has used before; a name counts as often as it stands there"`
+	Turn      int               `flag:"turn" default:"1" usage:"*number* of the turn"`
+	JSON      bool              `flag:"json" usage:"print one JSON object"`
 }
 
 func policyExplainCommand() *cobra.Command {
-	var o explainOptions
-	cmd := &cobra.Command{
+	var f explainFlags
+	return withFlags(&cobra.Command{
 		Use:   "explain TOOL [ARGUMENTS]",
 		Short: "Say which rules fit a call and which one decides",
 		Long: `Says what policy makes of a call: the decision, the rule behind it, and for every other rule why it does
@@ -50,20 +50,12 @@ is 0 where the call is allowed and 5 where it is denied or asked for.`,
 					return err
 				}
 			}
-			return explainPolicy(cmd, args[0], text, &o)
+			return f.explain(cmd, args[0], text)
 		},
-	}
-	f := cmd.Flags()
-	f.StringToStringVar(&o.labels, "label", nil, "label of the run, as `name=value`; may be repeated")
-	f.StringVar(&o.principal, "principal", "", "who runs, such as the `name` of an API key")
-	f.StringVar(&o.session, "session", "", "`id` of the session")
-	f.StringSliceVar(&o.used, "used", nil, "`tools` that the run has used before; a name counts as often as it stands there")
-	f.IntVar(&o.turn, "turn", 1, "`number` of the turn")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	return cmd
+	}, &f)
 }
 
-func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) error {
+func (f *explainFlags) explain(cmd *cobra.Command, name, args string) error {
 	cfg, set, err := configuredTools(cmd)
 	if err != nil {
 		return err
@@ -79,10 +71,10 @@ func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) err
 		return usageError("the arguments are not a JSON object")
 	}
 	c := &lathe.CallInfo{
-		Run:  &lathe.RunInfo{Principal: o.principal, SessionID: o.session, Labels: o.labels},
-		Turn: o.turn, Seq: len(o.used), Call: &lathe.ToolCall{Name: name, Arguments: args}, Tool: t.Spec(), Args: json.RawMessage(args),
+		Run:  &lathe.RunInfo{Principal: f.Principal, SessionID: f.Session, Labels: f.Labels},
+		Turn: f.Turn, Seq: len(f.Used), Call: &lathe.ToolCall{Name: name, Arguments: args}, Tool: t.Spec(), Args: json.RawMessage(args),
 	}
-	for _, used := range o.used {
+	for _, used := range f.Used {
 		i := slices.IndexFunc(c.Used, func(u lathe.ToolUse) bool { return u.Name == used })
 		if i < 0 {
 			u := lathe.ToolUse{Name: used}
@@ -106,7 +98,7 @@ func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) err
 			findings[i].Why = why
 		}
 	}
-	if err := printExplanation(cmd, name, v, findings, o.asJSON); err != nil {
+	if err := printExplanation(cmd, name, v, findings, f.JSON); err != nil {
 		return err
 	}
 	if v.Decision != lathe.Allow {

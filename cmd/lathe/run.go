@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -26,24 +25,58 @@ import (
 // maxPrompt bounds a prompt read from standard input, in bytes.
 const maxPrompt = 16 << 20
 
-// upstreamFlags name a model server and a model on it.
-type upstreamFlags struct{ model, baseURL, wire, keyFile, keyEnv string }
+// endpointFlags name a model server.
+type endpointFlags struct {
+	BaseURL string `flag:"base-url" usage:"*URL* of a model server, such as http://127.0.0.1:11434/v1" complete:"nothing"`
+	Wire    string `flag:"wire" usage:"*name* of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai"`
+	KeyFile string `flag:"key-file" usage:"*file* that holds the key of --base-url"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of --base-url" complete:"nothing"`
+}
 
-type runFlags struct {
+// upstreamFlags name a model server and a model on it.
+type upstreamFlags struct {
+	Model string `flag:"model" usage:"*name* of a model at --base-url" complete:"models"`
+	endpointFlags
+}
+
+// modelFlags say which model answers, and how.
+type modelFlags struct {
 	upstreamFlags
-	system, dialect                     string
-	clientTimeout                       time.Duration
-	tools                               []string
-	script, replay, log, metrics, store string
-	logFormat                           string
-	asJSON, noContent, quiet            bool
-	// keyLater is set if the variable of keyEnv need not be set yet.
+	Dialect       string        `flag:"dialect" usage:"how the model writes calls: native (the default), auto, or a dialect's *name*" complete:"dialects"`
+	ClientTimeout time.Duration `flag:"client-timeout" usage:"*time* until the first piece of an answer, retries included; it does not end a stream that has begun (default 2m)" complete:"nothing"`
+}
+
+// logFlags say what is logged, and how.
+type logFlags struct {
+	Log    string `flag:"log" usage:"log to stderr from this *level* up: debug, info, warn, error"`
+	Format string `flag:"log-format" default:"text" usage:"write log lines as *form*: text, or json"`
+}
+
+// runFlags say which model answers, what is shown, and where runs are stored.
+type runFlags struct {
+	modelFlags
+	storeFlags
+	JSON      bool `flag:"json" usage:"print every event as a JSON line"`
+	NoContent bool `flag:"no-content" usage:"with --json: leave out message, argument and output text"`
+	Quiet     bool `flag:"quiet,q" usage:"no tool activity on stderr; warnings stay"`
+	logFlags
+	Metrics string `flag:"metrics-file" usage:"write the run's metrics to this *file*, in Prometheus' text form"`
+	simFlags
+
+	prompt promptFlags
+	// keyLater is set if the variable of KeyEnv need not be set yet.
 	keyLater bool
+}
+
+// promptFlags say what a conversation begins with.
+type promptFlags struct {
+	System string   `flag:"system" usage:"system *text*" complete:"nothing"`
+	Tools  []string `flag:"tools" usage:"*names* of the tools that the run may use, \"\" for none; default: all that are configured" complete:"tools"`
 }
 
 func runCommand() *cobra.Command {
 	var f runFlags
-	cmd := &cobra.Command{
+	cmd := f.with(&cobra.Command{
 		Use:   "run [flags] PROMPT",
 		Short: "Run one prompt to its answer, with tools",
 		Long: `Runs one prompt to its answer. The text streams to stdout, tool activity goes to stderr. With --json
@@ -56,46 +89,18 @@ for on a terminal, and denied if no approver can be asked. policy.tools in lathe
   lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator "What is 7 + 35?"
   echo "What is 7 + 35?" | lathe run -`,
 		Args:              wants(1, 1, "want one PROMPT, got %d: quote it, or use - to read standard input"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		RunE:              f.run,
 		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	f.modelFlags(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&f.system, "system", "", "system `text`")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the run may use, \"\" for none; default: all that are configured")
+	})
+	withFlags(cmd, &f.prompt)
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
-	completeRun(cmd)
 	return cmd
 }
 
-// clientTimeoutText says what client_timeout bounds.
-const clientTimeoutText = "until the first piece of an answer, retries included; it does not end a stream that has begun"
-
-// modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
-func (f *runFlags) modelFlags(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	f.add(cmd)
-	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, or sim/…"
-	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
-	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` "+clientTimeoutText+" (default 2m)")
-	storeFlag(cmd, &f.store)
-	fl.BoolVar(&f.asJSON, "json", false, "print every event as a JSON line")
-	fl.BoolVar(&f.noContent, "no-content", false, "with --json: leave out message, argument and output text")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr; warnings stay")
-	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
-	logFormatFlag(cmd, &f.logFormat)
-	fl.StringVar(&f.metrics, "metrics-file", "", "write the run's metrics to this `file`, in Prometheus' text form")
-	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
-}
-
-// add adds the flags.
-func (f *upstreamFlags) add(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "`name` of a model at --base-url")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
-	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: "+wireNames+"; default: by the URL, else openai")
-	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+// with adds the flags to a command.
+func (f *runFlags) with(cmd *cobra.Command) *cobra.Command {
+	withFlags(cmd, f).Flags().Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, or sim/…"
+	return cmd
 }
 
 // commandLineModel is the name of the models entry that --base-url makes.
@@ -107,60 +112,60 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 	set := func(from, key, value string) {
 		over = append(over, config.Override{From: from, Key: "models." + commandLineModel + "." + key, Value: value})
 	}
-	if f.noContent && !f.asJSON {
+	if f.NoContent && !f.JSON {
 		return nil, "", usageError("--no-content goes with --json")
 	}
-	if f.keyFile != "" && f.keyEnv != "" {
+	if f.KeyFile != "" && f.KeyEnv != "" {
 		return nil, "", usageError("give one of --key-file and --key-env")
 	}
-	if f.clientTimeout < 0 || f.clientTimeout == 0 && cmd.Flags().Changed("client-timeout") {
+	if f.ClientTimeout < 0 || f.ClientTimeout == 0 && cmd.Flags().Changed("client-timeout") {
 		return nil, "", usageError("--client-timeout wants a time above 0, such as 30s")
 	}
-	if f.baseURL == "" && f.wire != "" {
+	if f.BaseURL == "" && f.Wire != "" {
 		return nil, "", usageError("--wire goes with --base-url; a configured model has its wire in lathe.yaml")
 	}
-	if f.baseURL == "" {
-		if f.keyFile != "" || f.keyEnv != "" {
+	if f.BaseURL == "" {
+		if f.KeyFile != "" || f.KeyEnv != "" {
 			return nil, "", usageError("--key-file and --key-env go with --base-url; a configured model has its key in lathe.yaml")
 		}
-		return over, f.model, nil
+		return over, f.Model, nil
 	}
-	if host, _, ok := strings.Cut(f.baseURL, "://"); !ok && host != "" {
-		return nil, "", usageError("--base-url %s: an address begins with http:// or https://; did you mean http://%s?", printable(f.baseURL), printable(strings.TrimSuffix(f.baseURL, "/v1")+"/v1"))
+	if host, _, ok := strings.Cut(f.BaseURL, "://"); !ok && host != "" {
+		return nil, "", usageError("--base-url %s: an address begins with http:// or https://; did you mean http://%s?", printable(f.BaseURL), printable(strings.TrimSuffix(f.BaseURL, "/v1")+"/v1"))
 	}
-	if f.model == "" {
-		return nil, "", usageError("--base-url needs --model: the name of a model on that server; GET %s/models lists them", printable(strings.TrimSuffix(f.baseURL, "/")))
+	if f.Model == "" {
+		return nil, "", usageError("--base-url needs --model: the name of a model on that server; GET %s/models lists them", printable(strings.TrimSuffix(f.BaseURL, "/")))
 	}
 	if err := f.checkKey(); err != nil {
 		return nil, "", err
 	}
-	set("--base-url", "base_url", f.baseURL)
-	set("--model", "model", f.model)
-	if f.wire != "" {
-		set("--wire", "wire", f.wire)
+	set("--base-url", "base_url", f.BaseURL)
+	set("--model", "model", f.Model)
+	if f.Wire != "" {
+		set("--wire", "wire", f.Wire)
 	}
-	if f.keyFile != "" {
-		path, err := absolute(f.keyFile) // config starts relative paths at its own file
+	if f.KeyFile != "" {
+		path, err := absolute(f.KeyFile) // config starts relative paths at its own file
 		if err != nil {
 			return nil, "", err
 		}
 		set("--key-file", "key", "${file:"+path+"}")
 	}
-	if f.keyEnv != "" {
-		set("--key-env", "key", "${"+f.keyEnv+"}")
+	if f.KeyEnv != "" {
+		set("--key-env", "key", "${"+f.KeyEnv+"}")
 	}
 	return over, commandLineModel, nil
 }
 
 // checkKey says what is wrong with the flags that name a key, in their words and not in those of references.
 func (f *runFlags) checkKey() error {
-	if f.keyFile != "" {
-		if _, err := os.Stat(f.keyFile); errors.Is(err, fs.ErrNotExist) {
-			return usageError("--key-file %s: there is no such file: name one that holds the key and nothing else", printable(f.keyFile))
+	if f.KeyFile != "" {
+		if _, err := os.Stat(f.KeyFile); errors.Is(err, fs.ErrNotExist) {
+			return usageError("--key-file %s: there is no such file: name one that holds the key and nothing else", printable(f.KeyFile))
 		}
 	}
-	if _, set := os.LookupEnv(f.keyEnv); f.keyEnv != "" && !set && !f.keyLater {
-		return usageError("--key-env: the variable %s is not set: export it with the key as its value", printable(f.keyEnv))
+	if _, set := os.LookupEnv(f.KeyEnv); f.KeyEnv != "" && !set && !f.keyLater {
+		return usageError("--key-env: the variable %s is not set: export it with the key as its value", printable(f.KeyEnv))
 	}
 	return nil
 }
@@ -181,23 +186,23 @@ func readPrompt(cmd *cobra.Command, arg string) (string, error) {
 	return prompt, nil
 }
 
-func (f *runFlags) run(cmd *cobra.Command, arg string) (err error) {
-	prompt, err := readPrompt(cmd, arg)
+func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
+	prompt, err := readPrompt(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	kept, err := openStore(f.store, false)
+	kept, err := openStore(f.Store, false)
 	if err != nil {
 		return err
 	}
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.tools, Park: kept != nil}
-	if f.system != "" {
-		in.Messages = []lathe.Message{lathe.System(f.system), lathe.User(prompt)}
+	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}
+	if f.prompt.System != "" {
+		in.Messages = []lathe.Message{lathe.System(f.prompt.System), lathe.User(prompt)}
 	}
-	return f.runSession(cmd, kept, f.approver(cmd, arg == "-", kept), func(s *app.Session, target string) (*event.Result, error) {
+	return f.runSession(cmd, kept, f.approver(cmd, args[0] == "-", kept), func(s *app.Session, target string) (*event.Result, error) {
 		if in.Park {
 			in.Target = target
 		}
@@ -237,7 +242,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return nil, err
 	}
@@ -245,18 +250,18 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	simOpts, err := app.SimOptions(cfg, f.script, f.replay)
+	simOpts, err := app.SimOptions(cfg, f.Sim.Script, f.Sim.Replay)
 	if err != nil {
 		return nil, err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON)
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON)
 	person := approver(view)
 	out := f.sinks(cmd, view, log)
-	opts := &app.SessionOptions{Allow: f.tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
+	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
 	if _, suspends := person.(parking); suspends {
 		opts.AgentApprover = nil
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, f.tools, f.quiet || f.asJSON)
+	starting := startingServers(cmd.ErrOrStderr(), cfg, f.prompt.Tools, f.Quiet || f.JSON)
 	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
 	starting.Stop()
 	if err != nil {
@@ -265,13 +270,13 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	for _, text := range s.Warnings() {
 		view.warn(printable(text))
 	}
-	for _, t := range f.tools {
+	for _, t := range f.prompt.Tools {
 		if _, ok := s.Tools.Lookup(t); !ok {
 			return nil, errors.Join(noTool("--tools: ", t, s.Tools), s.Close(cmd.Context()))
 		}
 	}
 	withAsker(cmd, person)
-	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
+	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.Quiet {
 		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
 	}
 	return &openSession{Session: s, cfg: cfg, entry: entry, out: out}, nil
@@ -289,13 +294,13 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	if cerr := s.Compact(cmd.Context()); cerr != nil {
 		return cerr
 	}
-	if werr := s.out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
+	if werr := s.out.close(f.Metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
 	if res == nil { // the run was neither started nor resumed
 		return &exitError{exitFailed, app.Cause(err)}
 	}
-	if res.Blank != "" && !f.quiet {
+	if res.Blank != "" && !f.Quiet {
 		s.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
 	return f.ended(cmd.Context(), res, err, s.out.view)
@@ -312,16 +317,16 @@ func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, e
 		return nil, &exitError{code, fmt.Errorf("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))}
 	}
 	entry := *found
-	if f.clientTimeout > 0 {
-		entry.ClientTimeout = f.clientTimeout
+	if f.ClientTimeout > 0 {
+		entry.ClientTimeout = f.ClientTimeout
 	}
-	if f.dialect != "" {
-		if f.dialect != provider.NativeDialect {
-			if _, err := app.LookupDialect(f.dialect); err != nil {
+	if f.Dialect != "" {
+		if f.Dialect != provider.NativeDialect {
+			if _, err := app.LookupDialect(f.Dialect); err != nil {
 				return nil, usageError("--dialect: %w", err)
 			}
 		}
-		entry.Dialect = f.dialect
+		entry.Dialect = f.Dialect
 	}
 	return &entry, nil
 }
@@ -336,23 +341,23 @@ type outputs struct {
 
 func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *outputs {
 	o := &outputs{view: view}
-	if f.asJSON {
-		o.lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: !f.noContent, Deltas: true})
+	if f.JSON {
+		o.lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: !f.NoContent, Deltas: true})
 		o.all = append(o.all, o.lines)
 	}
-	view.quiet = f.quiet
-	if !f.quiet || !f.asJSON {
+	view.quiet = f.Quiet
+	if !f.Quiet || !f.JSON {
 		o.all = append(o.all, view)
 	}
-	if f.log != "" {
+	if f.Log != "" {
 		o.all = append(o.all, observe.NewSlog(log))
 	}
-	if f.noContent {
+	if f.NoContent {
 		for i := range o.all {
 			o.all[i] = wordless{o.all[i]}
 		}
 	}
-	if f.metrics != "" {
+	if f.Metrics != "" {
 		v := currentVersion()
 		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
 		o.all = append(o.all, o.metrics)

@@ -56,65 +56,66 @@ func oneRun(more int) cobra.PositionalArgs {
 var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
 
 func runsListCommand() *cobra.Command {
-	var since, until string
-	var from runsFlags
-	var f store.RunFilter
-	var q store.RunQuery
-	var asJSON, waiting bool
-	cmd := &cobra.Command{
+	var f runsListFlags
+	return withFlags(&cobra.Command{
 		Use: "list", Short: "List runs, the newest first, or the calls that wait for a person", Args: cobra.NoArgs,
 		Example: `  lathe runs list --waiting
   lathe runs list --status parked --store sqlite:runs.db
   lathe runs list --tool search --since 24h --text "order 4711"
   lathe runs list --server http://10.0.3.7:8700 --key-env TEAM_KEY`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if waiting && (f.Status != "" || since != "" || until != "" || q != store.RunQuery{}) {
-				return usageError("with --waiting only --session, --principal, --limit and --after select: leave the others out")
-			}
-			if f.Status != "" && !slices.Contains(runStatuses, f.Status) {
-				return usageError("--status %q: want %s", printable(f.Status), strings.Join(runStatuses, ", "))
-			}
-			if err := boundTimes(&f, since, until, time.Now()); err != nil {
-				return err
-			}
-			return from.read(cmd, func(src runSource) (err error) {
-				var next string
-				if waiting {
-					f.Status = "parked"
-					var rows []waitingRow
-					if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
-						err = printRows(cmd.OutOrStdout(), rows, asJSON, printWaiting)
-					}
-				} else {
-					var rows []store.RunSummary
-					if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
-						err = printRows(cmd.OutOrStdout(), rows, asJSON, printRuns)
-					}
-				}
-				if err == nil {
-					noteMore(cmd, next)
-				}
-				return err
-			})
-		},
+		RunE: f.list,
+	}, &f)
+}
+
+type runsListFlags struct {
+	runsFlags
+	Waiting   bool   `flag:"waiting" usage:"the calls that wait for an approval, in place of runs"`
+	Status    string `flag:"status" usage:"only *those* that are running, parked, completed, limited, cancelled or failed"`
+	Session   string `flag:"session" usage:"only those of a session's *id*"`
+	Principal string `flag:"principal" usage:"only those made for a principal's *name*"`
+	Tool      string `flag:"tool" usage:"only those that called a tool's *name*"`
+	Model     string `flag:"model" usage:"only those of a model's *name*"`
+	Reason    string `flag:"reason" usage:"only those that ended or wait for a *reason*, such as max_iterations"`
+	ErrorCode string `flag:"error-code" usage:"only those that failed with a *code*"`
+	Text      string `flag:"text" usage:"only those with a *text* in a message, argument, result or answer"`
+	Since     string `flag:"since" usage:"only those that started at a *time* or later: RFC 3339, or how long ago, such as 15m, 6h or 7d"`
+	Until     string `flag:"until" usage:"only those that started before a *time*"`
+	Limit     int    `flag:"limit" default:"50" usage:"at most this *many*"`
+	After     string `flag:"after" usage:"*cursor* of the list before, for what follows it"`
+	JSON      bool   `flag:"json" usage:"one JSON line for each"`
+}
+
+func (o *runsListFlags) list(cmd *cobra.Command, _ []string) error {
+	f := store.RunFilter{Status: o.Status, SessionID: o.Session, Principal: o.Principal, Limit: o.Limit, After: o.After}
+	q := store.RunQuery{Tool: o.Tool, Model: o.Model, Reason: lathe.Reason(o.Reason), ErrorCode: o.ErrorCode, Text: o.Text}
+	if o.Waiting && (f.Status != "" || o.Since != "" || o.Until != "" || q != store.RunQuery{}) {
+		return usageError("with --waiting only --session, --principal, --limit and --after select: leave the others out")
 	}
-	from.add(cmd)
-	fl := cmd.Flags()
-	fl.BoolVar(&waiting, "waiting", false, "the calls that wait for an approval, in place of runs")
-	fl.StringVar(&f.Status, "status", "", "only `those` that are running, parked, completed, limited, cancelled or failed")
-	fl.StringVar(&f.SessionID, "session", "", "only those of a session's `id`")
-	fl.StringVar(&f.Principal, "principal", "", "only those made for a principal's `name`")
-	fl.StringVar(&q.Tool, "tool", "", "only those that called a tool's `name`")
-	fl.StringVar(&q.Model, "model", "", "only those of a model's `name`")
-	fl.StringVar((*string)(&q.Reason), "reason", "", "only those that ended or wait for a `reason`, such as max_iterations")
-	fl.StringVar(&q.ErrorCode, "error-code", "", "only those that failed with a `code`")
-	fl.StringVar(&q.Text, "text", "", "only those with a `text` in a message, argument, result or answer")
-	fl.StringVar(&since, "since", "", "only those that started at a `time` or later: RFC 3339, or how long ago, such as 15m, 6h or 7d")
-	fl.StringVar(&until, "until", "", "only those that started before a `time`")
-	fl.IntVar(&f.Limit, "limit", 50, "at most this `many`")
-	fl.StringVar(&f.After, "after", "", "`cursor` of the list before, for what follows it")
-	fl.BoolVar(&asJSON, "json", false, "one JSON line for each")
-	return cmd
+	if f.Status != "" && !slices.Contains(runStatuses, f.Status) {
+		return usageError("--status %q: want %s", printable(f.Status), strings.Join(runStatuses, ", "))
+	}
+	if err := boundTimes(&f, o.Since, o.Until, time.Now()); err != nil {
+		return err
+	}
+	return o.read(cmd, func(src runSource) (err error) {
+		var next string
+		if o.Waiting {
+			f.Status = "parked"
+			var rows []waitingRow
+			if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
+				err = printRows(cmd.OutOrStdout(), rows, o.JSON, printWaiting)
+			}
+		} else {
+			var rows []store.RunSummary
+			if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
+				err = printRows(cmd.OutOrStdout(), rows, o.JSON, printRuns)
+			}
+		}
+		if err == nil {
+			noteMore(cmd, next)
+		}
+		return err
+	})
 }
 
 // boundTimes sets the bounds of a filter from flags.
@@ -239,26 +240,25 @@ func viewOf(o *loop.OpenCall) openCallView {
 }
 
 func runsShowCommand() *cobra.Command {
-	var from runsFlags
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		runsFlags
+		JSON bool `flag:"json" usage:"one JSON object"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "show RUN", Short: "Show what a run has come to, and what it waits for", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return from.read(cmd, func(src runSource) error {
+			return f.read(cmd, func(src runSource) error {
 				d, err := src.show(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				if asJSON {
+				if f.JSON {
 					return writeLines(cmd.OutOrStdout(), d)
 				}
 				return printRun(cmd.OutOrStdout(), d)
 			})
 		},
-	}
-	from.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
-	return cmd
+	}, &f)
 }
 
 func printRun(out io.Writer, d *runDetail) error {
@@ -296,31 +296,27 @@ func printRun(out io.Writer, d *runDetail) error {
 }
 
 func runsEventsCommand() *cobra.Command {
-	var from runsFlags
-	var after int64
-	var noContent bool
-	cmd := &cobra.Command{
+	var f struct {
+		runsFlags
+		After     int64 `flag:"after" usage:"only those after this event *id*"`
+		NoContent bool  `flag:"no-content" usage:"leave out message, argument and output text"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "events RUN", Short: "Print the events of a run, one JSON line each", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return from.printEvents(cmd, args[0], after, !noContent)
+			return f.printEvents(cmd, args[0], f.After, !f.NoContent)
 		},
-	}
-	from.add(cmd)
-	cmd.Flags().Int64Var(&after, "after", 0, "only those after this event `id`")
-	cmd.Flags().BoolVar(&noContent, "no-content", false, "leave out message, argument and output text")
-	return cmd
+	}, &f)
 }
 
 func runsExportCommand() *cobra.Command {
-	var from runsFlags
-	cmd := &cobra.Command{
+	var f runsFlags
+	return withFlags(&cobra.Command{
 		Use: "export RUN", Short: "Print the whole log of a run, as JSON lines", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return from.printEvents(cmd, args[0], 0, true)
+			return f.printEvents(cmd, args[0], 0, true)
 		},
-	}
-	from.add(cmd)
-	return cmd
+	}, &f)
 }
 
 func (f *runsFlags) printEvents(cmd *cobra.Command, runID string, after int64, content bool) error {
@@ -340,16 +336,18 @@ func (f *runsFlags) printEvents(cmd *cobra.Command, runID string, after int64, c
 }
 
 func runsCallsCommand() *cobra.Command {
-	var from runsFlags
-	var f store.RunFilter
-	cmd := &cobra.Command{
+	var f struct {
+		runsFlags
+		Session string `flag:"session" usage:"only those of a session's *id*"`
+		Limit   int    `flag:"limit" default:"50" usage:"at most this *many*"`
+		After   string `flag:"after" usage:"*cursor* of the list before, for what follows it"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "calls [RUN]", Short: "List model calls, the newest first, one JSON line each", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.RunID = args[0]
-			}
-			return from.read(cmd, func(src runSource) error {
-				rows, next, err := src.modelCalls(cmd.Context(), &f)
+			filter := &store.RunFilter{RunID: strings.Join(args, ""), SessionID: f.Session, Limit: f.Limit, After: f.After}
+			return f.read(cmd, func(src runSource) error {
+				rows, next, err := src.modelCalls(cmd.Context(), filter)
 				if err != nil {
 					return err
 				}
@@ -363,12 +361,7 @@ func runsCallsCommand() *cobra.Command {
 				return nil
 			})
 		},
-	}
-	from.add(cmd)
-	cmd.Flags().StringVar(&f.SessionID, "session", "", "only those of a session's `id`")
-	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most this `many`")
-	cmd.Flags().StringVar(&f.After, "after", "", "`cursor` of the list before, for what follows it")
-	return cmd
+	}, &f)
 }
 
 func storeError(err error) error {

@@ -43,28 +43,28 @@ func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (la
 // A runAnswer is a command that answers one call of a run that waits, in a store or at a daemon.
 type runAnswer struct {
 	runFlags
-	server           serverFlags
-	by, edit, reason string
-	result           string
-	noWait           bool
-	answer           lathe.Approval
+	answerFlags
+	server               serverFlags
+	edit, reason, result string
+	answer               lathe.Approval
+}
+
+type answerFlags struct {
+	By     string `flag:"by" usage:"*name* of who decides, for the log of a store (default \"command line\")"`
+	NoWait bool   `flag:"no-wait" usage:"with a daemon: do not wait for the run"`
 }
 
 func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command {
 	a := &runAnswer{answer: answer}
-	cmd := &cobra.Command{
+	cmd := a.server.beside(a.with(&cobra.Command{
 		Use: verb + " RUN [CALL]", Short: short, Args: oneRun(1),
 		Long: short + `. CALL may be left out where one call waits.
 
 With a store the run goes on in this process. Where a daemon has the runs, it decides and goes on, and this
 command shows the run until it waits or has ended; the log names the key.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
-	}
-	a.modelFlags(cmd)
-	a.server.add(cmd, true)
-	fl := cmd.Flags()
-	fl.StringVar(&a.by, "by", "", "`name` of who decides, for the log of a store (default \"command line\")")
-	fl.BoolVar(&a.noWait, "no-wait", false, "with a daemon: do not wait for the run")
+		RunE: a.run,
+	}))
+	fl := withFlags(cmd, &a.answerFlags).Flags()
 	switch verb {
 	case "approve":
 		fl.StringVar(&a.edit, "edit", "", "`JSON` object that takes the place of the arguments")
@@ -96,8 +96,8 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		call = args[1]
 	}
-	a.server.keyFile, a.server.keyEnv = a.keyFile, a.keyEnv
-	return a.server.storeOrDaemon(cmd, a.store, func() error { return a.answerInStore(cmd, args[0], call) },
+	a.server.KeyFile, a.server.KeyEnv = a.KeyFile, a.KeyEnv
+	return a.server.storeOrDaemon(cmd, a.Store, func() error { return a.answerInStore(cmd, args[0], call) },
 		func(c *daemonClient) error { return a.atDaemon(cmd, c, args[0], call) })
 }
 
@@ -105,7 +105,7 @@ const reasonAnswered = "answered_by_user"
 
 // answerInStore answers the call of a run in the store and resumes the run in this process.
 func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error {
-	if a.answer.By = a.by; a.by == "" {
+	if a.answer.By = a.By; a.By == "" {
 		a.answer.By = "command line"
 	}
 	given := &givenAnswer{answer: a.answer}
@@ -170,7 +170,7 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	if err := a.refuseStoreFlags(cmd); err != nil {
 		return err
 	}
-	if a.by != "" {
+	if a.By != "" {
 		return usageError("--by goes with --store: a daemon records the name of the key")
 	}
 	d, err := c.show(cmd.Context(), runID)
@@ -200,7 +200,7 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	} else {
 		err = c.decide(cmd.Context(), runID, o, a.decision())
 	}
-	if err != nil || a.noWait {
+	if err != nil || a.NoWait {
 		return err
 	}
 	return a.follow(cmd, c, runID, d.LastID)
@@ -231,11 +231,11 @@ func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
 
 // follow shows the events of a run that a daemon executes, from after an event until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
 	}
-	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON), log)
+	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON), log)
 	out.view.wholeTurns = true // deltas that the daemon sent before this was listening are lost
 	shown := false             // the text of the last turn
 	err = c.events(cmd.Context(), runID, after, "pause", func(e *event.Event) error {
@@ -245,7 +245,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		case *event.ModelCallStarted:
 			shown = false
 		case *event.RunFinished:
-			if !shown && d.Answer != "" && !f.asJSON { // the turn was over before this was listening
+			if !shown && d.Answer != "" && !f.JSON { // the turn was over before this was listening
 				out.view.writeText(d.Answer)
 			}
 		default: // no text
@@ -282,11 +282,11 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 func runsResumeCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
-	cmd := &cobra.Command{
+	return server.beside(f.with(&cobra.Command{
 		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
-			return server.storeOrDaemon(cmd, f.store, func() error { return f.resumeFromStore(cmd, args[0], nil, (*engine.Engine).Resume) },
+			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
+			return server.storeOrDaemon(cmd, f.Store, func() error { return f.resumeFromStore(cmd, args[0], nil, (*engine.Engine).Resume) },
 				func(c *daemonClient) error {
 					if err := f.refuseStoreFlags(cmd); err != nil {
 						return err
@@ -301,26 +301,23 @@ func runsResumeCommand() *cobra.Command {
 					return f.follow(cmd, c, args[0], d.LastID)
 				})
 		},
-	}
-	f.modelFlags(cmd)
-	server.add(cmd, true)
-	return cmd
+	}))
 }
 
 func runsCancelCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
-	cmd := &cobra.Command{
+	return server.beside(f.with(&cobra.Command{
 		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a daemon's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
-			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
+			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
 			cancel := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 				res, err := e.Cancel(ctx, l, id, sinks...)
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
-			err := server.storeOrDaemon(cmd, f.store, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
+			err := server.storeOrDaemon(cmd, f.Store, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
 				func(c *daemonClient) error {
 					if err := f.refuseStoreFlags(cmd); err != nil {
 						return err
@@ -337,17 +334,14 @@ func runsCancelCommand() *cobra.Command {
 			}
 			return err
 		},
-	}
-	f.modelFlags(cmd)
-	server.add(cmd, true)
-	return cmd
+	}))
 }
 
 // resumeFromStore opens the store, makes the loop that the run was started with, and calls do, which resumes or cancels the
 // run. approver, if set, returns the approver of the resumed run; it gets the state of the run.
 func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...event.Sink) (*event.Result, error)) (err error) {
-	s, err := needStore(f.store, false)
+	s, err := needStore(f.Store, false)
 	if err != nil {
 		return err
 	}
@@ -359,11 +353,11 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	if state.Finished != nil {
 		return failure("the run has ended: %s", state.Finished.Reason)
 	}
-	if f.model == "" && f.baseURL == "" {
+	if f.Model == "" && f.BaseURL == "" {
 		if state.Target == commandLineModel {
 			return usageError("the run was started with --base-url: give --base-url and --model again")
 		}
-		f.model = state.Target
+		f.Model = state.Target
 	}
 	ask := f.approver(cmd, false, s)
 	if approver != nil {

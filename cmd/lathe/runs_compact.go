@@ -10,10 +10,12 @@ import (
 )
 
 func runsCompactCommand() *cobra.Command {
-	var name string
-	var dryRun bool
-	var before time.Duration
-	cmd := &cobra.Command{
+	var f struct {
+		storeFlags
+		DryRun bool          `flag:"dry-run" usage:"only count what would be removed"`
+		Older  time.Duration `flag:"older" usage:"only runs that ended longer ago than this *time*"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "compact [RUN…]", Short: "Remove content of ended runs, as tool_calling.retention says",
 		Long: `Cuts the results of tools and removes reasoning and commentary of runs that have ended, of the named ones or of
 all, as tool_calling.retention in lathe.yaml says (or its defaults). Prompts, answers and the arguments of calls
@@ -22,19 +24,19 @@ those settings were made. What was removed cannot be restored.`,
 		Example: `  lathe runs compact --dry-run
   lathe runs compact --older 720h`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if before < 0 {
+			if f.Older < 0 {
 				return usageError("--older wants a time of 0 or more, such as 720h")
 			}
 			cfg, err := loadConfig(configPath(cmd), nil)
 			if err != nil {
 				return err
 			}
-			s, err := needStore(name, dryRun)
+			s, err := needStore(f.Store, f.DryRun)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			opts := &app.CompactOptions{Before: time.Now().Add(-before), DryRun: dryRun}
+			opts := &app.CompactOptions{Before: time.Now().Add(-f.Older), DryRun: f.DryRun}
 			if len(args) > 0 {
 				opts.Runs = args
 			}
@@ -43,15 +45,11 @@ those settings were made. What was removed cannot be restored.`,
 				return storeError(err)
 			}
 			did := "removed"
-			if dryRun {
+			if f.DryRun {
 				did = "would be removed"
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes of %s %s\n", count(total.Runs, "run"), total.Bytes, count(total.Events, "event"), did)
 			return err
 		},
-	}
-	storeFlag(cmd, &name)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count what would be removed")
-	cmd.Flags().DurationVar(&before, "older", 0, "only runs that ended longer ago than this `time`")
-	return cmd
+	}, &f)
 }

@@ -17,9 +17,14 @@ import (
 )
 
 func runsCopyCommand() *cobra.Command {
-	var from, to string
-	var unfinished, quiet, dryRun bool
-	cmd := &cobra.Command{
+	var f struct {
+		From       string `flag:"from" usage:"the *store* that has the runs"`
+		To         string `flag:"to" usage:"the *store* that gets them"`
+		Unfinished bool   `flag:"unfinished" usage:"copy runs that are under way, too"`
+		Quiet      bool   `flag:"quiet,q" usage:"no progress on stderr"`
+		DryRun     bool   `flag:"dry-run" usage:"say how many runs would be copied, and copy none"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "copy --from STORE --to STORE", Short: "Copy all runs of a store into another one", Args: cobra.NoArgs,
 		Long: `Copies every run with its events and its answers that wait, as they are: so a store moves from a file to a
 database, or back. A run that is there already with the same events is left alone, so a copy that was broken
@@ -28,18 +33,18 @@ may be served from. While runs are under way nothing is copied, unless --unfinis
 first, or let it end them.`,
 		Example: `  lathe runs copy --from sqlite:runs.db --to postgres://lathe@db/runs`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if from == "" || to == "" {
+			if f.From == "" || f.To == "" {
 				return usageError("want --from STORE and --to STORE, each sqlite:PATH or postgres://USER@HOST/DATABASE")
 			}
-			if from == to {
+			if f.From == f.To {
 				return usageError("--from and --to name the same store")
 			}
-			src, err := openSource(from)
+			src, err := openSource(f.From)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, src.Close()) }()
-			if !unfinished {
+			if !f.Unfinished {
 				n, err := countRuns(cmd.Context(), src, &store.RunFilter{Status: "running"})
 				if err != nil {
 					return storeError(err)
@@ -48,15 +53,15 @@ first, or let it end them.`,
 					return failure("%d runs are under way: let `lathe serve` or `lathe runs resume` end them, or give --unfinished", n)
 				}
 			}
-			if dryRun {
-				return dryCopy(cmd, src, to)
+			if f.DryRun {
+				return dryCopy(cmd, src, f.To)
 			}
-			dst, err := openStore(to, false)
+			dst, err := openStore(f.To, false)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, dst.Close()) }()
-			c := copying{from: src, to: dst, progress: startProgress(cmd.ErrOrStderr(), quiet)}
+			c := copying{from: src, to: dst, progress: startProgress(cmd.ErrOrStderr(), f.Quiet)}
 			err = c.all(cmd.Context())
 			c.progress.Stop()
 			if err != nil {
@@ -68,13 +73,7 @@ first, or let it end them.`,
 			}
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&from, "from", "", "the `store` that has the runs")
-	cmd.Flags().StringVar(&to, "to", "", "the `store` that gets them")
-	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "copy runs that are under way, too")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say how many runs would be copied, and copy none")
-	return cmd
+	}, &f)
 }
 
 // openSource opens a store for writing, so that no daemon executes the runs of a file meanwhile. It does not create a file

@@ -17,15 +17,19 @@ import (
 
 // A removal is one call of `runs delete`.
 type removal struct {
-	run, session, principal string // one of them
-	yes, dryRun             bool
-	n                       int // runs that are removed; -1: it cannot be told
+	runsFlags
+	Session   string `flag:"session" usage:"remove all runs of a session's *id*"`
+	Principal string `flag:"principal" usage:"remove all runs that were made for a principal's *name*"`
+	Yes       bool   `flag:"yes,y" usage:"do not ask"`
+	DryRun    bool   `flag:"dry-run" usage:"say how many runs would be removed, and remove none"`
+
+	run string // one of run, Session and Principal is set
+	n   int    // runs that are removed; -1: it cannot be told
 }
 
 func runsDeleteCommand() *cobra.Command {
 	var r removal
-	var from runsFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use: "delete RUN", Short: "Remove runs from the store, for good",
 		Long: `Removes a run, or with --session or --principal all runs of a session or of a principal, whether they have
 ended or not, and says how many. Nothing of them is left in the files of the store. It asks before on a terminal; elsewhere it
@@ -35,7 +39,7 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
   lathe runs delete --yes --principal ann`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			given := len(args)
-			for _, s := range []string{r.session, r.principal} {
+			for _, s := range []string{r.Session, r.Principal} {
 				if s != "" {
 					given++
 				}
@@ -49,21 +53,14 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 			if len(args) == 1 {
 				r.run = args[0]
 			}
-			if !r.yes && !r.dryRun {
+			if !r.Yes && !r.DryRun {
 				if err := canConfirm(cmd, "remove "+r.what()+" for good?"); err != nil {
 					return err
 				}
 			}
-			return from.server.storeOrDaemon(cmd, from.store, func() error { return r.fromStore(cmd, from.store) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
+			return r.storeOrDaemon(cmd, r.Store, func() error { return r.fromStore(cmd) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
 		},
-	}
-	from.add(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&r.session, "session", "", "remove all runs of a session's `id`")
-	fl.StringVar(&r.principal, "principal", "", "remove all runs that were made for a principal's `name`")
-	fl.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
-	fl.BoolVar(&r.dryRun, "dry-run", false, "say how many runs would be removed, and remove none")
-	return cmd
+	}, &r)
 }
 
 // what names the runs.
@@ -71,23 +68,23 @@ func (r *removal) what() string {
 	switch {
 	case r.run != "":
 		return "the run " + printable(r.run)
-	case r.session != "":
-		return "all runs of the session " + printable(r.session)
+	case r.Session != "":
+		return "all runs of the session " + printable(r.Session)
 	default:
-		return "all runs of the principal " + printable(r.principal)
+		return "all runs of the principal " + printable(r.Principal)
 	}
 }
 
 // wanted reports whether the runs are to be removed, once they are counted: it asks, or says what --dry-run wants to know.
 func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
-	if r.dryRun {
+	if r.DryRun {
 		if r.n < 0 {
 			return false, usageError("--dry-run --principal goes with --store: a daemon lists the runs of the key")
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s would be removed\n", count(r.n, "run"))
 		return false, err
 	}
-	if r.yes {
+	if r.Yes {
 		return true, nil
 	}
 	what := r.what()
@@ -118,9 +115,9 @@ func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
 		if _, err := c.show(ctx, r.run); err != nil {
 			return err
 		}
-	case r.session != "":
-		path, r.n = "/api/sessions/"+url.PathEscape(r.session), 0
-		f := store.RunFilter{SessionID: r.session, Limit: maxListed}
+	case r.Session != "":
+		path, r.n = "/api/sessions/"+url.PathEscape(r.Session), 0
+		f := store.RunFilter{SessionID: r.Session, Limit: maxListed}
 		for {
 			rows, next, err := c.list(ctx, &f, &store.RunQuery{})
 			if err != nil {
@@ -132,7 +129,7 @@ func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
 			f.After = next
 		}
 	default:
-		path, r.n = "/api/principals/"+url.PathEscape(r.principal), -1
+		path, r.n = "/api/principals/"+url.PathEscape(r.Principal), -1
 	}
 	if ok, err := r.wanted(cmd); !ok {
 		return err
@@ -175,8 +172,8 @@ func agreed(cmd *cobra.Command, question string) bool {
 }
 
 // fromStore removes the runs from a store.
-func (r *removal) fromStore(cmd *cobra.Command, name string) (err error) {
-	s, err := needStore(name, r.dryRun)
+func (r *removal) fromStore(cmd *cobra.Command) (err error) {
+	s, err := needStore(r.Store, r.DryRun)
 	if err != nil {
 		return err
 	}
@@ -187,7 +184,7 @@ func (r *removal) fromStore(cmd *cobra.Command, name string) (err error) {
 			return storeError(err)
 		}
 		r.n = 1
-	} else if r.n, err = countRuns(ctx, s, &store.RunFilter{SessionID: r.session, Principal: r.principal}); err != nil {
+	} else if r.n, err = countRuns(ctx, s, &store.RunFilter{SessionID: r.Session, Principal: r.Principal}); err != nil {
 		return storeError(err)
 	}
 	if ok, err := r.wanted(cmd); !ok {
@@ -196,10 +193,10 @@ func (r *removal) fromStore(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case r.run != "":
 		err = s.Delete(ctx, r.run)
-	case r.session != "":
-		err = s.DeleteSession(ctx, r.session)
+	case r.Session != "":
+		err = s.DeleteSession(ctx, r.Session)
 	default:
-		err = s.DeletePrincipal(ctx, r.principal)
+		err = s.DeletePrincipal(ctx, r.Principal)
 	}
 	if err == nil {
 		r.report(cmd)

@@ -17,9 +17,11 @@ import (
 )
 
 func runsImportCommand() *cobra.Command {
-	var name string
-	var unfinished bool
-	cmd := &cobra.Command{
+	var f struct {
+		storeFlags
+		Unfinished bool `flag:"unfinished" usage:"take a run that has not ended"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "import FILE", Short: "Put an exported run into a store", Args: oneFile,
 		Long: `Puts a run that runs export printed into a store, all of it or nothing. A run that is there already stays
 as it is: with the same events that is no error, with others it is one. A run that has not ended may be gone
@@ -29,10 +31,10 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 			if err != nil {
 				return err
 			}
-			if !r.Ended() && !unfinished {
+			if !r.Ended() && !f.Unfinished {
 				return failure("the run %s has not ended, and could be gone on with twice: delete it where it is and give --unfinished", r.RunID())
 			}
-			s, err := needStore(name, false)
+			s, err := needStore(f.Store, false)
 			if err != nil {
 				return err
 			}
@@ -47,10 +49,7 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 			fmt.Fprintln(cmd.OutOrStdout(), r.RunID())
 			return nil
 		},
-	}
-	storeFlag(cmd, &name)
-	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "take a run that has not ended")
-	return cmd
+	}, &f)
 }
 
 // oneFile wants the name of one file.

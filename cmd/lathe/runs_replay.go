@@ -19,13 +19,14 @@ import (
 )
 
 type replayFlags struct {
-	tools, log string
-	asJSON     bool
+	Tools string `flag:"tools" default:"recorded" usage:"*who* answers calls: recorded, or live for the tools themselves, whose effects then happen again"`
+	JSON  bool   `flag:"json" usage:"print the new events as JSON lines"`
+	Log   string `flag:"log" usage:"log to stderr from this *level* up: debug, info, warn, error"`
 }
 
 func runsReplayCommand() *cobra.Command {
 	var f replayFlags
-	cmd := &cobra.Command{
+	cmd := withFlags(&cobra.Command{
 		Use: "replay FILE", Short: "Run an exported run again, and say what differs", Args: oneFile,
 		Long: `Runs an exported run again: the model says what it said then, people answer what they answered, and tools
 answer from the record, or with --tools live run anew. Settings, policy and the definitions of tools are those
@@ -33,25 +34,21 @@ of lathe.yaml. Nothing is stored. Exit code 1 says that something came out other
 		Example: `  lathe runs export run_01 > run.jsonl
   lathe runs replay run.jsonl
   lathe runs replay --tools live --config next.yaml run.jsonl`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.replay(cmd, args[0]) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.tools, "tools", "recorded", "`who` answers calls: recorded, or live for the tools themselves, whose effects then happen again")
-	fl.BoolVar(&f.asJSON, "json", false, "print the new events as JSON lines")
-	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+		RunE: f.replay,
+	}, &f)
 	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
 	return cmd
 }
 
-func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
-	if f.tools != "recorded" && f.tools != "live" {
-		return usageError("--tools %q: want recorded or live", f.tools)
+func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
+	if f.Tools != "recorded" && f.Tools != "live" {
+		return usageError("--tools %q: want recorded or live", f.Tools)
 	}
-	r, err := readRecord(path)
+	r, err := readRecord(args[0])
 	if err != nil {
 		return err
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, "")
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, "")
 	if err != nil {
 		return err
 	}
@@ -69,7 +66,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
 	var sinks []event.Sink
 	var lines *observe.JSONLines
-	if f.asJSON {
+	if f.JSON {
 		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
@@ -96,7 +93,7 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	if m, err := cfg.Model(entry); err == nil && entry != "" {
 		settings, given = cfg.SettingsFor(m), app.Overrides(m)
 	}
-	if f.tools == "recorded" {
+	if f.Tools == "recorded" {
 		var err error
 		if set, err = r.StandIns(set, cfg.Limits()); err != nil {
 			return nil, &exitError{exitConfig, app.Cause(err)}
@@ -127,12 +124,12 @@ const maxShown = 20
 
 // printResult prints the differences.
 func (f *replayFlags) printResult(cmd *cobra.Command, r *replay.Record, res *replay.Result) error {
-	differences, err := r.Compare(res, f.tools == "recorded")
+	differences, err := r.Compare(res, f.Tools == "recorded")
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if f.asJSON {
+	if f.JSON {
 		out = cmd.ErrOrStderr()
 	}
 	if last := int64(len(r.Events)); res.Until < last {

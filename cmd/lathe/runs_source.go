@@ -48,18 +48,13 @@ type waitingRow struct {
 
 // runsFlags say where runs are read: from a store, or from a daemon.
 type runsFlags struct {
-	server serverFlags
-	store  string
-}
-
-func (f *runsFlags) add(cmd *cobra.Command) {
-	storeFlag(cmd, &f.store)
-	f.server.add(cmd, false)
+	storeFlags
+	serverFlags
 }
 
 // read calls do with what the flags name, and closes that afterwards.
 func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
-	src, err := openRuns(cmd, &f.server, f.store)
+	src, err := openRuns(cmd, &f.serverFlags, f.Store)
 	if err != nil {
 		return err
 	}
@@ -87,10 +82,10 @@ func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource,
 // named returns the client of the daemon that a flag or the environment names; nil where none is named.
 func (f *serverFlags) named(store string) (*daemonClient, error) {
 	switch {
-	case f.url != "" && store != "":
+	case f.URL != "" && store != "":
 		return nil, usageError("give one of --server and --store")
-	case f.url != "":
-		return f.client(f.url)
+	case f.URL != "":
+		return f.client(f.URL)
 	case store == "" && os.Getenv(serverVariable) != "":
 		return f.client(os.Getenv(serverVariable))
 	}

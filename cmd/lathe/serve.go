@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
@@ -13,12 +12,13 @@ import (
 )
 
 type serveFlags struct {
-	daemon         daemon.Options
-	engine         string
-	script, replay string
-	// upstream holds the flags of the model that needs no lathe.yaml.
-	upstream runFlags
-	ready    bool // ask a daemon, and start none
+	// upstreamFlags name the model that needs no lathe.yaml.
+	upstreamFlags
+	simFlags
+
+	daemon daemon.Options
+	engine string
+	ready  bool // ask a daemon, and start none
 }
 
 func serveCommand() *cobra.Command {
@@ -57,11 +57,10 @@ SIGTERM lets requests finish.`,
 	fl := cmd.Flags()
 	f.daemon.AddressFlags(fl)
 	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the daemon at --addr for /readyz, print ready, and exit with 1 if it is not")
-	f.upstream.add(cmd)
+	withFlags(cmd, &f)
 	f.daemon.StoreFlag(fl)
 	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE; only the program lathe-temporal accepts it")
 	f.daemon.LogFlags(fl)
-	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 	return cmd
 }
 
@@ -80,6 +79,6 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 	}
 	opts.Starting = func(w io.Writer, cfg *config.Config) func() { return startingServers(w, cfg, nil, false).Stop }
 	opts.Listening = startgc.Resume
-	opts.App = app.Options{Version: v.Version, Revision: v.Revision, Aliases: f.aliases(), Script: f.script, Replay: f.replay}
+	opts.App = app.Options{Version: v.Version, Revision: v.Revision, Aliases: f.aliases(), Script: f.Sim.Script, Replay: f.Sim.Replay}
 	return daemon.Run(cmd.Context(), &opts)
 }

@@ -22,7 +22,7 @@ func TestServeOffersTheModelOfTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := serveFlags{}
-	f.upstream.baseURL, f.upstream.model = "http://127.0.0.1:1/v1", "org/tiny:1b"
+	f.BaseURL, f.Model = "http://127.0.0.1:1/v1", "org/tiny:1b"
 	file := filepath.Join(t.TempDir(), "lathe.yaml")
 	load := func(yaml string) (*config.Config, error) {
 		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/app"
@@ -33,8 +32,11 @@ func simCommand() *cobra.Command {
 }
 
 func simServeCommand() *cobra.Command {
-	var addr, script, replay string
-	cmd := &cobra.Command{
+	var f struct {
+		Addr string `flag:"addr" default:"127.0.0.1:8123" usage:"*address* to listen on; port 0 picks a free one"`
+		scriptFlags
+	}
+	return withFlags(&cobra.Command{
 		Use:   "serve",
 		Short: "Serve the simulated model on four wires",
 		Long: `Serves the simulated model with chat completions and responses of OpenAI, messages of Anthropic and generateContent of
@@ -44,12 +46,12 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
   lathe run --base-url http://127.0.0.1:8123/v1 --model sim/demo "What is 7 + 35?"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts, err := app.SimOptions(config.Default(), script, replay)
+			opts, err := app.SimOptions(config.Default(), f.Script, f.Replay)
 			if err != nil {
 				return err
 			}
 			opts.Now = time.Now
-			ln, err := daemon.Listen(cmd.Context(), addr, "--addr")
+			ln, err := daemon.Listen(cmd.Context(), f.Addr, "--addr")
 			if err != nil {
 				return err
 			}
@@ -60,15 +62,18 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 			fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8123", "`address` to listen on; port 0 picks a free one")
-	scriptFlags(cmd.Flags(), &script, &replay)
-	return cmd
+	}, &f)
 }
 
-func scriptFlags(fs *pflag.FlagSet, script, replay *string) {
-	fs.StringVar(script, "script", "", "`file` of turns that the model sim/script plays")
-	fs.StringVar(replay, "replay", "", "`file` of a run recorded with --json that the model sim/script plays again")
+// simFlags are scriptFlags beside others.
+type simFlags struct {
+	Sim scriptFlags `group:"Simulated model:"`
+}
+
+// scriptFlags say what the model sim/script plays.
+type scriptFlags struct {
+	Script string `flag:"script" usage:"*file* of turns that the model sim/script plays"`
+	Replay string `flag:"replay" usage:"*file* of a run recorded with --json that the model sim/script plays again"`
 }
 
 // serveUntilDone serves until ctx ends, then calls stop and lets requests finish for a moment.
@@ -93,15 +98,17 @@ func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop
 }
 
 func simListCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		JSON bool `flag:"json" usage:"one JSON line for each model"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "list",
 		Short: "List the simulated models",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows := simModels()
 			out := cmd.OutOrStdout()
-			if asJSON {
+			if f.JSON {
 				enc := json.NewEncoder(jsonOut(out))
 				for _, r := range rows {
 					if err := enc.Encode(r); err != nil {
@@ -120,9 +127,7 @@ func simListCommand() *cobra.Command {
 			}
 			return t.Write(out)
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each model")
-	return cmd
+	}, &f)
 }
 
 // A simRow is one line of `sim list --json`.

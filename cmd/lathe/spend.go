@@ -24,17 +24,21 @@ var usageDimensions = []string{"day", "key", "group", "model"}
 
 // usageCommand reports what model calls used.
 func usageCommand() *cobra.Command {
-	var since, until, by string
-	var from runsFlags
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		runsFlags
+		By    string `flag:"by" default:"key,model" usage:"*names* of what the rows are grouped by, separated by commas: day, key, group, model"`
+		Since string `flag:"since" usage:"from the day of this *time*: 2026-11-01, RFC 3339, or how long ago, such as 7d (default the first of this month)"`
+		Until string `flag:"until" usage:"to the end of the day of this *time*, in the same forms (default today)"`
+		JSON  bool   `flag:"json" usage:"print one JSON line for each row"`
+	}
+	return withFlags(&cobra.Command{
 		Use: "usage", Short: "Report calls, tokens and cost by key, group, model and day", Args: cobra.NoArgs,
 		Long: `Reports what model calls used, from a store or from a running daemon. A daemon shows a key its own calls, and an admin
 key those of all keys. Days are those of UTC. The default is this month.`,
 		Example: `  lathe usage --store sqlite:runs.db
   lathe usage --server http://127.0.0.1:8700 --key-file admin.key --by day,key --since 7d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dimensions := strings.Split(by, ",")
+			dimensions := strings.Split(f.By, ",")
 			for i, d := range dimensions {
 				switch {
 				case !slices.Contains(usageDimensions, d):
@@ -44,36 +48,29 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 				}
 			}
 			now := time.Now().UTC()
-			f := &store.UsageFilter{Since: now.Format("2006-01") + "-01", Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
+			filter := &store.UsageFilter{Since: now.Format("2006-01") + "-01", Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
 			q := store.RunFilter{}
-			if err := boundTimes(&q, since, until, now); err != nil {
+			if err := boundTimes(&q, f.Since, f.Until, now); err != nil {
 				return err
 			}
 			if !q.Since.IsZero() {
-				f.Since = q.Since.UTC().Format(time.DateOnly)
+				filter.Since = q.Since.UTC().Format(time.DateOnly)
 			}
 			if !q.Until.IsZero() { // its day is included
-				f.Until = q.Until.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+				filter.Until = q.Until.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 			}
-			if f.Until <= f.Since {
-				return usageError("--until ends the report before its first day, %s: see --since", f.Since)
+			if filter.Until <= filter.Since {
+				return usageError("--until ends the report before its first day, %s: see --since", filter.Since)
 			}
-			rows, err := readUsage(cmd, &from, f)
+			rows, err := readUsage(cmd, &f.runsFlags, filter)
 			if err != nil {
 				return err
 			}
-			return printRows(cmd.OutOrStdout(), groupUsage(rows, dimensions), asJSON, func(out io.Writer, rows []spendRow) error {
+			return printRows(cmd.OutOrStdout(), groupUsage(rows, dimensions), f.JSON, func(out io.Writer, rows []spendRow) error {
 				return printUsageTable(out, rows, dimensions)
 			})
 		},
-	}
-	from.add(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&by, "by", "key,model", "`names` of what the rows are grouped by, separated by commas: "+strings.Join(usageDimensions, ", "))
-	fl.StringVar(&since, "since", "", "from the day of this `time`: 2026-11-01, RFC 3339, or how long ago, such as 7d (default the first of this month)")
-	fl.StringVar(&until, "until", "", "to the end of the day of this `time`, in the same forms (default today)")
-	fl.BoolVar(&asJSON, "json", false, "print one JSON line for each row")
-	return cmd
+	}, &f)
 }
 
 // readUsage reads the rows of a store, or asks a daemon for them.

@@ -6,15 +6,14 @@ import (
 
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
-	"github.com/spf13/cobra"
 )
 
 // storeVariable names the store where no flag does.
 const storeVariable = daemon.StoreVariable
 
-// storeFlag adds --store.
-func storeFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "store", "", "keep runs in a `store`: sqlite:PATH or postgres://USER@HOST/DATABASE (default $"+storeVariable+")")
+// storeFlags name the store.
+type storeFlags struct {
+	Store string `flag:"store" usage:"keep runs in a *store*: sqlite:PATH or postgres://USER@HOST/DATABASE (default $LATHE_STORE)"`
 }
 
 // openStore opens the store of that name, else of the environment; nil where neither names one that outlives a

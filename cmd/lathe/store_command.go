@@ -25,22 +25,25 @@ pg_restore: see docs/operating.md.`,
 
 // A storeWork is one call of a command of `lathe store`.
 type storeWork struct {
-	cmd   *cobra.Command
-	name  string
-	quiet bool
-	json  bool
+	Store string `flag:"store"`
+	JSON  bool   `flag:"json" usage:"print JSON"`
+
+	cmd *cobra.Command
+	// progress has the flag of commands that take long.
+	progress struct {
+		Quiet bool `flag:"quiet,q" usage:"no progress on stderr"`
+	}
 }
 
 func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
-	w.cmd = cmd
-	cmd.Flags().StringVar(&w.name, "store", "", what+" (default $"+storeVariable+")")
-	cmd.Flags().BoolVar(&w.json, "json", false, "print JSON")
+	w.cmd = withFlags(cmd, w)
+	cmd.Flags().Lookup("store").Usage = what + " (default $" + storeVariable + ")"
 	return cmd
 }
 
 // file returns the path of the store.
 func (w *storeWork) file() (string, error) {
-	name, from := namedStore(w.name, "")
+	name, from := namedStore(w.Store, "")
 	if name == "" {
 		return "", usageError("which store? give --store sqlite:PATH, or set %s", storeVariable)
 	}
@@ -57,8 +60,8 @@ func (w *storeWork) file() (string, error) {
 // copying calls do with a line of progress.
 func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) error {
 	var line *progress.Line
-	if !w.json {
-		line = startProgress(w.cmd.ErrOrStderr(), w.quiet)
+	if !w.JSON {
+		line = startProgress(w.cmd.ErrOrStderr(), w.progress.Quiet)
 	}
 	line.Say(text)
 	err := do(&sqlite.BackupOptions{Progress: line.Count})
@@ -82,7 +85,7 @@ type contentsJSON struct {
 // report prints what is in the file. did begins the line for a person.
 func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
 	out := w.cmd.OutOrStdout()
-	if w.json {
+	if w.JSON {
 		return json.NewEncoder(jsonOut(out)).Encode(contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, schema %d\n", did, count(c.Runs, "run"), count(c.Events, "event"), bytesText(int(c.Bytes)), c.Schema)
@@ -91,7 +94,7 @@ func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
 
 func storeBackupCommand() *cobra.Command {
 	var w storeWork
-	cmd := w.flags(&cobra.Command{
+	return withFlags(w.flags(&cobra.Command{
 		Use: "backup FILE", Short: "Copy a store to a new file, while it is in use", Args: cobra.ExactArgs(1),
 		Long: `Copies the store as it is at one moment, verifies the copy, and gives it the name FILE when it is on the disk. A server may
 read and write the store meanwhile. FILE must not exist; only its owner may read it.`,
@@ -111,14 +114,12 @@ read and write the store meanwhile. FILE must not exist; only its owner may read
 			}
 			return w.report("wrote "+args[0], found, "")
 		},
-	}, "the `store` to copy, sqlite:PATH")
-	cmd.Flags().BoolVarP(&w.quiet, "quiet", "q", false, "no progress on stderr")
-	return cmd
+	}, "the `store` to copy, sqlite:PATH"), &w.progress)
 }
 
 func storeRestoreCommand() *cobra.Command {
 	var w storeWork
-	cmd := w.flags(&cobra.Command{
+	return withFlags(w.flags(&cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the place of a store that no process has open", Args: cobra.ExactArgs(1),
 		Long: `Verifies the backup, copies it, and puts the copy in the place of the store. The file of the store is kept, with the suffix
 .before-restore. A store that a server has open is refused, as is a backup of a newer schema than this version knows. An
@@ -138,14 +139,12 @@ older schema is migrated when a server opens the store.`,
 			if err != nil {
 				return err
 			}
-			if kept != "" && !w.json {
+			if kept != "" && !w.JSON {
 				fmt.Fprintf(w.cmd.ErrOrStderr(), "note: the store that was there is kept as %s\n", printable(kept))
 			}
 			return w.report("restored "+path, found, kept)
 		},
-	}, "the `store` that gets the backup, sqlite:PATH")
-	cmd.Flags().BoolVarP(&w.quiet, "quiet", "q", false, "no progress on stderr")
-	return cmd
+	}, "the `store` that gets the backup, sqlite:PATH"), &w.progress)
 }
 
 func storeCheckCommand() *cobra.Command {
@@ -157,7 +156,7 @@ events that are not JSON. It changes nothing, and a server may use the store mea
 		Example: `  lathe store check --store sqlite:/var/lib/lathe/runs.db
   lathe store check /backup/runs-1.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && w.name != "" {
+			if len(args) == 1 && w.Store != "" {
 				return usageError("give one of --store and FILE")
 			}
 			var path string
@@ -176,7 +175,7 @@ events that are not JSON. It changes nothing, and a server may use the store mea
 			if len(found.Faults) == 0 {
 				return w.report("ok", found, "")
 			}
-			if w.json {
+			if w.JSON {
 				err = w.report("", found, "")
 			} else {
 				for _, fault := range found.Faults {

@@ -38,13 +38,15 @@ type toolRow struct {
 }
 
 func toolsListCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		JSON bool `flag:"json" usage:"one JSON line for each tool, with its schema"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "list",
 		Short: "List the tools, with what policy says of them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, pol, tools, err := startTools(cmd, asJSON)
+			cfg, pol, tools, err := startTools(cmd, f.JSON)
 			if err != nil {
 				return err
 			}
@@ -74,7 +76,7 @@ func toolsListCommand() *cobra.Command {
 				}
 				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.Declared(), Origin: sp.Origin, State: state, Reason: reason,
 					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
-				if asJSON {
+				if f.JSON {
 					if err := enc.Encode(row); err != nil {
 						return err
 					}
@@ -88,7 +90,7 @@ func toolsListCommand() *cobra.Command {
 			}
 			for _, row := range others(tools.Servers) {
 				line(row.Name, "-", "-", row.Origin, row.State, row.Reason)
-				if asJSON {
+				if f.JSON {
 					if err := enc.Encode(row); err != nil {
 						return err
 					}
@@ -98,14 +100,12 @@ func toolsListCommand() *cobra.Command {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 			}
 			noteSearch(cmd.ErrOrStderr(), cfg, set)
-			if asJSON {
+			if f.JSON {
 				return nil
 			}
 			return table.Write(cmd.OutOrStdout())
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool, with its schema")
-	return cmd
+	}, &f)
 }
 
 // startTools reads the configuration of a command, makes its policy and starts its tools, which the caller closes. It writes notes on stderr

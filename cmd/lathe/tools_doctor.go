@@ -46,8 +46,10 @@ type problem struct {
 }
 
 func toolsDoctorCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		JSON bool `flag:"json" usage:"one JSON line for each source"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "doctor",
 		Short: "Say how each source of tools is, what is wrong, and what to do next",
 		Long: `Looks at what tools come from and says how it is: its state, the tools it offers, what is wrong and the next
@@ -83,11 +85,9 @@ no tool is called. Exit code 1 when something is wrong.`,
 			}
 			noteUnchecked(rows, set)
 			rows = append(rows, reducedModels(reduced)...)
-			return printSources(cmd.OutOrStdout(), rows, asJSON)
+			return printSources(cmd.OutOrStdout(), rows, f.JSON)
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each source")
-	return cmd
+	}, &f)
 }
 
 // noteUnchecked notes in the row of each source what its servers alone check, which is no fault.

@@ -18,9 +18,12 @@ import (
 
 // toolsLoginCommand logs in to what tools come from. Under `lathe mcp` it is of MCP servers alone.
 func toolsLoginCommand() *cobra.Command {
-	var open, again bool
-	var wait time.Duration
-	cmd := &cobra.Command{
+	var f struct {
+		Open  bool          `flag:"open" usage:"open the address in the browser of this machine"`
+		Again bool          `flag:"again" usage:"log in whether or not the server asks for it"`
+		Wait  time.Duration `flag:"wait" default:"5m" usage:"how long to wait for you"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "login NAME",
 		Short: "Log in to the server of tools that wants it",
 		Long: `Logs in by OAuth to what tools of the configuration come from: an MCP server, an HTTP tool or an OpenAPI document, by
@@ -40,17 +43,17 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 				return err
 			}
 			defer l.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+			ctx, cancel := context.WithTimeout(cmd.Context(), f.Wait)
 			defer cancel()
-			if !again {
+			if !f.Again {
 				if needs, err := loginNeeded(ctx, cmd, cfg, l); err != nil || !needs {
 					return err
 				}
 			}
 			got, err := l.Obtain(ctx, func(address string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address; it is waited for %s\n", l.Name, wait)
+				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address; it is waited for %s\n", l.Name, f.Wait)
 				fmt.Fprintln(cmd.OutOrStdout(), address)
-				if open {
+				if f.Open {
 					return openBrowser(ctx, address)
 				}
 				return nil
@@ -61,11 +64,7 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 			fmt.Fprintln(cmd.ErrOrStderr(), granted(l.Name, got))
 			return nil
 		},
-	}
-	cmd.Flags().BoolVar(&open, "open", false, "open the address in the browser of this machine")
-	cmd.Flags().BoolVar(&again, "again", false, "log in whether or not the server asks for it")
-	cmd.Flags().DurationVar(&wait, "wait", 5*time.Minute, "how long to wait for you")
-	return cmd
+	}, &f)
 }
 
 func toolsLogoutCommand() *cobra.Command {

@@ -27,9 +27,11 @@ type foundRow struct {
 }
 
 func toolsSearchCommand() *cobra.Command {
-	var asJSON bool
-	var limit int
-	cmd := &cobra.Command{
+	var f struct {
+		JSON  bool `flag:"json" usage:"one JSON line for each tool"`
+		Limit int  `flag:"limit" default:"5" usage:"tools at most"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "search QUERY...",
 		Short: "Show which tools a query of tool_search finds, with their scores",
 		Long: `Searches the tools that policy may allow, as the tool tool_search of a run does: by words of names, descriptions
@@ -39,10 +41,10 @@ tools.search is on or off.`,
   lathe tools search --json --limit 10 'convert money'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > search.MaxHits {
-				return usageError("--limit is %d, want 1 to %d", limit, search.MaxHits)
+			if f.Limit < 1 || f.Limit > search.MaxHits {
+				return usageError("--limit is %d, want 1 to %d", f.Limit, search.MaxHits)
 			}
-			cfg, pol, tools, err := startTools(cmd, asJSON)
+			cfg, pol, tools, err := startTools(cmd, f.JSON)
 			if err != nil {
 				return err
 			}
@@ -55,8 +57,8 @@ tools.search is on or off.`,
 					specs = append(specs, spec)
 				}
 			}
-			hits := search.NewIndex(specs).Search(strings.Join(args, " "), limit)
-			if asJSON {
+			hits := search.NewIndex(specs).Search(strings.Join(args, " "), f.Limit)
+			if f.JSON {
 				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 				for _, h := range hits {
 					s := specs[h.Position]
@@ -79,10 +81,7 @@ tools.search is on or off.`,
 			}
 			return t.Write(cmd.OutOrStdout())
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool")
-	cmd.Flags().IntVar(&limit, "limit", 5, "tools at most")
-	return cmd
+	}, &f)
 }
 
 // noteSearch writes a note for each name in tools.search.always that no tool has, a warning for each key whose requests are refused,

@@ -17,23 +17,31 @@ import (
 )
 
 type verifyFlags struct {
-	target, against doctorFlags
-	reference       string
-	trials          int
-	limits          bool
-	maxContext      int
-	maxRequests     int
-	maxTokens       int64
-	minRate         float64
-	timeout         time.Duration
-	out             string
-	yes, asJSON     bool
-	quiet           bool
+	Model          string        `flag:"model" usage:"*name* of the model at URL" complete:"models"`
+	Wire           string        `flag:"wire" usage:"*name* of the protocol of URL: openai, responses, anthropic, gemini; default: by the URL, else openai"`
+	KeyFile        string        `flag:"key-file" usage:"*file* that holds the key of URL"`
+	KeyEnv         string        `flag:"key-env" usage:"*variable* of the environment that holds the key of URL" complete:"nothing"`
+	Against        string        `flag:"against" usage:"*URL* or model of the reference" complete:"models"`
+	AgainstModel   string        `flag:"against-model" usage:"*name* of the model at the URL of --against; default: that of --model"`
+	AgainstWire    string        `flag:"against-wire" usage:"*name* of the protocol of --against" complete:"openai responses anthropic gemini"`
+	AgainstKeyFile string        `flag:"against-key-file" usage:"*file* that holds the key of --against"`
+	AgainstKeyEnv  string        `flag:"against-key-env" usage:"*variable* of the environment that holds the key of --against" complete:"nothing"`
+	Trials         int           `flag:"trials" default:"4" usage:"*number* of times that each check of a contract is made"`
+	Limits         bool          `flag:"limits" usage:"find how many tools, how large arguments and how long a context the server takes"`
+	MaxContext     int           `flag:"max-context" default:"131072" usage:"*bytes* of the longest context that --limits tries"`
+	MaxRequests    int           `flag:"max-requests" default:"500" usage:"*number* of requests above which the command does not begin"`
+	MaxTokens      int64         `flag:"max-tokens" usage:"*number* of tokens, in and out, after which no more requests are made; default: the most that is stated"`
+	MinRate        float64       `flag:"min-rate" default:"0.95" usage:"*rate* below which a metric fails, from 0 to 1"`
+	Timeout        time.Duration `flag:"timeout" default:"1m" usage:"*time* of one request"`
+	Out            string        `flag:"out" usage:"*folder*, which must not exist, for report.json, report.html, junit.xml, badge.json and badge.svg"`
+	Yes            bool          `flag:"yes,y" usage:"do not ask"`
+	JSON           bool          `flag:"json" usage:"print the report as JSON"`
+	Quiet          bool          `flag:"quiet,q" usage:"no budget and no progress on stderr"`
 }
 
 func verifyCommand() *cobra.Command {
 	var f verifyFlags
-	cmd := &cobra.Command{
+	cmd := withFlags(&cobra.Command{
 		Use:   "verify [flags] URL|MODEL",
 		Short: "Measure how well an endpoint calls tools, alone or against another one",
 		Long: `Makes a fixed number of requests to an endpoint and counts: arguments that fit their schemas (whole and
@@ -51,87 +59,65 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
   lathe verify fast --out verified --yes
   lathe verify sim/fault-args-null --against sim/demo`,
 		Args:              wants(1, 1, "want one URL or MODEL, got %d"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		RunE:              f.run,
 		ValidArgsFunction: completeOneModel,
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.target.model, "model", "", "`name` of the model at URL")
-	fl.StringVar(&f.target.wire, "wire", "", "`name` of the protocol of URL: "+wireNames+"; default: by the URL, else openai")
-	fl.StringVar(&f.target.keyFile, "key-file", "", "`file` that holds the key of URL")
-	fl.StringVar(&f.target.keyEnv, "key-env", "", "`variable` of the environment that holds the key of URL")
-	fl.StringVar(&f.reference, "against", "", "`URL` or model of the reference")
-	fl.StringVar(&f.against.model, "against-model", "", "`name` of the model at the URL of --against; default: that of --model")
-	fl.StringVar(&f.against.wire, "against-wire", "", "`name` of the protocol of --against")
-	fl.StringVar(&f.against.keyFile, "against-key-file", "", "`file` that holds the key of --against")
-	fl.StringVar(&f.against.keyEnv, "against-key-env", "", "`variable` of the environment that holds the key of --against")
-	fl.IntVar(&f.trials, "trials", 4, "`number` of times that each check of a contract is made")
-	fl.BoolVar(&f.limits, "limits", false, "find how many tools, how large arguments and how long a context the server takes")
-	fl.IntVar(&f.maxContext, "max-context", 128<<10, "`bytes` of the longest context that --limits tries")
-	fl.IntVar(&f.maxRequests, "max-requests", 500, "`number` of requests above which the command does not begin")
-	fl.Int64Var(&f.maxTokens, "max-tokens", 0, "`number` of tokens, in and out, after which no more requests are made; default: the most that is stated")
-	fl.Float64Var(&f.minRate, "min-rate", 0.95, "`rate` below which a metric fails, from 0 to 1")
-	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
-	fl.StringVar(&f.out, "out", "", "`folder`, which must not exist, for report.json, report.html, junit.xml, badge.json and badge.svg")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no budget and no progress on stderr")
+	}, &f)
 	cmd.AddCommand(verifySchemaCommand())
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "against": completeModels, "against-wire": words(enumFlags["wire"]...), "key-env": cobra.NoFileCompletions, "against-key-env": cobra.NoFileCompletions})
 	return cmd
 }
 
-func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
+func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
-	case f.trials < 1 || f.trials > maxTrials:
+	case f.Trials < 1 || f.Trials > maxTrials:
 		return usageError("--trials wants 1 to %d", maxTrials)
-	case f.minRate <= 0 || f.minRate > 1:
+	case f.MinRate <= 0 || f.MinRate > 1:
 		return usageError("--min-rate wants a rate above 0, at most 1, such as 0.95")
-	case f.timeout <= 0:
+	case f.Timeout <= 0:
 		return usageError("--timeout wants a time above 0, such as 30s")
-	case f.maxTokens < 0:
+	case f.MaxTokens < 0:
 		return usageError("--max-tokens wants a number above 0, or 0 for the most that is stated")
-	case f.maxContext < 1 || f.maxContext > 16<<20:
+	case f.MaxContext < 1 || f.MaxContext > 16<<20:
 		return usageError("--max-context wants 1 to %d", 16<<20)
-	case f.reference == "" && (f.against.model != "" || f.against.wire != "" || f.against.keyFile != "" || f.against.keyEnv != ""):
+	case f.Against == "" && f.AgainstModel+f.AgainstWire+f.AgainstKeyFile+f.AgainstKeyEnv != "":
 		return usageError("--against-model, --against-wire, --against-key-file and --against-key-env go with --against")
 	}
-	if f.out != "" {
-		if _, err := os.Lstat(f.out); err == nil {
-			return usageError("--out %s: it is there already; name another folder", f.out)
+	if f.Out != "" {
+		if _, err := os.Lstat(f.Out); err == nil {
+			return usageError("--out %s: it is there already; name another folder", f.Out)
 		}
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	view.quiet = f.quiet
-	target, err := f.target.endpoint(cmd, name)
+	view.quiet = f.Quiet
+	target, err := endpoint(cmd, args[0], upstreamFlags{f.Model, endpointFlags{Wire: f.Wire, KeyFile: f.KeyFile, KeyEnv: f.KeyEnv}})
 	if err != nil {
 		return err
 	}
 	var reference *doctor.Target
-	if f.reference != "" {
-		if isURL(f.reference) && f.against.model == "" {
-			f.against.model = target.Model
+	if f.Against != "" {
+		if isURL(f.Against) && f.AgainstModel == "" {
+			f.AgainstModel = target.Model
 		}
-		t, err := f.against.endpoint(cmd, f.reference)
+		t, err := endpoint(cmd, f.Against, upstreamFlags{f.AgainstModel, endpointFlags{Wire: f.AgainstWire, KeyFile: f.AgainstKeyFile, KeyEnv: f.AgainstKeyEnv}})
 		if err != nil {
 			return err
 		}
 		reference = &t
 	}
-	opts := &verify.Options{Trials: f.trials, Limits: f.limits, MaxContext: f.maxContext, MaxTokens: f.maxTokens, MinRate: f.minRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.timeout}}
+	opts := &verify.Options{Trials: f.Trials, Limits: f.Limits, MaxContext: f.MaxContext, MaxTokens: f.MaxTokens, MinRate: f.MinRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.Timeout}}
 	budget := verify.Plan(opts, reference != nil)
-	if budget.Requests > f.maxRequests {
-		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.maxRequests)
+	if budget.Requests > f.MaxRequests {
+		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.MaxRequests)
 	}
-	if f.maxTokens > 0 && budget.InputTokens > f.maxTokens {
-		return usageError("the requests alone take about %d tokens, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.maxTokens)
+	if f.MaxTokens > 0 && budget.InputTokens > f.MaxTokens {
+		return usageError("the requests alone take about %d tokens, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.MaxTokens)
 	}
 	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
-	if in := cmd.InOrStdin(); !f.yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {
+	if in := cmd.InOrStdin(); !f.Yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {
 		if !agreed(cmd, "Begin?") {
 			return failure("nothing was sent")
 		}
 	}
-	work := startProgress(cmd.ErrOrStderr(), f.quiet)
+	work := startProgress(cmd.ErrOrStderr(), f.Quiet)
 	opts.Progress = func(p verify.Progress) {
 		work.Say(fmt.Sprintf("%s, %d of %d tokens", p.Step, p.Tokens, p.OfTokens))
 		work.Count(p.Requests, p.Of)
@@ -140,7 +126,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
 	rep, err := verify.Run(cmd.Context(), target, reference, opts)
 	work.Stop()
 	if err != nil {
-		return f.target.ended(cmd, err)
+		return (&doctorFlags{}).ended(cmd, err)
 	}
 	return f.print(cmd, rep, view)
 }
@@ -153,31 +139,31 @@ func isURL(name string) bool {
 func simulated(t doctor.Target) bool { return t.Transport != nil }
 
 // endpoint finds the model that name says: at a URL, or by its name.
-func (f *doctorFlags) endpoint(cmd *cobra.Command, name string) (doctor.Target, error) {
+func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, error) {
 	switch {
 	case isURL(name):
-		f.baseURL = name
-		if f.model == "" {
+		u.BaseURL = name
+		if u.Model == "" {
 			return doctor.Target{}, usageError("%s wants the name of a model there: --model, for the reference --against-model", printable(name))
 		}
-	case f.model != "" && f.model != name:
+	case u.Model != "" && u.Model != name:
 		return doctor.Target{}, usageError("%s is a model, and --model names another one: give a URL with --model, or the model alone", printable(name))
 	default:
-		f.model = name
+		u.Model = name
 	}
-	return f.target(cmd, newScreen(io.Discard, io.Discard, false)) // its notes are of a profile, which is not written
+	return (&doctorFlags{upstreamFlags: u}).target(cmd, newScreen(io.Discard, io.Discard, false)) // its notes are of a profile, which is not written
 }
 
 func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen) error {
 	err := error(nil)
-	if f.asJSON {
+	if f.JSON {
 		err = rep.WriteJSON(jsonOut(cmd.OutOrStdout()))
 	} else {
 		err = rep.WriteTable(cmd.OutOrStdout())
 	}
-	if err == nil && f.out != "" {
-		if err = saveVerification(f.out, rep); err == nil {
-			view.note("the report is in " + f.out + ", for people in report.html")
+	if err == nil && f.Out != "" {
+		if err = saveVerification(f.Out, rep); err == nil {
+			view.note("the report is in " + f.Out + ", for people in report.html")
 		}
 	}
 	if err != nil {

@@ -53,20 +53,20 @@ func currentVersion() versionInfo {
 func (v versionInfo) String() string { return "lathe " + v.Version + " " + v.Go + " " + v.Platform }
 
 func versionCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	var f struct {
+		JSON bool `flag:"json" usage:"print JSON"`
+	}
+	return withFlags(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
-			if asJSON {
+			if f.JSON {
 				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(v)
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), v)
 			return err
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}, &f)
 }

@@ -20,20 +20,22 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// tokenVariable holds the token where no flag says otherwise.
-const tokenVariable = "LATHE_WORKER_TOKEN"
-
 type workerFlags struct {
-	connect, tokenEnv, tokenFile, name, metricsAddr, log string
-	tools                                                []string
-	concurrency                                          int
-	drain                                                time.Duration
-	allowHTTP                                            bool
+	Connect     string        `flag:"connect" usage:"*address* of the gateway, such as https://gateway.example.com"`
+	TokenEnv    string        `flag:"token-env" default:"LATHE_WORKER_TOKEN" usage:"*variable* of the environment that holds the token"`
+	TokenFile   string        `flag:"token-file" usage:"*file* that holds the token, in place of the variable"`
+	Name        string        `flag:"name" usage:"*name* that tells this worker from others with the same token; default: made up"`
+	Tools       []string      `flag:"tools" usage:"*names* of the tools to serve; default: all that are configured" complete:"tools"`
+	Concurrency int           `flag:"concurrency" default:"8" usage:"calls at once"`
+	Drain       time.Duration `flag:"drain" default:"30s" usage:"time that calls may go on after SIGTERM"`
+	AllowHTTP   bool          `flag:"allow-http" usage:"send the token to another machine without TLS"`
+	MetricsAddr string        `flag:"metrics-addr" usage:"*address* that serves /metrics, /livez and /readyz; port 0 picks a free one"`
+	Log         string        `flag:"log" usage:"log to stderr from this *level* up: debug, info, warn, error"`
 }
 
 func workerCommand() *cobra.Command {
 	var f workerFlags
-	cmd := &cobra.Command{
+	return withFlags(&cobra.Command{
 		Use:   "worker --connect URL",
 		Short: "Execute the configured tools for a gateway elsewhere",
 		Long: `Connects to a gateway, ` + "`lathe serve`" + ` on another machine, and executes the tools of the configuration here for it. The
@@ -48,35 +50,22 @@ SIGTERM takes no more calls, and ends when those that are here are finished.`,
   lathe worker --connect http://127.0.0.1:8700 --token-file worker.token --tools read_file --concurrency 2`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.connect, "connect", "", "`address` of the gateway, such as https://gateway.example.com")
-	fl.StringVar(&f.tokenEnv, "token-env", tokenVariable, "`variable` of the environment that holds the token")
-	fl.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token, in place of the variable")
-	fl.StringVar(&f.name, "name", "", "`name` that tells this worker from others with the same token; default: made up")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve; default: all that are configured")
-	fl.IntVar(&f.concurrency, "concurrency", 8, "calls at once")
-	fl.DurationVar(&f.drain, "drain", 30*time.Second, "time that calls may go on after SIGTERM")
-	fl.BoolVar(&f.allowHTTP, "allow-http", false, "send the token to another machine without TLS")
-	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz; port 0 picks a free one")
-	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"tools": completeToolName})
-	return cmd
+		RunE:              f.serve,
+	}, &f)
 }
 
-func (f *workerFlags) serve(cmd *cobra.Command) error {
-	if f.connect == "" {
+func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
+	if f.Connect == "" {
 		return usageError("which gateway? give --connect URL, such as --connect https://gateway.example.com")
 	}
-	if f.concurrency < 1 || f.concurrency > 1024 {
-		return usageError("--concurrency %d: want 1 to 1024", f.concurrency)
+	if f.Concurrency < 1 || f.Concurrency > 1024 {
+		return usageError("--concurrency %d: want 1 to 1024", f.Concurrency)
 	}
 	token, err := f.token()
 	if err != nil {
 		return err
 	}
-	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, "")
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, "")
 	if err != nil {
 		return err
 	}
@@ -105,7 +94,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	}
 	defer tools.Close()
 	set := tools.Set
-	for _, name := range f.tools {
+	for _, name := range f.Tools {
 		if _, ok := set.Lookup(name); !ok {
 			return noTool("--tools: ", name, set)
 		}
@@ -123,9 +112,9 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(runner, &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
-		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + v.Version, Sinks: sinks, Log: log,
-		OnState: func(s worker.State) { showState(out, f.connect, s) },
+	w, err := worker.New(runner, &worker.Options{URL: f.Connect, Token: token, AllowHTTP: f.AllowHTTP, Name: f.Name, Tools: f.Tools,
+		Concurrency: f.Concurrency, Drain: f.Drain, SDK: "lathe/" + v.Version, Sinks: sinks, Log: log,
+		OnState: func(s worker.State) { showState(out, f.Connect, s) },
 		OnCall:  func(tool string, code lathe.Code, took time.Duration) { showCall(out, tool, code, took) }})
 	if err != nil {
 		return usageError("%w", app.Cause(err))
@@ -138,8 +127,8 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	for i := range offers {
 		names = append(names, offers[i].Name)
 	}
-	if f.metricsAddr != "" {
-		stop, err := serveWorkerMetrics(cmd.Context(), out, f.metricsAddr, metrics, w)
+	if f.MetricsAddr != "" {
+		stop, err := serveWorkerMetrics(cmd.Context(), out, f.MetricsAddr, metrics, w)
 		if err != nil {
 			return err
 		}
@@ -153,13 +142,13 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 
 // token reads the token.
 func (f *workerFlags) token() (secret.Secret, error) {
-	from, text := "$"+f.tokenEnv, os.Getenv(f.tokenEnv)
-	if f.tokenFile != "" {
-		b, err := readFile(f.tokenFile, maxKeyFile)
+	from, text := "$"+f.TokenEnv, os.Getenv(f.TokenEnv)
+	if f.TokenFile != "" {
+		b, err := readFile(f.TokenFile, maxKeyFile)
 		if err != nil {
 			return secret.Secret{}, usageError("--token-file: %w", err)
 		}
-		from, text = f.tokenFile, string(b)
+		from, text = f.TokenFile, string(b)
 	}
 	if text = trimKey(text); text == "" {
 		return secret.Secret{}, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)

@@ -95,8 +95,7 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 			if _, _, of := cfg.Tools.MCPTool(t); of || t == agenttool.AllTools || slices.Contains(known, t) {
 				continue
 			}
-			problems = append(problems, config.Problem{Key: "tools.run." + name + ".tools",
-				Message: fmt.Sprintf("no tool %q: %s", t, text.Suggest(t, known, "`lathe tools list` names them"))})
+			problems = append(problems, problem("tools.run."+name+".tools", "no tool %q: %s", t, text.Suggest(t, known, "`lathe tools list` names them")))
 		}
 	}
 	return problems

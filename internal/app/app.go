@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,7 +105,7 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	if opts != nil {
 		a.opts = *opts
 	}
-	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true, Conventions: conventions(lookup(a.environ()))})
+	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true, Conventions: conventions(lookup(environOf(a.opts.Environ)))})
 	if a.opts.Log != nil {
 		a.log = slog.New(observe.CountLostLines(a.opts.Log.Handler(), a.metrics.AddLostLines))
 	}
@@ -155,14 +154,6 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 		}
 	}
 	return a, nil
-}
-
-// environ returns the environment of Options.
-func (a *App) environ() []string {
-	if a.opts.Environ != nil {
-		return a.opts.Environ
-	}
-	return os.Environ()
 }
 
 // warn logs what is valid in the configuration and probably not intended.

@@ -54,7 +54,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 			}
 			root, err := os.OpenRoot(folder)
 			if err != nil {
-				bad = append(bad, config.Problem{Key: "mcp.resources." + name + ".folder", Message: err.Error()})
+				bad = append(bad, problem("mcp.resources."+name+".folder", "%s", err))
 				continue
 			}
 			c.roots = append(c.roots, root)
@@ -65,7 +65,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 		}
 		c.Resources = append(c.Resources, r)
 		if err := trial.Offer(&c.Catalog); err != nil {
-			bad = append(bad, config.Problem{Key: "mcp.resources." + name, Message: offerCause(err)})
+			bad = append(bad, problem("mcp.resources."+name, "%s", offerCause(err)))
 			c.Resources = c.Resources[:len(c.Resources)-1]
 		}
 	}
@@ -81,7 +81,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 		p.Messages = append(p.Messages, mcp.PromptMessage{Text: from.Text})
 		c.Prompts = append(c.Prompts, p)
 		if err := trial.Offer(&c.Catalog); err != nil {
-			bad = append(bad, config.Problem{Key: "mcp.prompts." + name, Message: offerCause(err)})
+			bad = append(bad, problem("mcp.prompts."+name, "%s", offerCause(err)))
 			c.Prompts = c.Prompts[:len(c.Prompts)-1]
 		}
 	}

@@ -202,9 +202,7 @@ const compactEvery = time.Minute
 
 // run compacts until ctx is done. count is called with what each pass has removed.
 func (c *compactor) run(ctx context.Context, count func(runs int, bytes int64)) {
-	tick := time.NewTicker(compactEvery)
-	defer tick.Stop()
-	for {
+	once := func() {
 		total, err := c.once(ctx, time.Now())
 		if total.Runs > 0 {
 			count(total.Runs, total.Bytes)
@@ -213,10 +211,7 @@ func (c *compactor) run(ctx context.Context, count func(runs int, bytes int64)) 
 		if err != nil && ctx.Err() == nil {
 			c.log.Error("content of ended runs could not be removed", "code", lathe.CodeOf(err))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
+	once()
+	every(ctx, compactEvery, once)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/config"
 )
 
 // The errors of this package are *lathe.Error values. Their codes say what to correct:
@@ -42,4 +43,9 @@ func Cause(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// problem says what is wrong with a key of the configuration.
+func problem(key, format string, args ...any) config.Problem {
+	return config.Problem{Key: key, Message: fmt.Sprintf(format, args...)}
 }

@@ -72,10 +72,10 @@ func (b *HTTPTools) warnings() (out []config.Problem) {
 			selected = ".tags"
 		}
 		if n := len(notes.LeftOut); n > 0 {
-			out = append(out, config.Problem{Key: key + selected, Message: text.Plural(n, "operation") + " left out, of which no tool can be made: `lathe tools doctor` says why"})
+			out = append(out, problem(key+selected, "%s left out, of which no tool can be made: `lathe tools doctor` says why", text.Plural(n, "operation")))
 		}
 		if n := len(notes.Warnings); n > 0 {
-			out = append(out, config.Problem{Key: key + ".file", Message: text.Plural(n, "tool") + " with a oneOf that accepts no call: " + notes.Warnings[0]})
+			out = append(out, problem(key+".file", "%s with a oneOf that accepts no call: %s", text.Plural(n, "tool"), notes.Warnings[0]))
 		}
 	}
 	return out
@@ -146,7 +146,7 @@ func (b *HTTPTools) Close() {
 }
 
 func (b *HTTPTools) note(key string, err error) {
-	b.problems = append(b.problems, config.Problem{Key: key, Message: err.Error()})
+	b.problems = append(b.problems, problem(key, "%s", err))
 }
 
 // checkEgress looks at the rules that all tools share, one by one.
@@ -154,7 +154,7 @@ func (b *HTTPTools) checkEgress() (problems []config.Problem) {
 	check := func(key string, list []string, rules func(string) *egress.Rules) {
 		for _, s := range list {
 			if _, err := egress.New(rules(s), nil); err != nil {
-				problems = append(problems, config.Problem{Key: key, Message: strings.TrimPrefix(err.Error(), "egress: ")})
+				problems = append(problems, problem(key, "%s", strings.TrimPrefix(err.Error(), "egress: ")))
 			}
 		}
 	}

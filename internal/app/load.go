@@ -25,11 +25,7 @@ func LoadConfig(path string, opts *LoadOptions) (*config.Config, error) {
 	if opts == nil {
 		opts = &LoadOptions{}
 	}
-	environ := opts.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	return config.Load(path, &config.LoadOptions{Environ: environ, Overrides: opts.Overrides, Tools: builtin.Names(),
+	return config.Load(path, &config.LoadOptions{Environ: environOf(opts.Environ), Overrides: opts.Overrides, Tools: builtin.Names(),
 		Dialects: append([]string{provider.NativeDialect}, dialect.Names()...), Expand: expandModel, Check: checkParts})
 }
 
@@ -51,4 +47,12 @@ func checkTools(cfg *config.Config) []config.Problem {
 		known = append(known, t.Spec().Name)
 	}
 	return slices.Concat(problems, lacking, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.Names()))
+}
+
+// environOf returns a given environment, or that of the process.
+func environOf(given []string) []string {
+	if given == nil {
+		return os.Environ()
+	}
+	return given
 }

@@ -66,14 +66,5 @@ const refreshEvery = time.Second
 
 // RefreshTools notifies the clients of s of tools that were added or removed, until ctx is done.
 func RefreshTools(ctx context.Context, s *mcp.Server) {
-	tick := time.NewTicker(refreshEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.Refresh()
-		case <-ctx.Done():
-			return
-		}
-	}
+	every(ctx, refreshEvery, s.Refresh)
 }

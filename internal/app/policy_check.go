@@ -34,7 +34,7 @@ func checkPolicy(cfg *config.Config) []config.Problem {
 		if p.Line > 0 {
 			where = fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
 		}
-		out = append(out, config.Problem{Key: key, Message: where + p.Message})
+		out = append(out, problem(key, "%s%s", where, p.Message))
 	}
 	return out
 }
@@ -46,7 +46,7 @@ func checkLabels(cfg *config.Config) (out []config.Problem) {
 	for pattern, labels := range text.ByName(cfg.Policy.Labels) {
 		for _, label := range labels {
 			if near := text.Nearest(label, known); near != "" && !slices.Contains(known, label) {
-				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
+				out = append(out, problem("policy.labels", "%s: unknown label %q, did you mean %s?", pattern, label, near))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func checkGrants(cfg *config.Config) (out []config.Problem) {
 			if near := text.Nearest(name, known); near != "" {
 				advice = fmt.Sprintf(", did you mean %s?", near)
 			}
-			out = append(out, config.Problem{Key: "secrets.grants", Message: fmt.Sprintf("%s: there is no secret %q%s", pattern, name, advice)})
+			out = append(out, problem("secrets.grants", "%s: there is no secret %q%s", pattern, name, advice))
 		}
 	}
 	return out
@@ -87,18 +87,18 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 			continue
 		}
 		if s := cfg.Tools.MCP[server]; of && s != nil {
-			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("the tool is called %s since tools.mcp.%s.rename", s.Rename[remote], server)})
+			out = append(out, problem("policy.tools."+name, "the tool is called %s since tools.mcp.%s.rename", s.Rename[remote], server))
 			continue
 		}
 		if of {
 			servers := append(slices.Sorted(maps.Keys(cfg.Tools.MCP)), "resource", "prompt")
 			if near := text.Nearest(server, servers); near != "" && near != server {
-				out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no server %q, did you mean %s?", server, near)})
+				out = append(out, problem("policy.tools."+name, "there is no server %q, did you mean %s?", server, near))
 				continue
 			}
 		}
 		if near := text.Nearest(name, known); near != "" {
-			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("there is no tool %q, did you mean %s?", name, near)})
+			out = append(out, problem("policy.tools."+name, "there is no tool %q, did you mean %s?", name, near))
 		}
 	}
 	return out

@@ -25,13 +25,13 @@ type patchSource struct {
 }
 
 // checkServer checks the keys of a model's entry that say what its server takes.
-func checkServer(m *config.Model, problem func(key string, err error)) {
+func checkServer(m *config.Model, note func(key string, err error)) {
 	if key, err := destination.Check(m.Destination, m.Accepts); err != nil {
-		problem(key, err)
+		note(key, err)
 	}
 	for _, name := range m.Pass {
 		if openai.Reads(name) {
-			problem("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
+			note("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
 		}
 	}
 }
@@ -39,8 +39,8 @@ func checkServer(m *config.Model, problem func(key string, err error)) {
 // expandModel merges the profile, the presets and the own keys of a model's entry.
 func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	var out config.Expansion
-	problem := func(key string, err error) {
-		out.Problems = append(out.Problems, config.Problem{Key: key, Message: strings.TrimPrefix(Cause(err).Error(), key+": ")})
+	note := func(key string, err error) {
+		out.Problems = append(out.Problems, problem(key, "%s", strings.TrimPrefix(Cause(err).Error(), key+": ")))
 	}
 	var sources []patchSource
 	if m.Profile != "" {
@@ -49,24 +49,24 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 			name = m.Name
 		}
 		if p, err := preset.For(m.Profile, name); err != nil {
-			problem("profile", err)
+			note("profile", err)
 		} else {
 			sources = append(sources, patchSource{"profile " + m.Profile, p})
 		}
 	}
 	for _, name := range m.Presets {
 		if p, err := preset.Named(name); err != nil {
-			problem("presets", err)
+			note("presets", err)
 		} else {
 			sources = append(sources, patchSource{"preset " + name, p})
 		}
 	}
 	own := &preset.Patch{RequestOverrides: m.RequestOverrides}
 	if err := preset.CheckOverrides(m.RequestOverrides); err != nil {
-		problem("request_overrides", err)
+		note("request_overrides", err)
 		own.RequestOverrides = nil
 	}
-	checkServer(m, problem)
+	checkServer(m, note)
 	for _, kind := range transform.Kinds() {
 		key := "transforms." + string(kind)
 		if !isSet(key) {
@@ -76,7 +76,7 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 		for _, name := range *listOf(m, kind) {
 			right, err := transform.Check(kind, name)
 			if err != nil {
-				problem(key, err)
+				note(key, err)
 				continue
 			}
 			names = append(names, right)

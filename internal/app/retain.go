@@ -16,18 +16,13 @@ const retainEvery = 10 * time.Minute
 
 // retain removes the runs that exceed the age or the size of bounds, until ctx is done.
 func retain(ctx context.Context, s store.Retainer, bounds func() *config.Keep, log *slog.Logger) {
-	tick := time.NewTicker(retainEvery)
-	defer tick.Stop()
-	for {
+	once := func() {
 		if err := retainOnce(ctx, s, bounds(), time.Now()); err != nil && ctx.Err() == nil {
 			log.Error("old runs could not be removed", "code", lathe.CodeOf(err))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
+	once()
+	every(ctx, retainEvery, once)
 }
 
 func retainOnce(ctx context.Context, s store.Retainer, k *config.Keep, now time.Time) error {
@@ -39,4 +34,18 @@ func retainOnce(ctx context.Context, s store.Retainer, k *config.Keep, now time.
 		errs = append(errs, s.Trim(ctx, k.MaxBytes))
 	}
 	return errors.Join(errs...)
+}
+
+// every calls do at each interval until ctx is done.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			do()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

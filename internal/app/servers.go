@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,12 +65,8 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	if len(list) == 0 {
 		return s, nil
 	}
-	environ := opts.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
 	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Observers: opts.Observers, Pins: mcptool.NewPins(stateFile(cfg, cfg.Tools.Pins)),
-		Environ: environ, LoginCommand: LoginCommand})
+		Environ: environOf(opts.Environ), LoginCommand: LoginCommand})
 	if err != nil {
 		s.Close()
 		code := lathe.CodeInvalidConfig
@@ -165,7 +160,7 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 			err = errors.New("its host is not public: name it in tools.egress.private if it may be reached")
 		}
 		if err != nil {
-			out = append(out, config.Problem{Key: "tools.mcp." + name + ".url", Message: strings.TrimPrefix(err.Error(), "egress: ")})
+			out = append(out, problem("tools.mcp."+name+".url", "%s", strings.TrimPrefix(err.Error(), "egress: ")))
 			continue
 		}
 		if conf := oauthConfig(name, address, &c.OAuth); !c.OAuth.IsZero() {
@@ -174,7 +169,7 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 				err = errors.New("headers bring Authorization: a server has one of both")
 			}
 			if err != nil {
-				out = append(out, config.Problem{Key: "tools.mcp." + name + ".oauth", Message: err.Error()})
+				out = append(out, problem("tools.mcp."+name+".oauth", "%s", err))
 			}
 		}
 	}

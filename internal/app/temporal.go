@@ -44,7 +44,7 @@ func temporalTools(cfg *config.Config, create newTemporalTool) (tools []lathe.To
 			_, err = tool.NewSetWithin(cfg.Limits(), t)
 		}
 		if err != nil {
-			problems = append(problems, config.Problem{Key: "tools.temporal." + name, Message: Cause(err).Error()})
+			problems = append(problems, problem("tools.temporal."+name, "%s", Cause(err)))
 			continue
 		}
 		tools = append(tools, t)

@@ -75,20 +75,13 @@ func (s *toolSwitches) read(ctx context.Context) error {
 
 // follow reads what other processes on the store have changed, until ctx is done.
 func (s *toolSwitches) follow(ctx context.Context) {
-	tick := time.NewTicker(disabledEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, disabledEvery, func() {
 		err := s.read(ctx)
 		if err != nil && !s.failed && ctx.Err() == nil {
 			s.log.Error("the disabled tools could not be read: those of the last read stay disabled", "code", lathe.CodeOf(err))
 		}
 		s.failed = err != nil
-	}
+	})
 }
 
 // policy returns the policy that denies the disabled tools.

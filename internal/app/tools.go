@@ -122,8 +122,7 @@ func checkRenames(cfg *config.Config, set *tool.Set) (problems []config.Problem)
 	for server, s := range text.ByName(cfg.Tools.MCP) {
 		for remote, to := range text.ByName(s.Rename) {
 			if t, taken := set.Lookup(to); taken {
-				problems = append(problems, config.Problem{Key: "tools.mcp." + server + ".rename." + remote,
-					Message: fmt.Sprintf("the name %s is taken: the other tool is from %s", to, t.Spec().Origin)})
+				problems = append(problems, problem("tools.mcp."+server+".rename."+remote, "the name %s is taken: the other tool is from %s", to, t.Spec().Origin))
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,11 +30,7 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	if opts == nil {
 		opts = &TracesOptions{}
 	}
-	environ := opts.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	getenv := lookup(environ)
+	getenv := lookup(environOf(opts.Environ))
 	from, endpoint := "telemetry.otlp_endpoint", cfg.Telemetry.OTLPEndpoint.Reveal()
 	switch {
 	case getenv("OTEL_SDK_DISABLED") == "true", getenv("OTEL_TRACES_EXPORTER") == "none":

@@ -58,13 +58,6 @@ func isProfile(s string) error {
 	return nil
 }
 
-func isAlgorithm(s string) error {
-	if !slices.Contains([]string{"RS256", "ES256", "EdDSA"}, s) {
-		return errors.New(quote(s) + " is none of RS256, ES256, EdDSA")
-	}
-	return nil
-}
-
 // checkCallers checks keys, and how callers are identified, against each other.
 func (l *loader) checkCallers() {
 	o, keys := &l.cfg.Serve.OIDC, slices.Sorted(maps.Keys(l.cfg.Keys))

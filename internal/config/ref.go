@@ -132,7 +132,7 @@ func (r *resolver) lookUp(name string) (string, error) {
 	if path, ok := strings.CutPrefix(name, "file:"); ok {
 		return readSecret(r.full(path), "${file:"+path+"}")
 	}
-	if !isVariable(name) {
+	if isVariable(name) != nil {
 		return "", errors.New("a reference is ${NAME} or ${file:path}, and $${ is the text ${")
 	}
 	v, ok := r.env[name]
@@ -176,16 +176,6 @@ func withoutPath(err error) error {
 		return e.Err
 	}
 	return err
-}
-
-func isVariable(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // isKey wants a reference: a key that stands in the file ends up in a repository.

@@ -28,8 +28,20 @@ type Agent struct {
 	Files func(d *Dirs, s *Settings) []File
 	// Environment returns variables that must be set when the agent is started, in addition to Settings.KeyEnv. Nil: none.
 	Environment func(s *Settings) []Variable
-	// Start returns an example of a command that starts the agent.
-	Start func(s *Settings) string
+	// Ask is the argument before a prompt, and KeyFlag the flag of the key, which the agent then has from nowhere else; "": none.
+	Ask, KeyFlag string
+}
+
+// Start returns an example of a command that starts the agent.
+func (a *Agent) Start(s *Settings) string {
+	words := a.Program
+	if a.Ask != "" {
+		words += " " + a.Ask
+	}
+	if a.KeyFlag != "" && s.KeyEnv != "" {
+		words += " " + a.KeyFlag + ` "$` + s.KeyEnv + `"`
+	}
+	return words + ` "What is 7 + 35?"`
 }
 
 // Settings identify the server and the model that an agent is to use.

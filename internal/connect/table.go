@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 )
@@ -29,6 +28,14 @@ func (s *Settings) key(path []string, before, after string, none any) Entry {
 	return e
 }
 
+// noKey returns the entry of a key that is only there if the server has no keys.
+func (s *Settings) noKey(path string) Entry {
+	if s.KeyEnv != "" {
+		return at(path, Absent)
+	}
+	return at(path, NoKey)
+}
+
 // Agents are the supported agents, in the order of docs/agents.md.
 var Agents = []*Agent{
 	{
@@ -41,35 +48,26 @@ var Agents = []*Agent{
 				s.key([]string{"model_providers", provider, "env_key"}, "", "", Absent),
 			}}}
 		},
-		Start: func(*Settings) string { return `codex exec "What is 7 + 35?"` },
+		Ask: "exec",
 	},
 	{
 		Name: "claude-code", Wire: Messages, Program: "claude", Tested: "2.1.197",
 		Files: func(d *Dirs, s *Settings) []File {
 			entries := []Entry{
 				at("env.ANTHROPIC_BASE_URL", s.URL).holds("url"), at("env.ANTHROPIC_MODEL", s.Model).holds("model"), at("env.ANTHROPIC_SMALL_FAST_MODEL", s.Model),
+				s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent),
+				at("env.ANTHROPIC_API_KEY", Absent), // the agent would send an API key of another service to this server
+				s.noKey("env.ANTHROPIC_AUTH_TOKEN"),
 			}
-			// The agent would send an API key of another service to this server.
-			entries = append(entries, s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent), at("env.ANTHROPIC_API_KEY", Absent))
-			token := any(NoKey)
-			if s.KeyEnv != "" {
-				token = Absent
-			}
-			entries = append(entries, at("env.ANTHROPIC_AUTH_TOKEN", token))
 			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: entries}}
 		},
-		Start: func(*Settings) string { return `claude -p "What is 7 + 35?"` },
+		Ask: "-p",
 	},
 	{
 		Name: "gemini-cli", Wire: Gemini, Program: "gemini", Tested: "0.61.0",
 		Files: func(d *Dirs, s *Settings) []File {
 			dir := filepath.Join(d.Home, ".gemini")
-			env := []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url")}
-			if s.KeyEnv == "" {
-				env = append(env, at("GEMINI_API_KEY", NoKey))
-			} else {
-				env = append(env, at("GEMINI_API_KEY", Absent))
-			}
+			env := []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url"), s.noKey("GEMINI_API_KEY")}
 			return []File{
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("security.auth.selectedType", "gemini-api-key"), at("model.name", s.Model).holds("model")}},
@@ -82,14 +80,14 @@ var Agents = []*Agent{
 			}
 			return []Variable{{Name: "GEMINI_API_KEY", From: s.KeyEnv}}
 		},
-		Start: func(*Settings) string { return `gemini -p "What is 7 + 35?"` },
+		Ask: "-p",
 	},
 	{
 		Name: "opencode", Wire: Chat, Program: "opencode", Tested: "1.18.33",
 		Files: func(d *Dirs, s *Settings) []File {
 			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "opencode", "opencode.json"), Format: JSON, Entries: openCode(s)}}
 		},
-		Start: func(*Settings) string { return `opencode run "What is 7 + 35?"` },
+		Ask: "run",
 	},
 	{
 		Name: "qwen-code", Wire: Chat, Program: "qwen", Tested: "0.24.4",
@@ -106,7 +104,7 @@ var Agents = []*Agent{
 			}
 			return []File{{Path: filepath.Join(d.Home, ".qwen", "settings.json"), Format: JSON, Entries: entries}}
 		},
-		Start: func(*Settings) string { return `qwen -p "What is 7 + 35?"` },
+		Ask: "-p",
 	},
 	{
 		Name: "cline", Wire: Chat, Program: "cline", Tested: "3.0.65",
@@ -115,20 +113,10 @@ var Agents = []*Agent{
 			entries := []Entry{at("version", 1).holds("default"), at("lastUsedProvider", "openai-compatible"), at(p+".provider", "openai-compatible"),
 				at(p+".model", s.Model).holds("model"), at(p+".baseUrl", s.V1()).holds("url"),
 				at("providers.openai-compatible.updatedAt", "2026-01-01T00:00:00.000Z").holds("default"),
-				at("providers.openai-compatible.tokenSource", "manual").holds("default")}
-			if s.KeyEnv == "" {
-				entries = append(entries, at(p+".apiKey", NoKey))
-			} else {
-				entries = append(entries, at(p+".apiKey", Absent))
-			}
+				at("providers.openai-compatible.tokenSource", "manual").holds("default"), s.noKey(p + ".apiKey")}
 			return []File{{Path: filepath.Join(d.Home, ".cline", "data", "settings", "providers.json"), Format: JSON, Entries: entries}}
 		},
-		Start: func(s *Settings) string {
-			if s.KeyEnv != "" {
-				return fmt.Sprintf(`cline -k "$%s" "What is 7 + 35?"`, s.KeyEnv)
-			}
-			return `cline "What is 7 + 35?"`
-		},
+		KeyFlag: "-k",
 	},
 	{
 		Name: "continue", Wire: Chat, Program: "cn", Tested: "1.5.47",
@@ -141,7 +129,7 @@ var Agents = []*Agent{
 				s.key(append(model[:2:2], "apiKey"), "${{ secrets.", " }}", NoKey), entry("roles", []any{"chat"}),
 			}}}
 		},
-		Start: func(*Settings) string { return `cn -p "What is 7 + 35?"` },
+		Ask: "-p",
 	},
 	{
 		Name: "pi", Wire: Chat, Program: "pi", Tested: "1.6.0",
@@ -156,14 +144,14 @@ var Agents = []*Agent{
 					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
 			}
 		},
-		Start: func(*Settings) string { return `pi -p "What is 7 + 35?"` },
+		Ask: "-p",
 	},
 	{
 		Name: "kilo", Wire: Chat, Program: "kilo", Tested: "7.7.9",
 		Files: func(d *Dirs, s *Settings) []File {
 			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "kilo", "kilo.json"), Format: JSON, Entries: openCode(s)}}
 		},
-		Start: func(*Settings) string { return `kilo run "What is 7 + 35?"` },
+		Ask: "run",
 	},
 }
 

@@ -16,10 +16,5 @@ func (o *Options) StoreFlag(fl *pflag.FlagSet) {
 // LogFlags adds --log and --log-format.
 func (o *Options) LogFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&o.LogLevel, "log", "info", "log to stderr from this `level` up: debug, info, warn, error")
-	LogFormatFlag(fl, &o.LogFormat)
-}
-
-// LogFormatFlag adds --log-format.
-func LogFormatFlag(fl *pflag.FlagSet, format *string) {
-	fl.StringVar(format, "log-format", "text", "write log lines as `form`: text, or json")
+	fl.StringVar(&o.LogFormat, "log-format", "text", "write log lines as `form`: text, or json")
 }

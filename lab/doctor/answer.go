@@ -59,15 +59,15 @@ const (
 // read looks at a response of status 200; nil when it holds no completion.
 func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 	if e.tooLarge {
-		x.find("too-large", "")
+		x.find("too-large")
 	}
 	start := bytes.TrimSpace(e.body)
 	switch {
 	case len(start) == 0:
 		if e.timedOut {
-			x.find("hang", "")
+			x.find("hang")
 		} else {
-			x.find("empty-body", "")
+			x.find("empty-body")
 		}
 		return nil
 	case start[0] == '<':
@@ -85,7 +85,7 @@ func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 			return nil
 		}
 		if stream {
-			x.find("json-instead-of-stream", "")
+			x.find("json-instead-of-stream")
 		}
 	case !stream:
 		x.find("not-a-completion", e.media())
@@ -105,7 +105,7 @@ func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 // readWhole reads a JSON completion.
 func (x *examiner) readWhole(a *answer, body []byte) bool {
 	if !isObject(body) {
-		x.find("not-a-completion", "")
+		x.find("not-a-completion")
 		return false
 	}
 	if e, ok := rawjson.Get(body, "error"); ok && string(e) != "null" {
@@ -113,7 +113,7 @@ func (x *examiner) readWhole(a *answer, body []byte) bool {
 		return false
 	}
 	if choices, ok := rawjson.Get(body, "choices"); !ok || choices[0] != '[' {
-		x.find("not-a-completion", "")
+		x.find("not-a-completion")
 		return false
 	}
 	x.readChunk(a, body, "message")
@@ -142,7 +142,7 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 			break
 		}
 		if a.done {
-			x.find("after-done", "")
+			x.find("after-done")
 			break
 		}
 		if x.readEvent(a, ev.Data); a.failed {
@@ -155,7 +155,7 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	switch {
 	case e.timedOut:
 		if a.chunks > 0 {
-			x.find("slow", "")
+			x.find("slow")
 		} else {
 			x.find("hang", "in the middle of a stream")
 		}
@@ -170,40 +170,40 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	}
 	switch {
 	case len(a.finishes) > 0 && a.cut && !a.done:
-		x.find("cut-after-finish", "")
+		x.find("cut-after-finish")
 	case len(a.finishes) > 0 || a.done:
 		if !a.done {
-			x.find("no-done", "")
+			x.find("no-done")
 		}
 	case e.timedOut || e.tooLarge:
 	case len(a.pieces) > 0:
 		a.cut = true
-		x.find("cut-mid-argument", "")
+		x.find("cut-mid-argument")
 	default:
 		a.cut = true
-		x.find("cut-mid-text", "")
+		x.find("cut-mid-text")
 	}
 }
 
 // judgeLines looks at how the events are written, before anything is read of them.
 func (x *examiner) judgeLines(b []byte) {
 	if rest, ok := bytes.CutPrefix(b, []byte("\ufeff")); ok {
-		x.find("bom", "")
+		x.find("bom")
 		b = rest
 	}
 	if bytes.Contains(b, []byte("\r\n")) {
-		x.find("crlf", "")
+		x.find("crlf")
 	}
 	longest, before := 0, false
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimRight(line, "\r\n")
 		longest = max(longest, len(line))
 		if bytes.HasPrefix(line, []byte(":")) {
-			x.find("comments", "")
+			x.find("comments")
 		}
 		data := bytes.HasPrefix(line, []byte("data"))
 		if data && before {
-			x.find("multi-line-data", "")
+			x.find("multi-line-data")
 		}
 		before = data
 	}
@@ -216,28 +216,23 @@ func (x *examiner) judgeLines(b []byte) {
 	}
 }
 
-// judgeFaults names what only putting the answer together shows.
+// faultFindings are the findings of what only putting the answer together shows, by the kind of the fault.
+var faultFindings = map[string]string{
+	openai.FaultInvalidUTF8:      "invalid-utf8",
+	openai.FaultSplitCharacter:   "character-split",
+	openai.FaultDuplicateMember:  "duplicate-member",
+	openai.FaultCallRepeated:     "call-repeated",
+	openai.FaultUnknownContent:   "content-unknown",
+	openai.FaultReasoningRepeats: "reasoning-twice",
+	openai.FaultUsageInvalid:     "usage-invalid",
+	openai.FaultIndexChanged:     "index-changed",
+	openai.FaultNameMissing:      "name-missing",
+}
+
 func (x *examiner) judgeFaults(fin *lathe.Finish) {
 	for _, f := range fin.Faults {
-		switch f.Kind {
-		case openai.FaultInvalidUTF8:
-			x.find("invalid-utf8", "")
-		case openai.FaultSplitCharacter:
-			x.find("character-split", "")
-		case openai.FaultDuplicateMember:
-			x.find("duplicate-member", "")
-		case openai.FaultCallRepeated:
-			x.find("call-repeated", "")
-		case openai.FaultUnknownContent:
-			x.find("content-unknown", "")
-		case openai.FaultReasoningRepeats:
-			x.find("reasoning-twice", "")
-		case openai.FaultUsageInvalid:
-			x.find("usage-invalid", "")
-		case openai.FaultIndexChanged:
-			x.find("index-changed", "")
-		case openai.FaultNameMissing:
-			x.find("name-missing", "")
+		if id := faultFindings[f.Kind]; id != "" {
+			x.find(id)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 	}
 	e := send()
 	if e.status == http.StatusTooManyRequests && e.header.Get("Retry-After") != "" {
-		x.find("status-429", "")
+		x.find("status-429")
 		if x.mayAsk() {
 			select {
 			case <-time.After(x.wait(e.header)):
@@ -153,17 +153,17 @@ func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit f
 			out.Finish = answer.fin
 		}
 		if len(x.textProbes) > 0 {
-			x.find("calls-in-text", "")
+			x.find("calls-in-text")
 		}
 	case e.timedOut:
-		x.find("hang", "")
+		x.find("hang")
 	case e.status == 0:
 		out.NoConnection = !a.connected
-		x.find("connection-lost", "")
+		x.find("connection-lost")
 	case e.status >= 300 && e.status < 400:
-		x.find("redirect", "")
+		x.find("redirect")
 	case passes(e.status):
-		x.find(statusID(e.status, true), "")
+		x.find(statusID(e.status, true))
 	}
 	a.connected = a.connected || e.status != 0
 	out.Findings = x.probe.Findings

@@ -80,11 +80,11 @@ func (x *examiner) judgeIndexes(a *answer) {
 		n, err := strconv.Atoi(p.index)
 		switch {
 		case p.index == "":
-			x.find("index-missing", "")
+			x.find("index-missing")
 		case err != nil:
-			x.find("index-invalid", "")
+			x.find("index-invalid")
 		case n < 0:
-			x.find("index-minus-one", "")
+			x.find("index-minus-one")
 		case !slices.Contains(seen, n):
 			seen = append(seen, n)
 		}
@@ -99,12 +99,12 @@ func (x *examiner) judgeIndexes(a *answer) {
 	case last >= 1000:
 		x.find("index-huge", strconv.Itoa(last))
 	case len(seen) == 1 && len(a.groups) > 1 && hasID:
-		x.find("index-repeated", "")
+		x.find("index-repeated")
 	case len(seen) == 1 && len(a.groups) > 1:
-		x.find("index-repeated-no-id", "")
+		x.find("index-repeated-no-id")
 		x.mend("index-repeated-no-id", "supports_parallel", "false")
 	case last != len(seen)-1:
-		x.find("index-sparse", "")
+		x.find("index-sparse")
 	}
 }
 
@@ -128,13 +128,13 @@ func (x *examiner) judgeIDs(a *answer) {
 		}
 		switch {
 		case len(ids) == 0 && empty:
-			x.find("id-empty", "")
+			x.find("id-empty")
 		case len(ids) == 0:
-			x.find("id-missing", "")
+			x.find("id-missing")
 		case len(ids) > 1:
-			x.find("id-changing", "")
+			x.find("id-changing")
 		case at > 0:
-			x.find("id-late", "")
+			x.find("id-late")
 		}
 		if len(ids) == 0 {
 			continue
@@ -143,7 +143,7 @@ func (x *examiner) judgeIDs(a *answer) {
 			x.find("id-long", text.Plural(len(ids[0]), "character"))
 		}
 		if slices.Contains(first, ids[0]) {
-			x.find("id-repeated", "")
+			x.find("id-repeated")
 		}
 		first = append(first, ids[0])
 	}
@@ -156,22 +156,22 @@ func (x *examiner) judgeNames(a *answer) {
 		switch {
 		case len(names) == 0:
 		case g[0].name == "":
-			x.find("name-late", "")
+			x.find("name-late")
 		case len(names) > 1 && slices.IndexFunc(names, func(n string) bool { return n != names[0] }) < 0:
-			x.find("name-repeated", "")
+			x.find("name-repeated")
 		case len(names) > 1:
-			x.find("name-split", "")
+			x.find("name-split")
 		}
 		if !slices.ContainsFunc(g, func(p piece) bool { return p.hasType }) {
-			x.find("type-missing", "")
+			x.find("type-missing")
 		}
 		if !a.whole && len(g) == 1 && len(g.text()) > oneChunkBytes {
-			x.find("one-chunk", "")
+			x.find("one-chunk")
 		}
 	}
 	for i := 1; i < len(a.pieces) && !a.whole; i++ {
 		if a.pieces[i].chunk == a.pieces[i-1].chunk && a.pieces[i].name != "" {
-			x.find("two-in-one-chunk", "")
+			x.find("two-in-one-chunk")
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (x *examiner) judgeForms(a *answer) {
 		text := g.text()
 		switch {
 		case g.has(formObject):
-			x.find("args-object", "")
+			x.find("args-object")
 		case g.has(formText):
 			first := ""
 			for _, p := range g {
@@ -195,18 +195,18 @@ func (x *examiner) judgeForms(a *answer) {
 			}
 			switch {
 			case first == "{}" && text != "{}":
-				x.find("args-empty-object-first", "")
+				x.find("args-empty-object-first")
 			case strings.HasPrefix(text, `"`) && whole(text):
-				x.find("args-double-encoded", "")
+				x.find("args-double-encoded")
 			case strings.TrimSpace(text) == "" && !a.cut && !limited(a):
-				x.find("args-blank", "")
+				x.find("args-blank")
 				x.mendBlank("args-blank")
 			}
 		case g.has(formNull):
-			x.find("args-null", "")
+			x.find("args-null")
 			x.mendBlank("args-null")
 		default:
-			x.find("args-missing", "")
+			x.find("args-missing")
 			x.mendBlank("args-missing")
 		}
 	}
@@ -243,11 +243,11 @@ func (x *examiner) judgeArguments(a *answer) {
 		}
 		switch kind := kindOf(err); kind {
 		case rawjson.KindDuplicate:
-			x.find("args-duplicate-keys", "")
+			x.find("args-duplicate-keys")
 		case rawjson.KindSurrogate:
-			x.find("args-lone-surrogate", "")
+			x.find("args-lone-surrogate")
 		case rawjson.KindDeep:
-			x.find("args-deep", "")
+			x.find("args-deep")
 		default:
 			if !strings.HasPrefix(text, "{}{") { // reported as args-empty-object-first
 				x.find("args-invalid-json", kind)

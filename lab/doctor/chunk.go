@@ -36,14 +36,14 @@ func (x *examiner) readEvent(a *answer, data []byte) {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
-		x.find("empty-line", "")
+		x.find("empty-line")
 		return
 	case string(data) == "[DONE]":
 		a.done = true
 		return
 	}
 	if !isObject(data) {
-		x.find("malformed-line", "")
+		x.find("malformed-line")
 		return
 	}
 	if e, ok := rawjson.Get(data, "error"); ok && string(e) != "null" {
@@ -69,7 +69,7 @@ func (x *examiner) readChunk(a *answer, data []byte, member string) {
 				continue
 			}
 			if i, ok := rawjson.Get(c, "index"); ok && string(i) != "0" {
-				x.find("n-choices", "")
+				x.find("n-choices")
 				continue
 			}
 			some = true
@@ -110,12 +110,12 @@ func (x *examiner) readChoice(a *answer, choice []byte, member string) {
 		case "reasoning", "reasoning_content", "thinking":
 			if is(v, '"') && len(v) > 2 {
 				a.thought = true
-				x.find(strings.ReplaceAll(name, "_", "-"), "")
+				x.find(strings.ReplaceAll(name, "_", "-"))
 			}
 		case "function_call":
 			if is(v, '{') {
 				a.legacy = true
-				x.find("function-call", "")
+				x.find("function-call")
 			}
 		case "tool_calls":
 			x.readCalls(a, v)
@@ -125,9 +125,9 @@ func (x *examiner) readChoice(a *answer, choice []byte, member string) {
 	if text != "" && a.stream && !a.whole {
 		switch {
 		case calls:
-			x.find("text-with-calls", "")
+			x.find("text-with-calls")
 		case before > 0 && strings.TrimSpace(text) != "":
-			x.find("text-after-calls", "")
+			x.find("text-after-calls")
 		}
 	}
 	a.text.WriteString(text)
@@ -136,7 +136,7 @@ func (x *examiner) readChoice(a *answer, choice []byte, member string) {
 func (x *examiner) readCalls(a *answer, v []byte) {
 	switch {
 	case is(v, '{'):
-		x.find("tool-calls-object", "")
+		x.find("tool-calls-object")
 		a.pieces = append(a.pieces, readPiece(v, a.chunks))
 	case is(v, '['):
 		for e := range rawjson.Elements(v) {

@@ -69,7 +69,7 @@ func TestAdviceNamesWhatThereIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Ext(file) == ".go" { // nothing but names of flags
-			b = []byte(strings.Join(regexp.MustCompile(`Var(?:P)?\([^,]+, "[a-z-]+"`).FindAllString(string(b), -1), "\n"))
+			b = []byte(strings.Join(regexp.MustCompile(`VarP?\([^,]+, "[a-z-]+"|flag:"[a-z-]+`).FindAllString(string(b), -1), "\n"))
 		}
 		pages.Write(b)
 	}

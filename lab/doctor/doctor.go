@@ -318,15 +318,15 @@ func (x *examiner) skips(p probe) string {
 // chat reports whether the server speaks chat completions.
 func (x *examiner) chat() bool { return x.codec.Wire() == lathe.WireOpenAIChat }
 
-// find notes a finding in the probe under way. detail is shown after what was seen; it may hold
+// find notes a finding in the probe under way. The details, if any, are shown after what was seen; they may hold
 // what the server said.
-func (x *examiner) find(id, detail string) {
+func (x *examiner) find(id string, details ...string) {
 	f := x.found[id]
 	if f == nil {
 		f = newFinding(id)
 		x.found[id] = f
 	}
-	if detail != "" && f.Detail == "" {
+	if detail := strings.Join(details, ""); detail != "" && f.Detail == "" {
 		f.Detail = clip(secret.Scrub(detail, x.secrets()...))
 	}
 	if !slices.Contains(f.Probes, x.probe.Name) {

@@ -32,23 +32,18 @@ type Finding struct {
 	Probes   []string `json:"probes,omitempty"` // with this finding
 }
 
-// The groups of findings, in the order of the report.
-const (
-	groupServer    = "server"
-	groupStream    = "stream"
-	groupCalls     = "calls"
-	groupArguments = "arguments"
-	groupFinish    = "end of an answer"
-	groupText      = "text and thinking"
-	groupModel     = "model"
-	groupErrors    = "errors"
-)
-
 // Catalogue returns all possible findings, without details, by group. The caller owns the slice.
-func Catalogue() []Finding { return slices.Clone(catalogue) }
+func Catalogue() (all []Finding) {
+	for _, group := range catalogue {
+		for _, e := range group.findings {
+			all = append(all, Finding{ID: e.id, Severity: e.severity, Group: group.name, Seen: e.seen, Then: e.then})
+		}
+	}
+	return all
+}
 
 func newFinding(id string) *Finding {
-	for _, f := range catalogue {
+	for _, f := range Catalogue() {
 		if f.ID == id {
 			return &f
 		}
@@ -63,7 +58,7 @@ func statusID(status int, always bool) string {
 	if always {
 		id, other = id+"-always", "status-5xx-always"
 	}
-	if slices.ContainsFunc(catalogue, func(f Finding) bool { return f.ID == id }) {
+	if slices.ContainsFunc(Catalogue(), func(f Finding) bool { return f.ID == id }) {
 		return id
 	}
 	return other

@@ -13,7 +13,7 @@ func (x *examiner) judge(a *answer) {
 		return
 	}
 	if !a.role {
-		x.find("role-missing", "")
+		x.find("role-missing")
 	}
 	if len(a.pieces) > 0 || a.legacy {
 		x.nativeCalls = true
@@ -36,36 +36,36 @@ func (x *examiner) judge(a *answer) {
 
 func (x *examiner) judgeFinish(a *answer) {
 	if len(a.finishes) > 1 {
-		x.find("finish-twice", "")
+		x.find("finish-twice")
 	}
 	calls := len(a.pieces) > 0 || a.legacy || !x.chat() && len(a.calls()) > 0
 	named := a.req.ToolChoice.Mode == lathe.ChoiceFunction || a.req.ToolChoice.Mode == lathe.ChoiceRequired
 	switch f := a.finish(); f {
 	case "stop":
 		if calls && !named { // OpenAI's own API ends a call that tool_choice requires with stop
-			x.find("finish-stop", "")
+			x.find("finish-stop")
 		}
 	case "tool_calls", "function_call":
 		if !calls {
-			x.find("finish-tool-calls", "")
+			x.find("finish-tool-calls")
 		}
 	case "length":
 		switch limit := a.req.Sampling.MaxTokens; {
 		case x.asksLess(a.req): // it is what the probe asks for
 		case limit == nil, a.completion > 0 && a.completion < *limit:
-			x.find("length", "")
+			x.find("length")
 		default:
-			x.find("rambles", "")
+			x.find("rambles")
 		}
 	case "content_filter":
-		x.find("content-filter", "")
+		x.find("content-filter")
 	case "end_turn":
-		x.find("finish-end-turn", "")
+		x.find("finish-end-turn")
 	case "":
 		if len(a.finishes) == 0 {
-			x.find("finish-missing", "")
+			x.find("finish-missing")
 		} else {
-			x.find("finish-empty", "")
+			x.find("finish-empty")
 		}
 	default:
 		x.find("finish-unknown", f)
@@ -76,9 +76,9 @@ func (x *examiner) judgeUsage(a *answer) {
 	switch {
 	case a.whole:
 	case a.usageEarly > 1:
-		x.find("usage-every-chunk", "")
+		x.find("usage-every-chunk")
 	case a.usage == 0 && !x.noUsage:
-		x.find("usage-missing", "")
+		x.find("usage-missing")
 	}
 }
 
@@ -90,16 +90,16 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	}
 	switch aloud, startsOpen := thinksAloud(text); {
 	case aloud:
-		x.find("think-tags", "")
+		x.find("think-tags")
 	case startsOpen:
-		x.find("think-open", "")
+		x.find("think-open")
 		x.mend("think-open", "thinking", "starts_open")
 	}
 	if len(a.req.Tools) == 0 || a.req.ToolChoice.Mode == lathe.ChoiceNone {
 		return
 	}
 	if x.writesBare(text, a.req.Tools) {
-		x.find("bare-calls", "")
+		x.find("bare-calls")
 		x.mend("bare-calls", "bare_calls", "true")
 		return
 	}
@@ -181,7 +181,7 @@ func (x *examiner) judgeText() {
 		return
 	}
 	if x.nativeCalls {
-		x.findInText("leaked-calls", "")
+		x.findInText("leaked-calls")
 		x.mend("leaked-calls", "recover_leaked_calls", "true")
 		return
 	}
@@ -207,10 +207,10 @@ func (x *examiner) judgeText() {
 }
 
 // findInText notes a finding in each probe that saw calls in the text.
-func (x *examiner) findInText(id, detail string) {
+func (x *examiner) findInText(id string, details ...string) {
 	for i := range x.report.Probes {
 		if x.probe = &x.report.Probes[i]; slices.Contains(x.textProbes, x.probe.Name) {
-			x.find(id, detail)
+			x.find(id, details...)
 			x.decide()
 		}
 	}

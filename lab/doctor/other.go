@@ -25,7 +25,7 @@ func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answ
 		a.whole = true
 		_, a.fin, err = asm.Complete(nil, start)
 		if stream && err == nil {
-			x.find("json-instead-of-stream", "")
+			x.find("json-instead-of-stream")
 		}
 	case !stream:
 		err = wire.ErrNoAnswer
@@ -91,9 +91,9 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 	a.cut = true
 	switch {
 	case e.timedOut:
-		x.find("slow", "")
+		x.find("slow")
 	case !e.tooLarge:
-		x.find("cut-mid-text", "")
+		x.find("cut-mid-text")
 	}
 	return nil
 }
@@ -106,18 +106,18 @@ func (x *examiner) judgeOther(a *answer) {
 	x.judgeArguments(a)
 	for _, c := range a.calls() {
 		if text := strings.TrimSpace(c.Arguments); text != "" && !limited(a) && !c.Incomplete && rawjson.Check([]byte(text), rawjson.Limits{}) != nil {
-			x.find("args-invalid-json", "")
+			x.find("args-invalid-json")
 		}
 	}
 	for i, c := range a.calls() {
 		if c.ID != "" && slices.ContainsFunc(a.calls()[:i], func(o lathe.ToolCall) bool { return o.ID == c.ID }) {
-			x.find("id-repeated", "")
+			x.find("id-repeated")
 			break
 		}
 	}
 	x.judgeFinish(a)
 	if a.fin.Usage == (lathe.Usage{}) {
-		x.find("usage-missing", "")
+		x.find("usage-missing")
 	}
 	x.judgeAnswerText(a)
 }

@@ -149,11 +149,11 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 	switch {
 	case x.unreachable != nil:
 	case e.timedOut:
-		x.find("hang", "")
+		x.find("hang")
 	case e.status == 0:
 		x.find("connection-lost", e.explain())
 	case e.status >= 300 && e.status < 400:
-		x.find("redirect", "")
+		x.find("redirect")
 	case e.status == http.StatusUnauthorized:
 		x.find("status-401", words)
 	case e.status == http.StatusForbidden:
@@ -273,7 +273,7 @@ func probeChat(stream bool) func(context.Context, *examiner) {
 		}
 		x.answered = true
 		if strings.TrimSpace(a.text.String()) == "" && !a.cut && !limited(a) && !a.thought {
-			x.find("chat-blank", "")
+			x.find("chat-blank")
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (x *examiner) expectCall(a *answer) {
 	if a == nil || a.cut || a.failed || limited(a) || len(a.calls()) > 0 || len(dialectsOf(a.text.String(), a.req.Tools)) > 0 {
 		return
 	}
-	x.find("no-call", "")
+	x.find("no-call")
 }
 
 func probeCall(stream bool) func(context.Context, *examiner) {
@@ -300,7 +300,7 @@ func probeParallel(ctx context.Context, x *examiner) {
 	a := x.answer(ctx, x.request(cityPrompt, getWeather, ping), true, "tools-failed")
 	x.expectCall(a)
 	if a != nil && !a.cut && !limited(a) && len(a.calls()) == 1 && len(a.groups) < 2 {
-		x.find("one-call-a-turn", "")
+		x.find("one-call-a-turn")
 	}
 }
 
@@ -308,7 +308,7 @@ func probeParallelOff(ctx context.Context, x *examiner) {
 	c := contract("parallel-off")
 	a := x.answer(ctx, x.trying(c), true, "parallel-refused")
 	if a != nil && !c.Kept(a.calls()) {
-		x.find("parallel-false-ignored", "")
+		x.find("parallel-false-ignored")
 	}
 }
 
@@ -351,7 +351,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	case len(calls) > 0 && offered(req, calls[0].Name) && calls[0].Arguments == call.Arguments && whole(call.Arguments):
 		x.find("tool-loop", calls[0].Name)
 	case len(calls) == 0 && strings.TrimSpace(a.text.String()) == "":
-		x.find("empty-final", "")
+		x.find("empty-final")
 	}
 }
 
@@ -366,7 +366,7 @@ func probeChoice(name string) func(context.Context, *examiner) {
 		if !x.nativeCalls && c.choice.Mode != lathe.ChoiceNone {
 			return // reported already: the server has no calls of its own
 		}
-		x.find(name+"-ignored", "")
+		x.find(name + "-ignored")
 	}
 }
 
@@ -398,7 +398,7 @@ func probeTruncation(ctx context.Context, x *examiner) {
 	case len(calls) > 0 && breaksOff(calls[len(calls)-1].Arguments) && x.found["args-invalid-json"] == nil:
 		x.find("length-unsaid", a.finish())
 	case len(calls) > 0 && len(calls[0].Arguments) > 8*truncateAt:
-		x.find("max-tokens-ignored", "")
+		x.find("max-tokens-ignored")
 	}
 }
 
@@ -455,12 +455,12 @@ func (x *examiner) expectError(ctx context.Context, model string, body []byte, k
 	case e.status == http.StatusTooManyRequests: // says nothing of the mistake
 	case e.status < 300:
 		if !hasError(e.body) {
-			x.find(accepted, "")
+			x.find(accepted)
 		}
 	case e.status >= 500:
 		x.find("error-status", e.explain())
 	case !shaped:
-		x.find("error-shape", "")
+		x.find("error-shape")
 	}
 }
 

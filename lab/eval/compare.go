@@ -73,7 +73,7 @@ func one(models []Row) bool { return len(models) == 1 }
 
 // scenariosOf returns a row without figures for each scenario.
 func scenariosOf(rep *Report) []Row {
-	return rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
+	return rows(rep.Runs, func(r *Run) rowKey { return rowKey{Scenario: r.Scenario} })
 }
 
 // as returns the report with its model under another name.
@@ -103,8 +103,7 @@ func (rep *Report) within(rows []Row) *Report {
 	out := &Report{Suite: rep.Suite}
 	known := byLabel(rows)
 	for _, r := range rep.Runs {
-		row := Row{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
-		if known[row.label()] != nil {
+		if known[r.key().label()] != nil {
 			out.Runs = append(out.Runs, r)
 		}
 	}

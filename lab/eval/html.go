@@ -70,21 +70,16 @@ type runGroup struct {
 // grouped puts runs to their model and scenario. Failures are added before runs that passed, up to
 // maxConversations.
 func grouped(s *Summary, failed, passed []*Run) []runGroup {
-	type key struct {
-		model, scenario string
-		strategy        Strategy
-		fallback        bool
-	}
 	groups := make([]runGroup, len(s.ModelsScenarios))
-	at := make(map[key]int, len(groups))
+	at := make(map[rowKey]int, len(groups))
 	for i, row := range s.ModelsScenarios {
 		groups[i] = runGroup{Label: row.label(), Row: row}
-		at[key{row.Model, row.Scenario, row.Strategy, row.Fallback}] = i
+		at[row.rowKey] = i
 	}
 	shown := 0
 	for _, list := range [][]*Run{failed, passed} {
 		for _, r := range list {
-			g := &groups[at[key{r.Model, r.Scenario, r.Strategy, r.Fallback}]]
+			g := &groups[at[r.key()]]
 			if !r.OK {
 				g.Failed++
 			}
@@ -160,7 +155,7 @@ type heatCell struct {
 func (s *Summary) scenarioRows() []Row {
 	var out []Row
 	for _, name := range groupNames(s.ModelsScenarios) {
-		out = append(out, Row{Scenario: name})
+		out = append(out, Row{rowKey: rowKey{Scenario: name}})
 	}
 	return out
 }
@@ -191,8 +186,7 @@ func newHeat(s *Summary) heat {
 		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, name})
 	}
 	for _, r := range s.ModelsScenarios {
-		model, scenario := r, Row{Scenario: r.Scenario}
-		model.Scenario = ""
+		model, scenario := r.model(), rowKey{Scenario: r.Scenario}
 		at, of := column[scenario.label()], line[model.label()]
 		if across {
 			at, of = column[model.label()], line[scenario.label()]
@@ -231,7 +225,7 @@ const latencyBins = 46
 func binned(row *Row, runs []*Run, at func(ms int64) float64) (bins [latencyBins]float64, most float64) {
 	most = 1
 	for _, r := range runs {
-		if r.Scored && r.Model == row.Model && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
+		if r.Scored && r.key().model() == row.rowKey {
 			n := min(int(at(r.ElapsedMS)*latencyBins), latencyBins-1)
 			bins[n]++
 			most = max(most, bins[n])

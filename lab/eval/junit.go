@@ -14,12 +14,12 @@ func (rep *Report) WriteJUnit(w io.Writer) error {
 	var suites []report.Suite
 	index := map[string]int{}
 	for _, r := range rep.Runs {
-		row := Row{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback}
-		i, ok := index[row.label()]
+		name := r.key().model().label()
+		i, ok := index[name]
 		if !ok {
 			i = len(suites)
-			index[row.label()] = i
-			suites = append(suites, report.Suite{Name: row.label(), Timed: true})
+			index[name] = i
+			suites = append(suites, report.Suite{Name: name, Timed: true})
 		}
 		c := report.Case{Name: fmt.Sprintf("%s trial %d", r.Scenario, r.Trial), Type: string(r.Class), Message: r.Error, Elapsed: time.Duration(r.ElapsedMS) * time.Millisecond}
 		switch {

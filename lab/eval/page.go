@@ -145,9 +145,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 	groups := grouped(s, failed, passed)
 	for i := range groups {
 		g := &groups[i]
-		column := slices.IndexFunc(s.Models, func(m Row) bool {
-			return of(s.ModelsScenarios, &m, g.Row.Scenario) != nil && m.Model == g.Row.Model && m.Strategy == g.Row.Strategy && m.Fallback == g.Row.Fallback
-		})
+		column := slices.IndexFunc(s.Models, func(m Row) bool { return m.rowKey == g.Row.model() })
 		p.Put(`<details class="box m{}`+report.Either(g.Failed == 0, " passed", "")+`"`+report.Either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, column, g.Label)
 		if n := g.Row.Runs + g.Row.Controls; n > 0 {
 			p.Put("{} of {} passed"+report.Either(len(g.Row.Classes) > 0, ":", ""), g.Row.OK+g.Row.ControlsOK, n)

@@ -25,13 +25,29 @@ type Report struct {
 // maxFirst bounds the failures that a row of a summary lists.
 const maxFirst = 3
 
-// A Row counts runs that have something in common.
-type Row struct {
+// A rowKey is what the runs of a row have in common.
+type rowKey struct {
 	Model    string   `json:"model,omitempty"`
 	Scenario string   `json:"scenario,omitempty"`
 	Category string   `json:"category,omitempty"`
 	Strategy Strategy `json:"strategy,omitempty"`
 	Fallback bool     `json:"fallback,omitempty"`
+}
+
+// key returns the model and the scenario of a run.
+func (r *Run) key() rowKey {
+	return rowKey{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
+}
+
+// model returns the key without scenario and category.
+func (k rowKey) model() rowKey {
+	k.Scenario, k.Category = "", ""
+	return k
+}
+
+// A Row counts runs that have something in common.
+type Row struct {
+	rowKey
 
 	Runs   int `json:"runs"`   // that count in the rates
 	Errors int `json:"errors"` // that reached no server, or that the harness broke
@@ -205,24 +221,22 @@ const maxAnswered = 16
 // Summary counts the runs. Rows stand in the order in which their first run does.
 func (rep *Report) Summary() *Summary {
 	s := &Summary{Suite: rep.Suite, Status: rep.Status(), Measured: rep.measured(), Skipped: rep.Skipped}
-	s.Models = rows(rep.Runs, func(r *Run) Row { return Row{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback} })
+	s.Models = rows(rep.Runs, func(r *Run) rowKey { return r.key().model() })
 	categories := slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Category != "" })
 	if len(s.Models) == 1 {
 		all := count(rep.Runs)
 		s.All = &all
-		s.Scenarios = rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
+		s.Scenarios = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Scenario: r.Scenario} })
 		if categories {
-			s.Categories = rows(rep.Runs, func(r *Run) Row { return Row{Category: r.Category} })
+			s.Categories = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Category: r.Category} })
 		}
 	}
 	if categories {
-		s.ModelsCategories = rows(rep.Runs, func(r *Run) Row {
-			return Row{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
+		s.ModelsCategories = rows(rep.Runs, func(r *Run) rowKey {
+			return rowKey{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
 		})
 	}
-	s.ModelsScenarios = rows(rep.Runs, func(r *Run) Row {
-		return Row{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
-	})
+	s.ModelsScenarios = rows(rep.Runs, (*Run).key)
 	return s
 }
 
@@ -249,7 +263,7 @@ func groupNames(rows []Row) []string {
 // of returns the row of a model, with strategy and fallback, in a group; nil: there is none.
 func of(rows []Row, model *Row, group string) *Row {
 	for i := range rows {
-		if r := &rows[i]; r.group() == group && r.Model == model.Model && r.Strategy == model.Strategy && r.Fallback == model.Fallback {
+		if r := &rows[i]; r.model() == model.rowKey && r.group() == group {
 			return r
 		}
 	}
@@ -257,29 +271,23 @@ func of(rows []Row, model *Row, group string) *Row {
 }
 
 // group returns what the row is one of: a category or a scenario.
-func (r *Row) group() string { return r.Category + r.Scenario }
+func (k rowKey) group() string { return k.Category + k.Scenario }
 
 // rows groups the runs by what key fills in.
-func rows(runs []*Run, key func(*Run) Row) []Row {
-	type id struct {
-		model, scenario, category string
-		strategy                  Strategy
-		fallback                  bool
-	}
-	var order []id
-	groups := map[id][]*Run{}
+func rows(runs []*Run, key func(*Run) rowKey) []Row {
+	var order []rowKey
+	groups := map[rowKey][]*Run{}
 	for _, r := range runs {
 		k := key(r)
-		i := id{k.Model, k.Scenario, k.Category, k.Strategy, k.Fallback}
-		if groups[i] == nil {
-			order = append(order, i)
+		if groups[k] == nil {
+			order = append(order, k)
 		}
-		groups[i] = append(groups[i], r)
+		groups[k] = append(groups[k], r)
 	}
 	out := make([]Row, 0, len(order))
-	for _, i := range order {
-		row := count(groups[i])
-		row.Model, row.Scenario, row.Category, row.Strategy, row.Fallback = i.model, i.scenario, i.category, i.strategy, i.fallback
+	for _, k := range order {
+		row := count(groups[k])
+		row.rowKey = k
 		out = append(out, row)
 	}
 	return out
@@ -451,12 +459,12 @@ func rate(ok, n int) float64 {
 }
 
 // label names the row for people.
-func (r *Row) label() string {
-	name := r.Model
-	if v := variant(r.Strategy, r.Fallback); r.Strategy != "" && v != "" {
+func (k rowKey) label() string {
+	name := k.Model
+	if v := variant(k.Strategy, k.Fallback); k.Strategy != "" && v != "" {
 		name += " (" + strings.ReplaceAll(v, "__", ", ") + ")"
 	}
-	if g := r.group(); g != "" {
+	if g := k.group(); g != "" {
 		name = strings.TrimSpace(name + " " + g)
 	}
 	return name

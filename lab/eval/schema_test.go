@@ -101,7 +101,7 @@ func TestSchemasNameEachMember(t *testing.T) {
 			at = at.(map[string]any)[name]
 		}
 		want := c.more
-		for f := range c.of.Fields() {
+		for _, f := range reflect.VisibleFields(c.of) {
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 				want = append(want, name)
 			}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -122,23 +121,13 @@ func offered(c *lathe.ToolCall, tools []*lathe.ToolSpec) int {
 	return slices.IndexFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == c.Name })
 }
 
-// compiled holds the compiled schemas by their text. All of them are constants of this package, which bounds it.
-var compiled sync.Map
-
 // fitsSchema reports whether a text is JSON of the schema.
 func fitsSchema(text, of []byte) bool {
 	if rawjson.Check(text, rawjson.Limits{}) != nil {
 		return false
 	}
-	s, found := compiled.Load(string(of))
-	if !found {
-		made, err := schema.Compile(of)
-		if err != nil {
-			return false
-		}
-		s, _ = compiled.LoadOrStore(string(of), made)
-	}
-	return len(s.(*schema.Schema).Validate(text)) == 0
+	s, err := schema.Compile(of)
+	return err == nil && len(s.Validate(text)) == 0
 }
 
 // valid reports whether the arguments of a call fit the schema of the tool of that name.
