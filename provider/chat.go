@@ -55,7 +55,6 @@ type Chat struct {
 	accepts   destination.Row // of the options
 	assemble  wire.AssemblerOptions
 	events    sse.Options
-	idle      sync.Pool // of *conversation
 	learned
 }
 
@@ -209,25 +208,6 @@ func (c *Chat) CloseIdleConnections() {
 // Generate makes one call. See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		if s, ok := req.Session.(*session); ok && s.c == c && s.acquire() {
-			defer s.release()
-			s.v.generate(ctx, req, yield)
-			return
-		}
-		v := c.take()
-		defer c.giveBack(v)
-		v.generate(ctx, req, yield)
+		newModelCall(c).generate(ctx, req, yield)
 	}
-}
-
-func (c *Chat) take() *conversation {
-	if v, ok := c.idle.Get().(*conversation); ok {
-		return v
-	}
-	return newConversation(c)
-}
-
-func (c *Chat) giveBack(v *conversation) {
-	v.forget()
-	c.idle.Put(v)
 }

@@ -300,7 +300,7 @@ func (netTimeout) Temporary() bool { return false }
 func TestTransportErrors(t *testing.T) {
 	t.Parallel()
 	c := newChat(t, nil)
-	fresh, used := newPayload().newReader(time.Now()), newPayload().newReader(time.Now())
+	fresh, used := (&payload{}).newReader(), (&payload{}).newReader()
 	_, _ = used.Read(make([]byte, 1))
 	reset := errors.New("connection reset by peer")
 	for _, k := range []struct {

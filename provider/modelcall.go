@@ -6,30 +6,22 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/reconnect"
-	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// drainBytes and drainTime bound what is read behind the end of an answer, so that its
+// connection can serve the next call.
 const (
-	// drainBytes and drainTime bound what is read behind the end of an answer, so that its
-	// connection can serve the next call.
 	drainBytes = 4 << 10
 	drainTime  = 50 * time.Millisecond
-	// idsAtOnce is how many places for request ids are made in one piece of memory.
-	idsAtOnce = 16
-	// maxKept is the largest encoded conversation whose memory is kept for others.
-	maxKept = 2 << 20
 )
 
-// A conversation holds what calls need and can use again: the encoded request, the reader, the
-// assembler, the timer. It serves one call at a time.
-type conversation struct {
+// A modelCall is one call of Generate: its request and its limits in time.
+type modelCall struct {
 	c *Chat
 
 	url     *url.URL // of the request
@@ -38,64 +30,19 @@ type conversation struct {
 	without []string // features that the server refused during this call
 	dropped []string // the paths of what the request does not say
 	scratch lathe.Request
-	short   bool // the ids of calls in the request are short
-	raw     bool // the request is the client's own: no message was encoded
-	// header is that of the next request; setHeader replaces it. What was given away is shared with
-	// requests that may be under way, and never changed.
-	header    sealed
-	setHeader func(http.Header)
-	headerID  string   // the request id in header
-	betas     []string // of the request
-	version   string   // of the API, of the request
-	ids       []string // memory for request ids in headers; no place is used twice
+	short   bool     // the ids of calls in the request are short
+	raw     bool     // the request is the client's own: no message was encoded
+	betas   []string // of the request
 
-	scope   scope
-	sending *payloadReader // of the current attempt
-	travel  reconnect.Record
-	watch   watch
-	body    responseBody
-	events  *sse.Reader
-	answer  wire.Assembler
-	deltas  []lathe.Delta
-	relayed relayed
-	whole   []byte // a response that is not a stream
+	watch watch
 }
 
-func newConversation(c *Chat) *conversation {
-	h := c.header()
-	v := &conversation{c: c, request: newPayload(), answer: c.wire.NewAssembler(&c.assemble),
-		header: func() http.Header { return h }, setHeader: func(next http.Header) { h = next },
-		watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
-	var connected func()
-	if c.own != nil {
-		connected = func() { v.sending.touch() }
-	}
-	v.scope.trace = v.travel.Trace(connected)
-	return v
-}
-
-// forget makes v ready for another user. Only memory is kept.
-func (v *conversation) forget() {
-	v.scope.close()
-	v.watch.stopTimer()
-	if !v.request.idle() || cap(v.request.body) > maxKept {
-		v.request = newPayload()
-	}
-	v.request.shared = wire.Shared{}
-	clear(v.deltas[:cap(v.deltas)])
-	v.answer.Reset()
-	v.scratch = lathe.Request{}
-	v.url, v.encode, v.without, v.dropped = nil, wire.EncodeOptions{}, nil, nil
-	v.setHeader(v.c.header())
-	v.headerID = ""
-	v.relayed.forget()
-	if cap(v.whole) > maxKept {
-		v.whole = nil
-	}
+func newModelCall(c *Chat) *modelCall {
+	return &modelCall{c: c, watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
 }
 
 // generate makes a call, with its retries.
-func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
+func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
 	if ctx.Err() != nil {
 		yield(lathe.Delta{}, v.c.cancelled(ctx))
 		return
@@ -104,7 +51,6 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 		own := *req
 		own.Relay, req = nil, &own
 	}
-	v.without = nil
 	if req.Relay == nil || req.Relay.Request == nil {
 		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
 		if err := checkContent(v.c, &row, req.Messages); err != nil {
@@ -121,7 +67,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -187,7 +133,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 }
 
 // finish yields the end of an answer.
-func (v *conversation) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
+func (v *modelCall) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
 	for _, d := range v.thoughtCalls(req, whole) {
 		if !yield(d, nil) {
 			return
@@ -197,7 +143,7 @@ func (v *conversation) finish(req *lathe.Request, whole *lathe.Finish, yield fun
 }
 
 // complete adds to an answer what its codec does not know.
-func (v *conversation) complete(f *lathe.Finish) {
+func (v *modelCall) complete(f *lathe.Finish) {
 	m := &f.Message
 	if w := v.c.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
 		m.Wire = w
@@ -215,7 +161,7 @@ func (v *conversation) complete(f *lathe.Finish) {
 }
 
 // noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.
-func (v *conversation) noteBindings(m *lathe.Message) {
+func (v *modelCall) noteBindings(m *lathe.Message) {
 	b := &v.encode.Bound
 	if b.Before == (wire.Prefix{}) {
 		return
@@ -231,7 +177,7 @@ func (v *conversation) noteBindings(m *lathe.Message) {
 }
 
 // retry says whether the call is made again after attempt n failed with err, and after how long.
-func (v *conversation) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
+func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	r := &v.c.opts.Retry
 	var up *lathe.UpstreamError
 	if a.begun || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {

@@ -17,7 +17,7 @@ var (
 
 // A watch cancels an attempt when it takes too long. It has one timer and no goroutine: the timer
 // is set for the next moment at which something could be due, and when it fires it looks whether
-// something is. A timer that fires late, into a later call, therefore does no harm.
+// something is. A timer that fires late, into a later attempt, therefore does no harm.
 type watch struct {
 	client, open, read time.Duration // 0: off
 
@@ -92,18 +92,12 @@ func (w *watch) draining(d time.Duration) {
 	}
 }
 
-// disarm ends the watching of the attempt. The timer stays set, for the next attempt.
+// disarm ends the watching of the attempt.
 func (w *watch) disarm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cancel, w.body = nil, nil
-}
-
-// stopTimer stops the timer, which would keep the conversation in memory until it fires.
-func (w *watch) stopTimer() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fires = (time.Time{}); w.timer != nil {
+	w.cancel, w.body, w.fires = nil, nil, time.Time{}
+	if w.timer != nil {
 		w.timer.Stop()
 	}
 }
@@ -150,8 +144,7 @@ func (w *watch) schedule(now time.Time) {
 	}
 }
 
-// set makes the timer fire at next or earlier. A timer that an earlier attempt has set for an earlier time stays as it is: when it
-// fires, fire sets it again. The caller holds w.mu.
+// set makes the timer fire at next or earlier. The caller holds w.mu.
 func (w *watch) set(now, next time.Time) {
 	switch {
 	case !w.fires.IsZero() && !w.fires.After(next):
