@@ -34,30 +34,30 @@ type attempt struct {
 	refusal     *wire.APIError // the error that the server reported
 	finish      *lathe.Finish
 
-	sending *payloadReader
-	travel  *reconnect.Record
-	body    *responseBody
-	events  *sse.Reader
-	answer  wire.Assembler
+	watch  *watch
+	body   *responseBody
+	events *sse.Reader
+	answer wire.Assembler
 
 	raw       lathe.Raw   // of a relayed stream, the event that was read
 	held      []lathe.Raw // of a relayed stream, the events at the beginning that were not handed over
 	heldBytes int
 }
 
-// run makes the attempt, which starts now, and hands over its deltas but the last. When it returns, the response is
+// run makes the attempt and hands over its deltas but the last. When it returns, the response is
 // closed and its connection is free or gone. Exactly one of error, a.finish and a.stopped is set.
-func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
+func (a *attempt) run(ctx context.Context) *lathe.Error {
 	v, c := a.v, a.v.c
 	actx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer v.watch.disarm()
-	resp, err := a.send(actx, cancel, now, c.transport)
-	if a.travel.Closed(err) && actx.Err() == nil {
+	defer func() { a.watch.stop() }()
+	resp, closed, err := a.send(actx, cancel, c.transport)
+	if closed && actx.Err() == nil {
 		// The server closed a connection that it had kept open. That is no failure of the server, so it is
 		// not an attempt: the request goes out once more, on a new connection.
 		a.reconnected = true
-		resp, err = a.send(actx, cancel, time.Now(), c.fresh())
+		a.watch.stop()
+		resp, _, err = a.send(actx, cancel, c.fresh())
 	}
 	if err == nil && (resp == nil || resp.Body == nil) {
 		err = errors.New("the transport returned no response")
@@ -78,7 +78,7 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
-		up = c.fromTransport(actx, err, a.sending, a.status != 0)
+		up = c.fromTransport(actx, err, a.watch.sent(), a.status != 0)
 	}
 	if up.RequestID = a.requestID; up.RequestID == "" && a.refusal != nil {
 		up.RequestID = c.cleanID(a.refusal.RequestID)
@@ -89,24 +89,24 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	return c.failure(up)
 }
 
-// send makes the request, at now, and returns its response. The watch is armed when it returns.
-func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, now time.Time, through http.RoundTripper) (*http.Response, error) {
+// send makes the request and returns its response. closed says that the server had closed the connection.
+func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, through http.RoundTripper) (resp *http.Response, closed bool, err error) {
 	v := a.v
-	sending := v.request.newReader()
-	a.sending, a.travel = sending, &reconnect.Record{}
+	a.watch = newWatch(cancel, v.deadline, &v.c.opts)
+	var travel reconnect.Record
 	var connected func()
 	if v.c.own != nil {
-		connected = sending.touch
+		connected = a.watch.connect
 	}
-	ctx = httptrace.WithClientTrace(ctx, a.travel.Trace(connected))
-	v.watch.arm(now, cancel, sending)
-	return through.RoundTrip(v.newRequest(ctx, sending))
+	ctx = httptrace.WithClientTrace(ctx, travel.Trace(connected))
+	resp, err = through.RoundTrip(v.newRequest(ctx, watchedBody{v.request.reader(), a.watch}))
+	return resp, travel.Closed(err), err
 }
 
 // receive reads the response. An error that is not a *lathe.UpstreamError is the transport's.
 func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
-	v, c := a.v, a.v.c
-	a.body = newResponseBody(resp, &v.watch, c.opts.MaxResponseBytes)
+	c := a.v.c
+	a.body = newResponseBody(resp, a.watch, c.opts.MaxResponseBytes)
 	switch {
 	case a.status >= 400:
 		body, _ := a.body.readAll(int(c.opts.MaxErrorBytes)) // what came of it will do
@@ -138,7 +138,7 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 		return err
 	}
 	if a.body.from.err == nil {
-		v.watch.draining(drainTime)
+		a.watch.draining(drainTime)
 		rest, _ := a.body.readAll(drainBytes) // the answer is whole already
 		a.showRest(rest)
 	}
@@ -214,7 +214,8 @@ func (a *attempt) hand(deltas []lathe.Delta) bool {
 	for i := range deltas {
 		if !a.delta {
 			a.begun, a.delta = true, true
-			a.v.watch.begun()
+			a.v.deadline = time.Time{}
+			a.watch.begun()
 		}
 		if !a.lead.over && !a.lead.take(a, &deltas[i]) {
 			continue

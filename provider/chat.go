@@ -208,6 +208,6 @@ func (c *Chat) CloseIdleConnections() {
 // Generate makes one call. See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		newModelCall(c).generate(ctx, req, yield)
+		(&modelCall{c: c}).generate(ctx, req, yield)
 	}
 }

@@ -113,7 +113,7 @@ func (c *Chat) setAPI(h http.Header, betas []string, version string) {
 }
 
 // newRequest returns the HTTP request of an attempt with the given body.
-func (v *modelCall) newRequest(ctx context.Context, body *payloadReader) *http.Request {
+func (v *modelCall) newRequest(ctx context.Context, body watchedBody) *http.Request {
 	h := maps.Clone(v.c.header()) // its values are shared and must not be changed
 	if id := v.scratch.RequestID; id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
 		h["X-Request-Id"] = []string{id}

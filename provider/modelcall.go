@@ -34,11 +34,14 @@ type modelCall struct {
 	raw     bool     // the request is the client's own: no message was encoded
 	betas   []string // of the request
 
-	watch watch
+	deadline time.Time // of the first delta; zero: none
 }
 
-func newModelCall(c *Chat) *modelCall {
-	return &modelCall{c: c, watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
+// startClock begins the time of the call, client_timeout.
+func (v *modelCall) startClock() {
+	if d := v.c.opts.ClientTimeout; d > 0 {
+		v.deadline = time.Now().Add(d)
+	}
 }
 
 // generate makes a call, with its retries.
@@ -62,13 +65,12 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err})
 		return
 	}
-	now := time.Now()
-	v.watch.begin(now)
+	v.startClock()
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
 		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
-		err := a.run(ctx, now)
+		err := a.run(ctx)
 		v.c.log(ctx, n, &a, err)
 		switch {
 		case a.stopped:
@@ -92,7 +94,6 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 				yield(lathe.Delta{}, bad)
 				return
 			}
-			now = time.Now()
 			continue
 		}
 		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
@@ -100,7 +101,6 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 				return
 			}
 			n-- // it is not one of Retry.Attempts: the server refuses the request each time
-			now = time.Now()
 			continue
 		}
 		wait, again := load.wait(v, &a, err)
@@ -125,9 +125,8 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			yield(lathe.Delta{}, v.c.cancelled(ctx))
 			return
 		}
-		now = time.Now()
 		if loads {
-			v.watch.begin(now) // the time in which the server loads the model is not the call's
+			v.startClock() // the time in which the server loads the model is not the call's
 		}
 	}
 }
@@ -190,7 +189,7 @@ func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, b
 	if wait == 0 {
 		wait = time.Duration(r.Jitter() * min(float64(r.Base)*math.Pow(2, float64(n-1)), float64(r.Max)))
 	}
-	if left, limited := v.watch.remaining(); wait > r.MaxAfter || limited && wait >= left {
+	if wait > r.MaxAfter || !v.deadline.IsZero() && wait >= time.Until(v.deadline) {
 		return 0, false
 	}
 	return wait, true

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"io"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -24,12 +22,12 @@ func (p *payload) whole() []byte {
 	return slices.Concat(p.body[:p.shared.At], p.shared.Text, p.body[p.shared.At:])
 }
 
-func (p *payload) newReader() *payloadReader {
-	return &payloadReader{Reader: io.MultiReader(bytes.NewReader(p.body[:p.shared.At]), bytes.NewReader(p.shared.Text), bytes.NewReader(p.body[p.shared.At:]))}
+func (p *payload) reader() io.Reader {
+	return io.MultiReader(bytes.NewReader(p.body[:p.shared.At]), bytes.NewReader(p.shared.Text), bytes.NewReader(p.body[p.shared.At:]))
 }
 
 // get is for http.Request.GetBody. A transport may call it on a goroutine of its own.
-func (p *payload) get() (io.ReadCloser, error) { return p.newReader(), nil }
+func (p *payload) get() (io.ReadCloser, error) { return io.NopCloser(p.reader()), nil }
 
 // maxTogether is the largest body that is handed over as a copy: a transport of net/http writes the head of a
 // request by itself, unless it knows that the body lies in memory. A larger body takes more than one write anyway.
@@ -38,30 +36,16 @@ const maxTogether = 4 << 10
 // together returns a copy of all that is sent, in a form that net/http knows.
 func (p *payload) together() io.ReadCloser { return io.NopCloser(bytes.NewReader(p.whole())) }
 
-// A payloadReader reads a payload once and records when.
-type payloadReader struct {
+// A watchedBody is the body of an attempt's request.
+type watchedBody struct {
 	io.Reader
-	last atomic.Pointer[time.Time] // nil: never
+	watch *watch
 }
 
-// lastRead returns when a transport last read, or took a connection to write to. If it never did, it had no connection.
-func (r *payloadReader) lastRead() (at time.Time, ok bool) {
-	if last := r.last.Load(); last != nil {
-		return *last, true
-	}
-	return time.Time{}, false
-}
-
-// touch records that the transport is at work on the body.
-func (r *payloadReader) touch() {
-	now := time.Now()
-	r.last.Store(&now)
-}
-
-func (r *payloadReader) Read(b []byte) (int, error) {
-	r.touch()
-	return r.Reader.Read(b)
+func (b watchedBody) Read(p []byte) (int, error) {
+	b.watch.connect()
+	return b.Reader.Read(p)
 }
 
 // Close implements io.Closer. It does nothing.
-func (r *payloadReader) Close() error { return nil }
+func (watchedBody) Close() error { return nil }

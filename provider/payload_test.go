@@ -35,17 +35,3 @@ func TestPayloadReadsItsPieces(t *testing.T) {
 		}
 	}
 }
-
-func TestPayloadTellsWhetherItWasRead(t *testing.T) {
-	t.Parallel()
-	r := (&payload{body: []byte("x")}).newReader()
-	if _, ok := r.lastRead(); ok {
-		t.Error("read before it was read")
-	}
-	if _, err := r.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := r.lastRead(); !ok {
-		t.Error("not read after it was read")
-	}
-}
