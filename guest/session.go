@@ -96,7 +96,7 @@ func (s *session) register(p *program, offset int32, text []byte) (skipped strin
 // registered all the same: the guest may still fill its table.
 func (s *session) uncallable(p *program) string {
 	f := s.functions[len(s.functions)-1]
-	fn, err := p.look(f)
+	fn, err := p.find(f)
 	var e *wasmrt.Error
 	switch {
 	case errors.As(err, &e):
