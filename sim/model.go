@@ -121,7 +121,9 @@ func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yiel
 		yield(lathe.Delta{}, err)
 		return
 	}
-	client.Generate(ctx, req)(yield)
+	own := *req
+	own.Relay = nil // the bytes are those of no server
+	client.Generate(ctx, &own)(yield)
 }
 
 // Transport returns the server as an http.RoundTripper that stays in this process, for clients of
