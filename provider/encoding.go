@@ -17,7 +17,7 @@ import (
 )
 
 // encodeRequest encodes req into v.request.
-func (v *modelCall) encodeRequest(req *lathe.Request) (err error) {
+func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	r := &v.scratch
 	*r = *req
 	if r.Model == "" {
@@ -30,8 +30,9 @@ func (v *modelCall) encodeRequest(req *lathe.Request) (err error) {
 	if len(v.without) > 0 {
 		opts.Without = append(slices.Clone(opts.Without), v.without...)
 	}
-	if v.url, err = v.c.address(r.Model, opts.Stream); err != nil {
-		return err
+	var err error
+	if v.url, err = wire.CallURL(v.c.base, v.c.wire, r.Model, opts.Stream); err != nil {
+		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err}
 	}
 	opts.Takes = takes(v.c, r.Model, opts.Without)
 	p := &payload{}

@@ -54,15 +54,8 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 		own := *req
 		own.Relay, req = nil, &own
 	}
-	if req.Relay == nil || req.Relay.Request == nil {
-		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
-		if err := checkContent(v.c, &row, req.Messages); err != nil {
-			yield(lathe.Delta{}, err)
-			return
-		}
-	}
-	if err := v.encodeRequest(req); err != nil {
-		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err})
+	if err := v.prepare(req); err != nil {
+		yield(lathe.Delta{}, err)
 		return
 	}
 	v.startClock()
@@ -75,25 +68,9 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 		switch {
 		case a.stopped:
 			return
+		case err == nil && !v.answered(req, &a, &turn):
+			return
 		case err == nil:
-			v.recordRefusedFeatures()
-			v.complete(a.finish)
-			whole, again := turn.join(v.c, a.finish)
-			if !again {
-				v.finish(req, whole, yield)
-				return
-			}
-			turn.delta = a.delta
-			more, bad := turn.next(v.c, req)
-			if bad == nil {
-				if err := v.encodeRequest(more); err != nil {
-					bad = &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err}
-				}
-			}
-			if bad != nil {
-				yield(lathe.Delta{}, bad)
-				return
-			}
 			continue
 		}
 		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
@@ -129,6 +106,39 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			v.startClock() // the time in which the server loads the model is not the call's
 		}
 	}
+}
+
+// prepare checks the content of a request, unless it is the client's own, and encodes it.
+func (v *modelCall) prepare(req *lathe.Request) error {
+	if req.Relay == nil || req.Relay.Request == nil {
+		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
+		if err := checkContent(v.c, &row, req.Messages); err != nil {
+			return err
+		}
+	}
+	return v.encodeRequest(req)
+}
+
+// answered takes the answer of an attempt. It returns true if the server has paused it, and the request that continues it is encoded;
+// otherwise it has yielded the end of the call.
+func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
+	v.recordRefusedFeatures()
+	v.complete(a.finish)
+	whole, again := turn.join(v.c, a.finish)
+	if !again {
+		v.finish(req, whole, a.yield)
+		return false
+	}
+	turn.delta = a.delta
+	more, err := turn.next(v.c, req)
+	if err == nil {
+		err = v.encodeRequest(more)
+	}
+	if err != nil {
+		a.yield(lathe.Delta{}, err)
+		return false
+	}
+	return true
 }
 
 // finish yields the end of an answer.

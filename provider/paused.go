@@ -42,7 +42,7 @@ func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool
 }
 
 // next returns the request that continues the turn of req.
-func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, *lathe.Error) {
+func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
 	if t.continued == c.opts.MaxContinuations {
 		return nil, c.failure(c.protocol(0, fmt.Sprintf("the server paused the answer more than max_continuations (%d) times", t.continued), nil))
 	}
