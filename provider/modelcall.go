@@ -86,11 +86,7 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			wait, again = v.retry(n-load.told(), &a, err)
 		}
 		if !again {
-			var up *lathe.UpstreamError
-			if turn.whole != nil && errors.As(err, &up) {
-				up.Continued = true
-			}
-			yield(lathe.Delta{}, err)
+			yield(lathe.Delta{}, turn.failed(err))
 			return
 		}
 		if loads && load.polls > 1 { // one retry stands for all requests of the wait
