@@ -3,7 +3,6 @@ package lathe
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"iter"
 	"slices"
 	"time"
@@ -15,7 +14,7 @@ import (
 //
 // The error is a *[Error]; an upstream failure wraps a *[UpstreamError].
 //
-// A Model may have further abilities, such as [loop.SessionOpener] and [loop.Relayer]: interfaces of the package that uses
+// A Model may have further abilities, such as [loop.Relayer] and [loop.TokenCounter]: interfaces of the package that uses
 // them, which looks for them with [ModelAs]. A decorator keeps the abilities of the model that it wraps by having the method
 //
 //	Unwrap() lathe.Model
@@ -23,8 +22,8 @@ import (
 // Requests still go through the decorator. A decorator that changes answers must not pass the server's bytes on to a
 // [Relay]: it has a method Relays that returns "", or no Unwrap, or it sets Request.Relay to nil in what it sends.
 //
-// [loop.SessionOpener]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#SessionOpener
 // [loop.Relayer]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Relayer
+// [loop.TokenCounter]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#TokenCounter
 type Model interface {
 	// Describe returns the names and properties of the model for events and metrics. The result does not change.
 	Describe() ModelInfo
@@ -104,9 +103,6 @@ type Request struct {
 		// text, which some servers leave there, is no part of it.
 		ReadsThinking bool
 	}
-	// Session is what the model's OpenSession method returned for the run of this request; nil: none. It holds what the
-	// model keeps between the turns of a run. A decorator passes it on. A model ignores the session of another model.
-	Session io.Closer `json:"-"`
 	// ClientCalls says that the caller executes all of Tools. If the server reports that it could not parse a call, the answer then
 	// fails, relayed or not: the model is not told, since its calls are not answered here.
 	ClientCalls bool `json:"-"`

@@ -99,7 +99,7 @@ func (g *grammar) parser(o Options) Parser {
 	t.turn.header = g.messages
 	t.value.init(&t.reader)
 	t.value.python = g.python
-	t.payload = payload{r: &t.reader, limit: o.MaxPayloadBytes, nameKeys: []string{"name"}, argKeys: []string{"arguments", "parameters"}}
+	t.payload.init(&t.reader, o.MaxPayloadBytes, plainPayload)
 	return t
 }
 

@@ -72,7 +72,7 @@ func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
 	h.reader.run, h.reader.close = h.read, h.finish
 	h.ends = false
-	h.payload = payload{r: &h.reader, limit: o.toolPayload, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
+	h.payload.init(&h.reader, o.toolPayload, harmonyPayload)
 	return h
 }
 

@@ -144,8 +144,8 @@ func (b *builtinCall) named() bool {
 	if !ok || !b.p.knows(string(name)) {
 		return false
 	}
-	b.p.name = append(b.p.name[:0], name...)
-	b.p.begin()
+	b.p.object.name = append(b.p.object.name[:0], name...)
+	b.p.opens()
 	b.wrote = true
 	b.state, b.token = builtinKey, b.token[:0]
 	return true

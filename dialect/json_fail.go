@@ -98,11 +98,11 @@ func (p *jsonParser) badToken(text string, mark int) {
 
 // giveUp ends an attempt that cannot be read.
 func (p *jsonParser) giveUp() {
-	p.fail(p.bad, p.toolName(p.name), string(p.raw), p.total)
+	p.fail(p.bad, p.toolName(p.object.name), string(p.raw), p.total)
 	p.spoiled = true
 	p.prose.mask.fresh()
 	p.raw, p.total, p.lost = p.raw[:0], 0, false
-	p.name, p.id = p.name[:0], p.id[:0]
+	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 	p.state = blockNone
 	if p.section > 0 {
 		p.state = blockSection

@@ -133,7 +133,7 @@ func (f *jsonFamily) parser(o Options) Parser {
 	for _, b := range f.blocks {
 		p.joins = p.joins || b.quiet
 	}
-	p.object.p = p
+	p.object = callObject{r: &p.reader, opens: p.opens, accepts: p.accepts}
 	p.builtin.init(p)
 	if f.starts {
 		p.openBlock(0, "", 0)

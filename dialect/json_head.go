@@ -62,7 +62,7 @@ func (p *jsonParser) startsJSON(c byte, field headField) bool {
 	case c == '[':
 		return p.part == 0
 	}
-	return len(p.name) > 0 // no arguments at all
+	return len(p.object.name) > 0 // no arguments at all
 }
 
 // mayEnd takes c, the last byte of the part so far; false: no end can follow. wordEnd is where in
@@ -93,7 +93,7 @@ func isWordByte(c byte) bool { return c > ' ' && strings.IndexByte("<>[]{}\"'`\x
 // headDone goes on after the head, whose name is known.
 func (p *jsonParser) headDone() {
 	switch {
-	case p.block.plain != "" && p.block.plain == string(p.name):
+	case p.block.plain != "" && p.block.plain == string(p.object.name):
 		p.state = blockNone
 		p.swallow = false
 	case p.accepts():
@@ -116,21 +116,21 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 		if len(word) > maxNameBytes {
 			return false
 		}
-		p.id = append(p.id[:0], word...)
+		p.object.id = append(p.object.id[:0], word...)
 		return true
 	case headIDName:
-		p.id = append(p.id[:0], word...)
+		p.object.id = append(p.object.id[:0], word...)
 		if word = p.nameOfID(word); word == nil { // the arguments tell the tool
-			p.name = p.name[:0]
-			return len(p.id) > 0
+			p.object.name = p.object.name[:0]
+			return len(p.object.id) > 0
 		}
 	case headName:
 		// After a word before the name: it says that a function is called.
-		if len(p.name) > 0 && string(p.name) != "function" {
+		if len(p.object.name) > 0 && string(p.object.name) != "function" {
 			return false
 		}
 	}
-	p.name = append(p.name[:0], word...)
+	p.object.name = append(p.object.name[:0], word...)
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
@@ -165,5 +165,5 @@ func (p *jsonParser) nameOfID(id []byte) []byte {
 
 // accepts reports whether the name that was read may make a call in this block.
 func (p *jsonParser) accepts() bool {
-	return !p.block.quiet || p.means(string(p.name))
+	return !p.block.quiet || p.means(string(p.object.name))
 }

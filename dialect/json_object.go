@@ -9,6 +9,7 @@ import (
 // An objectForm names the members of a call's object, the better names first.
 type objectForm struct {
 	names, args, ids []string
+	prefix           string // that may stand before the tool's name and is no part of it
 	// keyed says that the only member's key is the tool's name and its value the arguments.
 	keyed bool
 	// closed says that an object with any other member is no call, and neither is one without arguments.
@@ -27,15 +28,21 @@ var (
 	keyedObject  = &objectForm{keyed: true}
 	closedObject = &objectForm{names: []string{"name"}, args: []string{"parameters", "arguments"}, ids: []string{"id"},
 		closed: true, others: []string{"type"}}
+	plainPayload   = &objectForm{names: []string{"name"}, args: []string{"arguments", "parameters"}}
+	harmonyPayload = &objectForm{names: []string{"tool", "name"}, args: []string{"arguments", "args"}, prefix: functionsPrefix}
 )
 
 // A callObject reads one call's JSON: an object that holds the name and the arguments, or, where
 // form is nil, the arguments alone. The arguments are said as they come, from the moment that the
 // name is known; before that they are buffered.
 type callObject struct {
-	p    *jsonParser
-	form *objectForm
-	js   jsonScan
+	r       *reader
+	opens   func()      // starts the call, whose name is known
+	accepts func() bool // reports whether the name may make a call; nil: each may
+	form    *objectForm
+	js      jsonScan
+
+	name, id []byte
 
 	status  objectStatus
 	begun   bool   // the opening brace was read
@@ -74,10 +81,11 @@ const (
 	objectForeign              // it is not meant as a call
 )
 
-// reset makes o ready for the next object. named says that the name is known.
-func (o *callObject) reset(form *objectForm) {
-	*o = callObject{p: o.p, form: form, token: o.token[:0], key: o.key[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
-	o.js.lax = !o.p.block.quiet
+// reset makes o ready for the next object. The name and the id stay.
+func (o *callObject) reset(form *objectForm, lax bool) {
+	*o = callObject{r: o.r, opens: o.opens, accepts: o.accepts, form: form, name: o.name, id: o.id,
+		token: o.token[:0], key: o.key[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
+	o.js.lax = lax
 	if o.base = 1; form != nil {
 		o.js.outer = ownLevels
 	}
@@ -86,6 +94,12 @@ func (o *callObject) reset(form *objectForm) {
 // ownLevels are the outermost levels of JSON that a caller follows: the object's own, and what
 // stands around it.
 const ownLevels = 2
+
+// begin opens the call, with the arguments that came before its name.
+func (o *callObject) begin() {
+	o.opens()
+	o.r.args(string(o.held))
+}
 
 // read reads the front of s and returns how much; after the end of the object it reads nothing.
 func (o *callObject) read(s string) int {
@@ -109,19 +123,19 @@ func (o *callObject) read(s string) int {
 
 // readArgs reads on in arguments that stand alone. Without a name they are buffered, to find it.
 func (o *callObject) readArgs(s string) int {
-	if !o.p.reader.open && len(o.p.name) > 0 {
-		o.p.begin()
+	if !o.r.open && len(o.name) > 0 {
+		o.begin()
 	}
 	n := o.js.scan(s)
-	if o.p.reader.open {
-		o.p.args(s[:n])
+	if o.r.open {
+		o.r.args(s[:n])
 	} else {
 		o.held = append(o.held, s[:n]...)
 	}
 	switch o.js.state {
 	case jsonDone:
 		o.status = objectDone
-		if !o.p.reader.open {
+		if !o.r.open {
 			o.inferName()
 		}
 	case jsonBad:
@@ -132,14 +146,13 @@ func (o *callObject) readArgs(s string) int {
 
 // inferName opens the call if one tool alone takes the arguments.
 func (o *callObject) inferName() {
-	name := onlyFit(o.p.opts.Tools, o.held)
+	name := onlyFit(o.r.opts.Tools, o.held)
 	if name == "" {
 		o.status = objectBroken
 		return
 	}
-	o.p.name = append(o.p.name[:0], name...)
-	o.p.begin()
-	o.p.args(string(o.held))
+	o.name = append(o.name[:0], name...)
+	o.begin()
 }
 
 // step takes what the scan read when its state went from was to now.
@@ -161,7 +174,9 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 		return o.value(part, now == jsonAfter && o.js.depth == o.base)
 	case now == was: // white space
 	case !o.begun:
-		o.begun = true
+		if o.begun = true; now != jsonFirstKey {
+			return objectBroken
+		}
 	case now == jsonString && o.js.key:
 		o.inKey = true
 		o.token = append(o.token[:0], part...)
@@ -194,7 +209,7 @@ func (o *callObject) endKey(part string, end bool) objectStatus {
 		}
 		o.member = objectArgs
 		o.named = true
-		o.p.name = append(o.p.name[:0], o.key...)
+		o.name = append(o.name[:0], o.key...)
 		return objectMore
 	}
 	if o.inner || o.form.inner != "" && string(o.key) == o.form.inner {
@@ -205,7 +220,7 @@ func (o *callObject) endKey(part string, end bool) objectStatus {
 			return o.choose(objectMember(m), rank)
 		}
 	}
-	if o.form.closed && !o.p.reader.open && place(o.form.others, o.key) < 0 {
+	if o.form.closed && !o.r.open && place(o.form.others, o.key) < 0 {
 		return objectForeign
 	}
 	o.foreign = o.foreign || place(plainMembers, o.key) < 0
@@ -260,7 +275,7 @@ func (o *callObject) choose(m objectMember, rank int) objectStatus {
 	switch have := o.ranks[m]; {
 	case have >= 0 && rank > have:
 		return objectMore
-	case have == rank, have >= 0 && (m == objectArgs || o.p.reader.open):
+	case have == rank, have >= 0 && (m == objectArgs || o.r.open):
 		return objectBroken
 	}
 	o.ranks[m], o.member = rank, m
@@ -279,7 +294,7 @@ func (o *callObject) valueStart(part string) objectStatus {
 		}
 	case objectArgs:
 		if o.named {
-			o.p.begin()
+			o.begin()
 		}
 	case objectInner:
 		return o.enter(part == "{")
@@ -293,8 +308,8 @@ func (o *callObject) value(part string, end bool) objectStatus {
 	}
 	switch o.member {
 	case objectArgs:
-		if o.p.reader.open {
-			o.p.args(part)
+		if o.r.open {
+			o.r.args(part)
 		} else {
 			o.held = append(o.held, part...)
 		}
@@ -314,24 +329,23 @@ func (o *callObject) value(part string, end bool) objectStatus {
 		return objectBroken
 	}
 	if o.member == objectID {
-		o.p.id = append(o.p.id[:0], bytes.TrimSpace(o.key)...)
+		o.id = append(o.id[:0], bytes.TrimSpace(o.key)...)
 		return objectMore
 	}
-	o.p.name = append(o.p.name[:0], o.key...)
+	o.name = append(o.name[:0], bytes.TrimPrefix(o.key, []byte(o.form.prefix))...)
 	return o.nameRead()
 }
 
 func (o *callObject) nameRead() objectStatus {
 	switch {
-	case len(o.p.name) == 0:
+	case len(o.name) == 0:
 		return objectBroken
-	case !o.p.accepts():
+	case o.accepts != nil && !o.accepts():
 		return objectForeign
 	}
 	o.named = true
 	if o.ranks[objectArgs] >= 0 {
-		o.p.begin()
-		o.p.args(string(o.held))
+		o.begin()
 	}
 	return objectMore
 }
@@ -344,14 +358,14 @@ func (o *callObject) whole() objectStatus {
 			return objectForeign
 		}
 		return objectBroken
-	case !o.p.reader.open:
+	case !o.r.open:
 		switch {
 		case o.form.closed:
 			return objectForeign
 		case o.foreign: // it may hold the arguments: a call without them would be another one
 			return objectBroken
 		}
-		o.p.begin()
+		o.begin()
 	}
 	return objectDone
 }

@@ -35,16 +35,15 @@ type jsonParser struct {
 	bad   lathe.Code
 	begun bool // its JSON had begun
 
-	part     int    // of the head
-	seg      []byte // what was read of the part, or of a mark
-	wordEnd  int    // where the part's word ends, 0: it goes on
-	list     bool   // the objects stand in brackets
-	name, id []byte
-	object   callObject
-	builtin  builtinCall
-	late     bool // the open call has no id yet
-	pending  bool // the open call is whole, if the block ends as it should
-	surplus  bool // a closing brace more than there are was read after the JSON
+	part    int    // of the head
+	seg     []byte // what was read of the part, or of a mark
+	wordEnd int    // where the part's word ends, 0: it goes on
+	list    bool   // the objects stand in brackets
+	object  callObject
+	builtin builtinCall
+	late    bool // the open call has no id yet
+	pending bool // the open call is whole, if the block ends as it should
+	surplus bool // a closing brace more than there are was read after the JSON
 }
 
 type jsonBlockState uint8
@@ -173,7 +172,7 @@ func (p *jsonParser) openBlock(n int, mark string, keep int) {
 		p.raw, p.total = p.raw[:0], 0
 	}
 	p.lost, p.begun, p.list, p.pending, p.surplus = false, false, false, false, false
-	p.name, p.id, p.seg, p.part = p.name[:0], p.id[:0], p.seg[:0], 0
+	p.object.name, p.object.id, p.seg, p.part = p.object.name[:0], p.object.id[:0], p.seg[:0], 0
 	p.wordEnd, p.object.named = 0, false
 	p.keep(mark[:len(mark)-keep])
 	p.state = blockHead
@@ -246,16 +245,16 @@ func (p *jsonParser) openByte(c byte) {
 	case c == '{':
 		p.begun = true
 		form := p.block.object
-		if len(p.name) > 0 {
+		if len(p.object.name) > 0 {
 			form = nil
 		}
-		p.object.reset(form)
+		p.object.reset(form, !p.block.quiet)
 		p.state = blockJSON
-	case c == '[' && !p.list && len(p.name) == 0 && p.block.object != nil:
+	case c == '[' && !p.list && len(p.object.name) == 0 && p.block.object != nil:
 		p.list = true
 		p.eat()
-	case len(p.name) > 0 && p.block.close != "" && c == p.block.close[0]: // no arguments at all
-		p.begin()
+	case len(p.object.name) > 0 && p.block.close != "" && c == p.block.close[0]: // no arguments at all
+		p.opens()
 		p.pending = true
 		p.state = blockTail
 	case isLetter(c) && p.block.builtin && !p.list:
@@ -315,9 +314,9 @@ func (p *jsonParser) json() {
 	}
 }
 
-// begin opens the call whose name is known.
-func (p *jsonParser) begin() {
-	id := string(p.id)
+// opens starts the call, whose name is known.
+func (p *jsonParser) opens() {
+	id := string(p.object.id)
 	switch p.f.id {
 	case idPosition:
 		if strings.Trim(id, "0123456789") == "" {
@@ -325,13 +324,13 @@ func (p *jsonParser) begin() {
 		}
 	case idLate:
 		if p.late = id == "" && p.object.form != nil; p.late {
-			p.start(lateID, p.toolName(p.name), false)
+			p.start(lateID, p.toolName(p.object.name), false)
 			p.out[len(p.out)-1].ID = ""
 			return
 		}
 		id = p.nineLetters(id)
 	}
-	p.start(id, p.toolName(p.name), false)
+	p.start(id, p.toolName(p.object.name), false)
 }
 
 // lateID stands for an id that may still come, so that none is made yet.
@@ -347,7 +346,7 @@ func (p *jsonParser) confirm() {
 	p.gap = p.gap[:0]
 	p.endCall(false)
 	p.raw, p.total, p.lost = p.raw[:0], 0, false
-	p.name, p.id = p.name[:0], p.id[:0]
+	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 }
 
 // endCall closes the open call, with its id where that could come late.
@@ -356,7 +355,7 @@ func (p *jsonParser) endCall(incomplete bool) {
 	if !p.late {
 		return
 	}
-	p.out[len(p.out)-1].ID = p.nineLetters(string(p.id))
+	p.out[len(p.out)-1].ID = p.nineLetters(string(p.object.id))
 }
 
 // nineLetters returns id, or a generated one if id is empty.
@@ -395,7 +394,7 @@ func (p *jsonParser) nextByte(c byte) {
 		p.eat()
 	case c == '{':
 		p.confirm()
-		p.name, p.id = p.name[:0], p.id[:0]
+		p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 		p.state = blockOpen
 	case c == ']' && p.list:
 		p.confirm()

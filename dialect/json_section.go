@@ -58,7 +58,7 @@ func (p *jsonParser) sectionByte(c byte) {
 		p.eat()
 	default:
 		p.seg = p.seg[:0]
-		p.block, p.begun, p.name = nil, false, p.name[:0]
+		p.block, p.begun, p.object.name = nil, false, p.object.name[:0]
 		p.spoil(lathe.CodePayloadParseError)
 	}
 }

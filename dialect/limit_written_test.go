@@ -185,7 +185,7 @@ func buffered(p Parser) int {
 	case *prefixed:
 		return buffered(p.Parser)
 	case *tagged:
-		return cap(p.raw) + cap(p.pend) + cap(p.token) + cap(p.value.text) + cap(p.value.json) + cap(p.value.lit.held) + cap(p.payload.raw) + cap(p.payload.held)
+		return cap(p.raw) + cap(p.pend) + cap(p.token) + cap(p.value.text) + cap(p.value.json) + cap(p.value.lit.held) + cap(p.payload.raw) + cap(p.payload.object.held)
 	case *gemma:
 		return cap(p.raw) + cap(p.head) + cap(p.lit.held)
 	case *pythonic:

@@ -23,7 +23,7 @@ func appendNamespace(dst []byte, tools []*lathe.ToolSpec) []byte {
 		dst = appendName(dst, t.Name)
 		dst = append(dst, " = ("...)
 		schema := rawjson.AppendCompact(nil, t.Schema)
-		if props, ok := getObject(schema, "properties"); ok && string(props) != "{}" {
+		if props, ok := rawjson.Get(schema, "properties"); ok && string(props) != "{}" {
 			dst = append(dst, "_: "...)
 			w := typeWriter{root: schema}
 			dst = w.value(dst, schema, "", 0)
@@ -70,23 +70,21 @@ func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte 
 		}
 		return dst
 	}
-	if c, ok := getObject(schema, "const"); ok {
+	if c, ok := rawjson.Get(schema, "const"); ok {
 		return appendLiteral(dst, c)
 	}
-	if list, ok := getObject(schema, "enum"); ok && list[0] == '[' {
-		n := len(dst)
-		for v := range rawjson.Elements(list) {
-			if len(dst) > n {
-				dst = append(dst, " | "...)
-			}
-			dst = appendLiteral(dst, v)
-		}
-		if len(dst) > n {
-			return w.nullable(dst, schema, n)
-		}
-	}
 	n := len(dst)
-	types, _ := getObject(schema, "type")
+	list, _ := rawjson.Get(schema, "enum")
+	for v := range rawjson.Elements(list) {
+		if len(dst) > n {
+			dst = append(dst, " | "...)
+		}
+		dst = appendLiteral(dst, v)
+	}
+	if len(dst) > n {
+		return w.nullable(dst, schema, n)
+	}
+	types, _ := rawjson.Get(schema, "type")
 	if len(types) > 0 && types[0] == '[' {
 		for name := range rawjson.Elements(types) {
 			if len(dst) > n {
@@ -101,7 +99,7 @@ func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte 
 
 // nullable adds null to the type that was written from n on, where the schema says so.
 func (w *typeWriter) nullable(dst, schema []byte, n int) []byte {
-	if null, ok := getObject(schema, "nullable"); ok && string(null) == "true" && !strings.Contains(string(dst[n:]), "null") {
+	if null, ok := rawjson.Get(schema, "nullable"); ok && string(null) == "true" && !strings.Contains(string(dst[n:]), "null") {
 		return append(dst, " | null"...)
 	}
 	return dst
@@ -112,7 +110,7 @@ func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) [
 	case "object":
 		return w.object(dst, schema, indent, depth)
 	case "array":
-		items, ok := getObject(schema, "items")
+		items, ok := rawjson.Get(schema, "items")
 		if !ok {
 			return append(dst, "any[]"...)
 		}
@@ -126,7 +124,7 @@ func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) [
 	case "string", "boolean", "null":
 		return append(dst, name...)
 	default:
-		if _, ok := getObject(schema, "properties"); ok {
+		if _, ok := rawjson.Get(schema, "properties"); ok {
 			return w.object(dst, schema, indent, depth)
 		}
 		return append(dst, "any"...)
@@ -134,7 +132,7 @@ func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) [
 }
 
 func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte {
-	props, ok := getObject(schema, "properties")
+	props, ok := rawjson.Get(schema, "properties")
 	if !ok || props[0] != '{' {
 		return append(dst, "object"...)
 	}
@@ -142,10 +140,9 @@ func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte
 		dst = appendComment(dst, indent, text)
 	}
 	required := map[string]bool{}
-	if list, ok := getObject(schema, "required"); ok && list[0] == '[' {
-		for name := range rawjson.Elements(list) {
-			required[rawjson.Text(name)] = true
-		}
+	list, _ := rawjson.Get(schema, "required")
+	for name := range rawjson.Elements(list) {
+		required[rawjson.Text(name)] = true
 	}
 	dst = append(dst, "{\n"...)
 	for key, value := range rawjson.Members(props) {
@@ -166,7 +163,7 @@ func (w *typeWriter) property(dst []byte, name string, schema []byte, optional b
 	if !isObject { // an object says it by itself
 		dst = appendComment(dst, indent, member(schema, "description"))
 	}
-	if list, ok := getObject(schema, "examples"); ok && list[0] == '[' {
+	if list, ok := rawjson.Get(schema, "examples"); ok && list[0] == '[' {
 		dst = append(append(dst, indent...), "// Examples:\n"...)
 		for v := range rawjson.Elements(list) {
 			dst = appendComment(dst, indent, "- "+string(appendLiteral(nil, v)))
@@ -220,18 +217,11 @@ func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, dept
 // resolve follows references into the schema's own definitions.
 func (w *typeWriter) resolve(schema []byte) []byte {
 	for range maxTypeDepth {
-		ref := member(schema, "$ref")
-		path, ok := strings.CutPrefix(ref, "#/")
-		if !ok {
+		ref, _ := rawjson.Get(schema, "$ref")
+		if !strings.HasPrefix(rawjson.Text(ref), "#/") {
 			return schema
 		}
-		at := w.root
-		for step := range strings.SplitSeq(path, "/") {
-			if at, ok = getObject(at, step); !ok {
-				return nil
-			}
-		}
-		schema = at
+		schema = resolve(w.root, ref)
 	}
 	return nil
 }
@@ -239,7 +229,7 @@ func (w *typeWriter) resolve(schema []byte) []byte {
 // oneOf returns the variants of a union; nil: it is none.
 func oneOf(schema []byte) [][]byte {
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if list, ok := getObject(schema, key); ok && list[0] == '[' {
+		if list, ok := rawjson.Get(schema, key); ok && list[0] == '[' {
 			var out [][]byte
 			for v := range rawjson.Elements(list) {
 				out = append(out, v)
@@ -252,11 +242,11 @@ func oneOf(schema []byte) [][]byte {
 
 // defaultOf returns `default: …`; an enum's value stands without quotes.
 func defaultOf(schema []byte) string {
-	v, ok := getObject(schema, "default")
+	v, ok := rawjson.Get(schema, "default")
 	if !ok {
 		return ""
 	}
-	if _, isEnum := getObject(schema, "enum"); isEnum && v[0] == '"' {
+	if _, isEnum := rawjson.Get(schema, "enum"); isEnum && v[0] == '"' {
 		return "default: " + cleanHarmony(rawjson.Text(v))
 	}
 	return "default: " + string(appendLiteral(nil, v))
@@ -276,19 +266,8 @@ func appendPropertyName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// getObject is rawjson.Get for what need not be an object.
-func getObject(schema []byte, key string) ([]byte, bool) {
-	if len(schema) == 0 || schema[0] != '{' {
-		return nil, false
-	}
-	return rawjson.Get(schema, key)
-}
-
 // member returns a member that is a string; "" otherwise.
 func member(schema []byte, key string) string {
-	v, ok := getObject(schema, key)
-	if !ok {
-		return ""
-	}
+	v, _ := rawjson.Get(schema, key)
 	return rawjson.Text(v)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gbnf"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -56,14 +57,9 @@ func parameterTypes(schema []byte, key string, tag valueTypes) valueTypes {
 
 // propertyTypes returns what schema allows for the property.
 func propertyTypes(schema []byte, property string) valueTypes {
-	if len(schema) == 0 {
-		return 0
-	}
 	s, ok := rawjson.Get(properties(schema), property)
 	if !ok {
-		if s, ok = rawjson.Get(schema, "additionalProperties"); !ok {
-			return 0
-		}
+		s, _ = rawjson.Get(schema, "additionalProperties")
 	}
 	return allowed(schema, s)
 }
@@ -75,18 +71,15 @@ func allowed(root, s []byte) valueTypes {
 
 // allowedWithin is allowed at a depth, with the parts that may still be read.
 func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
-	if len(s) == 0 || s[0] != '{' || depth > maxSchemaDepth || *parts <= 0 {
+	if len(s) == 0 || depth > maxSchemaDepth || *parts <= 0 {
 		return 0
 	}
 	*parts--
-	var types valueTypes
-	if t, ok := rawjson.Get(s, "type"); ok {
-		types = typeNames(t)
-	}
+	t, _ := rawjson.Get(s, "type")
+	types := typeNames(t)
 	if types == 0 {
-		if ref, ok := rawjson.Get(s, "$ref"); ok {
-			types = allowedWithin(root, resolve(root, ref), depth+1, parts)
-		}
+		ref, _ := rawjson.Get(s, "$ref")
+		types = allowedWithin(root, resolve(root, ref), depth+1, parts)
 	}
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
 		if types != 0 {
@@ -143,9 +136,8 @@ func constTypes(s []byte) valueTypes {
 			types |= typeOther
 		}
 	}
-	if c, ok := rawjson.Get(s, "const"); ok {
-		add(c)
-	}
+	c, _ := rawjson.Get(s, "const")
+	add(c)
 	list, _ := rawjson.Get(s, "enum")
 	for e := range rawjson.Elements(list) {
 		add(e)
@@ -160,17 +152,12 @@ func constTypes(s []byte) valueTypes {
 	return types
 }
 
-// resolve follows a reference within the schema: `#/$defs/NAME` and the like.
+// resolve follows a reference within the schema: `#/$defs/NAME` and the like; nil: it is another one.
 func resolve(root, ref []byte) []byte {
-	path, ok := strings.CutPrefix(string(bytes.Trim(ref, `"`)), "#/")
-	if !ok {
+	path := rawjson.Text(ref)
+	if !strings.HasPrefix(path, "#/") {
 		return nil
 	}
-	for part := range strings.SplitSeq(path, "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		if root, ok = rawjson.Get(root, part); !ok {
-			return nil
-		}
-	}
-	return root
+	s, _ := gbnf.Resolve(root, path)
+	return s
 }

@@ -108,30 +108,8 @@ func (l *callMemory) free(ctx context.Context) error {
 	return err
 }
 
-// find returns the function of the guest, or nil for an invalid offset. It caches the function for the next
-// call unless the guest can change its table.
+// find returns the function of the guest, or nil for an invalid offset.
 func (p *program) find(f *function) (*wasmrt.Func, error) {
-	place := funcPlace{f.offset, ""}
-	if f.offset == byName {
-		place.export = f.spec.Name
-	}
-	if fn := p.found[place]; fn != nil {
-		return fn, nil
-	}
-	fn, err := p.look(f)
-	if fixed, _ := p.inst.Module().Restorable(); fn != nil && (fixed || f.offset == byName) {
-		p.found[place] = fn
-	}
-	return fn, err
-}
-
-// A funcPlace is the place of a function: in the table, or among the exports.
-type funcPlace struct {
-	offset int32
-	export string
-}
-
-func (p *program) look(f *function) (*wasmrt.Func, error) {
 	if f.offset < byName {
 		return nil, nil
 	}

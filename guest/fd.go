@@ -138,10 +138,7 @@ const nonblock = "O_NONBLOCK"
 
 // setFlags reads {"set":[…],"clear":[…]}. Unknown flags are ignored.
 func (e *entry) setFlags(arg []byte) int32 {
-	if rawjson.Check(arg, rawjson.Limits{}) != nil {
-		return -einval
-	}
-	if arg = trim(arg); arg[0] != '{' {
+	if !rawjson.IsObject(arg, rawjson.Limits{}) {
 		return -einval
 	}
 	for _, change := range []struct {

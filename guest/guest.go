@@ -161,14 +161,13 @@ type program struct {
 	bytes  int    // of open sessions and responses
 	logged int
 	spare  []block // of the guest's allocator, not in use
-	found  map[funcPlace]*wasmrt.Func
-	fault  error // why the guest must end
+	fault  error   // why the guest must end
 	out    Outcome
 }
 
 // Run runs the program to its end. It returns after everything that the guest started has returned.
 func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
-	r := &program{host: host, limits: &p.limits, found: map[funcPlace]*wasmrt.Func{}, id: "guest_" + strings.ToLower(rand.Text())}
+	r := &program{host: host, limits: &p.limits, id: "guest_" + strings.ToLower(rand.Text())}
 	if opts != nil {
 		r.opts = *opts
 	}

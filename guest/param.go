@@ -50,20 +50,17 @@ var structural = map[string]bool{"messages": true, "tools": true, "backend": tru
 
 // readParam reads {"key":…,"value":…}. A missing value is null.
 func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
-	if rawjson.Check(arg, rawjson.Limits{}) != nil {
-		return "", nil, false
-	}
-	if arg = trim(arg); arg[0] != '{' {
+	if !rawjson.IsObject(arg, rawjson.Limits{}) {
 		return "", nil, false
 	}
 	raw, _ := rawjson.Get(arg, "key")
-	if key = textOf(raw); key == "" {
+	if key = rawjson.Text(raw); key == "" {
 		return "", nil, false
 	}
 	if raw, ok = rawjson.Get(arg, "value"); !ok {
 		return key, json.RawMessage("null"), true
 	}
-	return key, bytes.Clone(trim(raw)), true
+	return key, bytes.Clone(raw), true
 }
 
 // set implements SET_PARAM of a session. null removes a parameter. A number above its cap
@@ -82,7 +79,7 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 	null := string(value) == "null"
 	switch key {
 	case keyModel:
-		name := textOf(value)
+		name := rawjson.Text(value)
 		if name == "" && !null {
 			return -einval
 		}
@@ -233,15 +230,12 @@ func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
 	case 'n':
 		return c, string(value) == "null"
 	case '"':
-		c.Mode = textOf(value)
+		c.Mode = rawjson.Text(value)
 		return c, c.Mode == lathe.ChoiceAuto || c.Mode == lathe.ChoiceNone || c.Mode == lathe.ChoiceRequired
 	case '{':
 		inner, _ := rawjson.Get(value, "function")
-		if inner = trim(inner); len(inner) == 0 || inner[0] != '{' {
-			return c, false
-		}
 		name, _ := rawjson.Get(inner, "name")
-		c.Mode, c.Name = lathe.ChoiceFunction, textOf(name)
+		c.Mode, c.Name = lathe.ChoiceFunction, rawjson.Text(name)
 		return c, c.Name != ""
 	}
 	return c, false

@@ -96,7 +96,7 @@ func (s *session) register(p *program, offset int32, text []byte) (skipped strin
 // registered all the same: the guest may still fill its table.
 func (s *session) uncallable(p *program) string {
 	f := s.functions[len(s.functions)-1]
-	fn, err := p.look(f)
+	fn, err := p.find(f)
 	var e *wasmrt.Error
 	switch {
 	case errors.As(err, &e):
@@ -110,49 +110,42 @@ func (s *session) uncallable(p *program) string {
 // readFunction reads a definition: OpenAI's {"type":"function","function":{…}}, or the bare object
 // with name and parameters.
 func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
-	if rawjson.Check(text, rawjson.Limits{}) != nil {
+	switch {
+	case rawjson.Check(text, rawjson.Limits{}) != nil:
 		return nil, "it is not JSON"
-	}
-	if text = trim(text); text[0] != '{' {
+	case !rawjson.IsObject(text, rawjson.Limits{}):
 		return nil, "it is no object"
 	}
 	def := text
 	if inner, ok := rawjson.Get(text, "function"); ok {
-		if def = trim(inner); def[0] != '{' {
+		if def = inner; def[0] != '{' {
 			return nil, "its function is no object"
 		}
 	}
 	spec = &lathe.ToolSpec{Allowlist: []string{"*"}, Origin: origin, Concurrency: 1}
 	name, _ := rawjson.Get(def, "name")
-	if spec.Name = strings.TrimSpace(textOf(name)); spec.Name == "" {
+	if spec.Name = strings.TrimSpace(rawjson.Text(name)); spec.Name == "" {
 		return nil, "it has no name"
 	}
 	description, _ := rawjson.Get(def, "description")
-	spec.Description = textOf(description)
-	if schema, ok := rawjson.Get(def, "parameters"); ok && string(trim(schema)) != "null" {
-		spec.Schema = bytes.Clone(trim(schema))
+	spec.Description = rawjson.Text(description)
+	if schema, _ := rawjson.Get(def, "parameters"); string(schema) != "null" {
+		spec.Schema = bytes.Clone(schema)
 	}
 	return spec, ""
 }
 
-// textOf returns the text of a JSON string; "" of anything else.
-func textOf(raw []byte) string {
-	return rawjson.Text(trim(raw))
-}
-
-func trim(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
-
 // stringList returns the strings of a JSON array; false where there is anything else in it.
 func stringList(raw []byte) (list []string, ok bool) {
-	if raw = trim(raw); len(raw) == 0 || raw[0] != '[' {
+	if len(raw) == 0 || raw[0] != '[' {
 		return nil, false
 	}
 	list = []string{} // empty is not unset
 	for el := range rawjson.Elements(raw) {
-		if el = trim(el); el[0] != '"' {
+		if el[0] != '"' {
 			return nil, false
 		}
-		list = append(list, textOf(el))
+		list = append(list, rawjson.Text(el))
 	}
 	return list, true
 }

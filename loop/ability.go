@@ -3,22 +3,9 @@ package loop
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/lathe-run/lathe"
 )
-
-// A SessionOpener is a [lathe.Model] that keeps state between the turns of one run, such as the encoded conversation, to
-// which it appends only the new messages. It is an optional ability, looked for with [lathe.ModelAs]: a decorator that has
-// an Unwrap method keeps it.
-//
-// The loop calls OpenSession at the start of each run, sets Request.Session of each of the run's requests to the result, and
-// closes it at the end of the run. The messages of these requests mostly grow at the end only. A model must answer correctly,
-// if less efficiently, a request whose messages do not continue those of the one before, one whose session is in use by
-// another request or closed, and one without a session.
-type SessionOpener interface {
-	OpenSession() io.Closer
-}
 
 // A Relayer is a [lathe.Model] that passes the bytes of its server's answers to a [lathe.Relay]. It is an optional ability,
 // looked for with [lathe.ModelAs]. Relays returns the wire of these bytes; "": the model passes none.

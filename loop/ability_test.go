@@ -2,7 +2,6 @@ package loop_test
 
 import (
 	"context"
-	"io"
 	"iter"
 	"testing"
 
@@ -27,30 +26,12 @@ func (c *counting) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[l
 	return c.inner.Generate(ctx, req)
 }
 
-// able is a model with every optional ability. It relays one delta as bytes.
-type able struct {
-	*script
-	opened, closed, within int
-}
+// able is a model that relays one delta as bytes.
+type able struct{ *script }
 
 func (a *able) Relays() lathe.Wire { return lathe.WireOpenAIChat }
 
-func (a *able) OpenSession() io.Closer {
-	a.opened++
-	return &ableSession{a}
-}
-
-type ableSession struct{ a *able }
-
-func (s *ableSession) Close() error {
-	s.a.closed++
-	return nil
-}
-
 func (a *able) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	if s, ok := req.Session.(*ableSession); ok && s.a == a {
-		a.within++
-	}
 	if req.Relay != nil && req.Relay.Wire == lathe.WireOpenAIChat {
 		req.Relay.Take(&lathe.Raw{Bytes: []byte("data: {}\n\n"), Sound: true})
 	}
@@ -96,8 +77,8 @@ func TestDecoratorKeepsAbilities(t *testing.T) {
 					t.Errorf("the run is of %q %q, mode %q", s.Provider, s.Model, s.ToolUseMode)
 				}
 			}
-			if c.n != 1 || took != shown || a.opened != 1 || a.within != 1 || a.closed != 1 {
-				t.Errorf("%d requests, %d shown, sessions: %d opened, %d used, %d closed; want 1, %d, 1, 1, 1", c.n, took, a.opened, a.within, a.closed, shown)
+			if c.n != 1 || took != shown {
+				t.Errorf("%d requests, %d shown; want 1, %d", c.n, took, shown)
 			}
 		})
 	}
@@ -111,8 +92,8 @@ func TestModelsHaveAbilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m lathe.Model = &counting{inner: chat}
-	if _, ok := lathe.ModelAs[loop.SessionOpener](m); !ok {
-		t.Error("a decorated Chat opens no session")
+	if _, ok := lathe.ModelAs[loop.TokenCounter](m); !ok {
+		t.Error("a decorated Chat counts no tokens")
 	}
 	if r, ok := lathe.ModelAs[loop.Relayer](m); !ok || r.Relays() != lathe.WireOpenAIChat {
 		t.Error("a decorated Chat does not relay")

@@ -57,8 +57,7 @@ type Options struct {
 type Loop struct {
 	model  lathe.Model
 	runner *tool.Runner
-	// sessions and relays are the optional abilities of model.
-	sessions   SessionOpener  // nil: the model keeps nothing between turns
+	// counter, content and relays are the optional abilities of model.
 	counter    TokenCounter   // nil: the model counts no tokens
 	content    ContentChecker // nil: the model takes all content
 	relays     lathe.Wire
@@ -105,7 +104,6 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 		l.opts.Now = time.Now
 	}
 	l.info = model.Describe()
-	l.sessions, _ = lathe.ModelAs[SessionOpener](model)
 	l.counter, _ = lathe.ModelAs[TokenCounter](model)
 	l.content, _ = lathe.ModelAs[ContentChecker](model)
 	if m, ok := lathe.ModelAs[Relayer](model); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"testing"
 
@@ -177,17 +178,28 @@ func TestStoppedAtEachEvent(t *testing.T) {
 	t.Parallel()
 	turns := []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`)), textTurn("done")}
 	for k := range 30 {
-		m := &opener{script: &script{turns: turns}}
+		m := &contextual{script: &script{turns: turns}}
 		n := 0
 		for range newLoop(t, m, nil, echo("echo"), broken("broken")).Run(t.Context(), user("x")) {
 			if n++; n > k {
 				break
 			}
 		}
-		if m.closed != 1 {
-			t.Errorf("stopped at event %d: the conversation was closed %d times", k, m.closed)
+		if m.ctx != nil && m.ctx.Err() == nil {
+			t.Errorf("stopped at event %d: the context of the model's last call is not done", k)
 		}
 	}
+}
+
+// A contextual model keeps the context of its last call.
+type contextual struct {
+	*script
+	ctx context.Context
+}
+
+func (m *contextual) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	m.ctx = ctx
+	return m.script.Generate(ctx, req)
 }
 
 // A run that ends for another reason does not wait for clients and approvals: their calls are

@@ -260,11 +260,6 @@ func (r *run) run(parent context.Context) {
 	}
 	defer r.cancel()
 	r.done = ctx.Done()
-	if o := r.loop.sessions; o != nil {
-		s := o.OpenSession()
-		r.req.Session = s
-		defer s.Close()
-	}
 	r.begin()
 	if r.in.Resume != nil && r.reason == "" {
 		r.resume(ctx)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -136,39 +135,6 @@ func TestRequestMessagesOnlyGrow(t *testing.T) {
 			t.Errorf("request %d does not begin with the messages of the one before:\n%s", i, diff)
 		}
 	}
-}
-
-// A model that keeps a conversation is opened and closed once a run.
-func TestRunOpensAndClosesConversation(t *testing.T) {
-	t.Parallel()
-	m := &opener{script: &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("ok")}}}
-	collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
-	if m.opened != 1 || m.closed != 1 {
-		t.Errorf("opened %d times, closed %d times, want 1 and 1", m.opened, m.closed)
-	}
-	for range newLoop(t, m, nil, echo("echo")).Run(t.Context(), user("x")) {
-		break
-	}
-	if m.opened != 2 || m.closed != 2 {
-		t.Errorf("after an early stop: opened %d times, closed %d times, want 2 and 2", m.opened, m.closed)
-	}
-}
-
-type opener struct {
-	*script
-	opened, closed int
-}
-
-func (o *opener) OpenSession() io.Closer {
-	o.opened++
-	return &openerSession{o}
-}
-
-type openerSession struct{ o *opener }
-
-func (s *openerSession) Close() error {
-	s.o.closed++
-	return nil
 }
 
 func TestRunStoppedEarlyCancelsModel(t *testing.T) {

@@ -6,18 +6,20 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // An attempt is one request and its response.
 type attempt struct {
-	v       *conversation
+	v       *modelCall
 	yield   func(lathe.Delta, error) bool
 	relay   *lathe.Relay // nil: the bytes are not relayed
 	begun   bool         // a delta, or the bytes of one, were handed over
@@ -31,42 +33,42 @@ type attempt struct {
 	requestID   string
 	refusal     *wire.APIError // the error that the server reported
 	finish      *lathe.Finish
+
+	watch  *watch
+	body   *responseBody
+	events *sse.Reader
+	answer wire.Assembler
+
+	raw       lathe.Raw   // of a relayed stream, the event that was read
+	held      []lathe.Raw // of a relayed stream, the events at the beginning that were not handed over
+	heldBytes int
 }
 
-// run makes the attempt, which starts now, and hands over its deltas but the last. When it returns, the response is
+// run makes the attempt and hands over its deltas but the last. When it returns, the response is
 // closed and its connection is free or gone. Exactly one of error, a.finish and a.stopped is set.
-func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
+func (a *attempt) run(ctx context.Context) *lathe.Error {
 	v, c := a.v, a.v.c
-	actx, cancel := v.scope.open(ctx)
-	whole := false // the response was read to its end: its connection is free, and nothing waits for actx
-	defer func() {
-		if !whole {
-			v.scope.close()
-		}
-	}()
-	defer v.watch.disarm()
-	defer func() { v.sending.end() }() // whatever the transport does: from then on it reads no more of v.request
-	resp, err := a.send(actx, cancel, now, c.transport)
-	if v.travel.Closed(err) && actx.Err() == nil {
+	actx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer func() { a.watch.stop() }()
+	resp, closed, err := a.send(actx, cancel, c.transport)
+	if closed && actx.Err() == nil {
 		// The server closed a connection that it had kept open. That is no failure of the server, so it is
 		// not an attempt: the request goes out once more, on a new connection.
 		a.reconnected = true
-		v.sending.end()
-		resp, err = a.send(actx, cancel, time.Now(), c.fresh())
+		a.watch.stop()
+		resp, _, err = a.send(actx, cancel, c.fresh())
 	}
 	if err == nil && (resp == nil || resp.Body == nil) {
 		err = errors.New("the transport returned no response")
 	}
 	if err == nil {
 		defer func() {
-			if !whole {
-				cancel(nil) // first: what is still on its way shall stop at once
-			}
+			cancel(nil) // first: what is still on its way shall stop at once
 			resp.Body.Close()
 		}()
 		a.status, a.requestID = resp.StatusCode, c.requestID(resp.Header)
 		err = a.receive(actx, resp)
-		whole = err == nil && errors.Is(v.body.err, io.EOF)
 	}
 	switch {
 	case err == nil:
@@ -76,7 +78,7 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
-		up = c.fromTransport(actx, err, v.sending, a.status != 0)
+		up = c.fromTransport(actx, err, a.watch.sent(), a.status != 0)
 	}
 	if up.RequestID = a.requestID; up.RequestID == "" && a.refusal != nil {
 		up.RequestID = c.cleanID(a.refusal.RequestID)
@@ -87,41 +89,39 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	return c.failure(up)
 }
 
-// send makes the request, at now, and returns its response. The watch is armed when it returns.
-func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, now time.Time, through http.RoundTripper) (*http.Response, error) {
+// send makes the request and returns its response. closed says that the server had closed the connection.
+func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, through http.RoundTripper) (resp *http.Response, closed bool, err error) {
 	v := a.v
-	made := now
-	if v.watch.quiet() {
-		made = time.Time{}
+	a.watch = newWatch(cancel, v.deadline, &v.c.opts)
+	var travel reconnect.Record
+	var connected func()
+	if v.c.own != nil {
+		connected = a.watch.connect
 	}
-	v.sending = v.request.newReader(made)
-	v.travel.Reset()
-	v.watch.arm(now, cancel, v.sending)
-	return through.RoundTrip(v.newRequest(ctx, v.sending))
+	ctx = httptrace.WithClientTrace(ctx, travel.Trace(connected))
+	resp, err = through.RoundTrip(v.newRequest(ctx, watchedBody{v.request.reader(), a.watch}))
+	return resp, travel.Closed(err), err
 }
 
 // receive reads the response. An error that is not a *lathe.UpstreamError is the transport's.
 func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
-	v, c := a.v, a.v.c
-	b := &v.body
-	b.reset(resp, &v.watch, c.opts.MaxResponseBytes)
+	c := a.v.c
+	a.body = newResponseBody(resp, a.watch, c.opts.MaxResponseBytes)
 	switch {
 	case a.status >= 400:
-		v.whole, _ = b.appendAll(v.whole[:0], int(c.opts.MaxErrorBytes)) // what came of it will do
-		api := c.wire.ParseError(a.status, v.whole)
-		a.refusal = api
-		if a.unreadable(api) {
-			v.answer.Reset()
+		body, _ := a.body.readAll(int(c.opts.MaxErrorBytes)) // what came of it will do
+		a.refusal = c.wire.ParseError(a.status, body)
+		if a.unreadable(a.refusal) {
 			a.endUnreadable()
 			return nil
 		}
-		return c.fromStatus(resp, api, v.whole)
+		return c.fromStatus(resp, a.refusal, body)
 	case a.status >= 300:
 		return c.fromRedirect(resp)
 	case a.status < 200:
 		return c.protocol(a.status, "the server answers with a status that ends nothing", nil)
 	}
-	first, err := b.peek()
+	first, err := a.body.first()
 	switch {
 	case errors.Is(err, io.EOF):
 		return c.protocol(a.status, "the response is empty", nil)
@@ -137,25 +137,16 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	if err != nil || a.stopped {
 		return err
 	}
-	if b.err == nil {
-		v.watch.draining(drainTime)
-		a.drain(drainBytes)
+	if a.body.from.err == nil {
+		a.watch.draining(drainTime)
+		rest, _ := a.body.readAll(drainBytes) // the answer is whole already
+		a.showRest(rest)
 	}
 	a.finish.UpstreamRequestID = a.requestID
 	if a.finish.ProviderCost == nil {
 		a.finish.ProviderCost = costOf(resp.Header)
 	}
 	return nil
-}
-
-// drain reads what is left, up to limit bytes.
-func (a *attempt) drain(limit int) {
-	b := &a.v.body
-	for b.err == nil && limit > 0 {
-		n := b.fetch(b.ahead[:])
-		a.showRest(b.ahead[:n])
-		limit -= n
-	}
 }
 
 func isPage(h http.Header) bool {
@@ -165,41 +156,34 @@ func isPage(h http.Header) bool {
 
 // readStream hands over the deltas of a stream as they come.
 func (a *attempt) readStream(ctx context.Context) error {
-	v := a.v
-	if v.events == nil {
-		v.events = sse.NewReader(&v.body, &v.c.events)
-	} else {
-		v.events.Reset(&v.body)
-	}
-	v.answer.Reset()
-	v.relayed.held = v.relayed.held[:0]
-	defer v.events.Release()
+	a.events = sse.NewReader(a.body, &a.v.c.events)
+	defer a.events.Release()
 	shows := a.shows(true)
 	if shows {
-		v.events.KeepRaw()
+		a.events.KeepRaw()
 	}
-	for !v.answer.Done() {
+	var deltas []lathe.Delta
+	for !a.answer.Done() {
 		if ctx.Err() != nil { // also between events that have come already
 			return ctx.Err()
 		}
-		ev, err := v.events.Next()
+		ev, err := a.events.Next()
 		if err != nil {
 			clean := errors.Is(err, io.EOF)
-			fin, ferr := v.answer.Finish(clean)
+			fin, ferr := a.answer.Finish(clean)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case ferr == nil:
-				a.showRest(v.events.Rest())
+				a.showRest(a.events.Rest())
 				a.end(fin)
 				return nil
 			case !clean:
 				return a.broken(err)
 			}
-			return v.c.protocol(a.status, "the stream ended before the answer did", ferr)
+			return a.v.c.protocol(a.status, "the stream ended before the answer did", ferr)
 		}
-		deltas, err := v.answer.Append(v.deltas[:0], ev.Type, ev.Data)
-		v.deltas = deltas
+		deltas, err = a.answer.Append(deltas[:0], ev.Type, ev.Data)
 		if shows && err == nil {
 			a.show(ev.Type, deltas)
 		}
@@ -210,11 +194,11 @@ func (a *attempt) readStream(ctx context.Context) error {
 			return a.failed(err, ev.Data)
 		}
 	}
-	fin, err := v.answer.Finish(true)
+	fin, err := a.answer.Finish(true)
 	if err != nil {
 		return a.told(err, nil)
 	}
-	a.showRest(v.events.Rest())
+	a.showRest(a.events.Rest())
 	a.end(fin)
 	return nil
 }
@@ -230,7 +214,8 @@ func (a *attempt) hand(deltas []lathe.Delta) bool {
 	for i := range deltas {
 		if !a.delta {
 			a.begun, a.delta = true, true
-			a.v.watch.begun()
+			a.v.deadline = time.Time{}
+			a.watch.begun()
 		}
 		if !a.lead.over && !a.lead.take(a, &deltas[i]) {
 			continue
@@ -245,22 +230,20 @@ func (a *attempt) hand(deltas []lathe.Delta) bool {
 
 // readWhole reads the answer of a server that does not stream, and hands over the same deltas.
 func (a *attempt) readWhole() error {
-	v := a.v
-	limit := v.c.events.MaxEvent
+	limit := a.v.c.events.MaxEvent
 	if limit <= 0 {
 		limit = defaultMaxEvent
 	}
-	var err error
-	if v.whole, err = v.body.appendAll(v.whole[:0], limit); err != nil {
+	body, err := a.body.readAll(limit)
+	if err != nil {
 		return a.broken(err)
 	}
-	deltas, fin, err := v.answer.Complete(v.deltas[:0], v.whole)
-	v.deltas = deltas
+	deltas, fin, err := a.answer.Complete(nil, body)
 	if err != nil {
-		return a.failed(err, v.whole)
+		return a.failed(err, body)
 	}
 	if a.shows(false) {
-		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound() || a.relay.Opaque, Deltas: deltas})
+		a.relay.Take(&lathe.Raw{Bytes: body, Sound: a.answer.Sound() || a.relay.Opaque, Deltas: deltas})
 	}
 	if a.hand(deltas) {
 		a.end(fin)
@@ -282,16 +265,14 @@ func (a *attempt) failed(err error, body []byte) error {
 // told. A client that executes all calls itself gets the error, and a request without tools has no call that could be written again.
 func (a *attempt) unreadable(api *wire.APIError) bool {
 	req := &a.v.scratch
-	_, can := a.v.answer.(lenient)
+	_, can := a.answer.(lenient)
 	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
 
 // endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.
 func (a *attempt) endUnreadable() {
-	v := a.v
-	var fin *lathe.Finish
-	v.deltas, fin = v.answer.(lenient).Unreadable(v.deltas[:0])
-	if a.hand(v.deltas) {
+	deltas, fin := a.answer.(lenient).Unreadable(nil)
+	if a.hand(deltas) {
 		a.finish = fin
 		fin.UpstreamRequestID = a.requestID
 	}

@@ -92,12 +92,7 @@ func BenchmarkGenerateStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(deltas), "ns/delta")
 		}
-		b.Run(c.name+"/session", func(b *testing.B) {
-			m, closeFn := inSession(open(b, c.rt, nil))
-			defer closeFn()
-			run(b, m)
-		})
-		b.Run(c.name+"/single", func(b *testing.B) { run(b, open(b, c.rt, nil)) })
+		b.Run(c.name, func(b *testing.B) { run(b, open(b, c.rt, nil)) })
 	}
 }
 
@@ -112,11 +107,9 @@ func BenchmarkConversation(b *testing.B) {
 		b.Run(map[int]string{10: "10", 60: "60"}[turns], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := c.OpenSession()
 				for n := 1; n <= len(history); n += 2 {
-					drain(b, b.Context(), c, &lathe.Request{Messages: history[:n], Tools: benchTools, Session: s})
+					drain(b, b.Context(), c, &lathe.Request{Messages: history[:n], Tools: benchTools})
 				}
-				_ = s.Close()
 			}
 		})
 	}
@@ -134,12 +127,10 @@ func BenchmarkGenerateHTTP(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.CloseIdleConnections()
-	m, closeFn := inSession(c)
-	defer closeFn()
 	r := &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}}
 	b.ReportAllocs()
 	for b.Loop() {
-		drain(b, b.Context(), m, r)
+		drain(b, b.Context(), c, r)
 	}
 }
 
@@ -154,11 +145,9 @@ func TestAllocations(t *testing.T) {
 		name string
 		rt   *canned
 		want float64
-	}{{"50 deltas", cannedStream(50), 14}, {"2000 deltas", cannedStream(2000), 18}, {"JSON", cannedJSON(), 16}} {
+	}{{"50 deltas", cannedStream(50), 60}, {"2000 deltas", cannedStream(2000), 64}, {"JSON", cannedJSON(), 60}} {
 		m := open(t, c.rt, nil)
-		r.Session = m.OpenSession()
 		got := testing.AllocsPerRun(50, func() { drain(t, ctx, m, r) })
-		_ = r.Session.Close()
 		t.Logf("%s: %v allocations", c.name, got)
 		if got > c.want {
 			t.Errorf("%s: %v allocations a call, want at most %v", c.name, got, c.want)

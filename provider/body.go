@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"compress/flate"
 	"compress/gzip"
 	"errors"
@@ -11,104 +12,80 @@ import (
 
 var (
 	errTooLarge = errors.New("the response is larger than MaxResponseBytes")
-	// errWholeTooLarge is the error of appendAll.
+	// errWholeTooLarge is the error of readAll.
 	errWholeTooLarge = errors.New("the response, which is not a stream, is larger than MaxEventBytes")
 	errEncoding      = errors.New("the response has a content encoding that cannot be unpacked")
 )
 
-// A responseBody reads a response: unpacked, bounded, under the eye of a watch, and with a look at
-// its first bytes before anybody reads them.
+// maxAhead bounds the bytes at the start of a response that are looked at before they are read.
+const maxAhead = 256
+
+// A responseBody reads a response. Its first bytes can be looked at before they are read.
 type responseBody struct {
-	src   io.Reader
-	watch *watch
-	left  int64 // bytes that may still come
-	err   error // of src, once it has failed or ended
-	ahead [256]byte
-	pos   int // ahead[pos:end] was looked at and not read
-	end   int
+	*bufio.Reader
+	from *boundedBody
 }
 
-// reset makes b read resp.
-func (b *responseBody) reset(resp *http.Response, w *watch, limit int64) {
-	b.src, b.watch, b.left, b.err, b.pos, b.end = resp.Body, w, limit, nil, 0, 0
+func newResponseBody(resp *http.Response, w *watch, limit int64) *responseBody {
+	from := &boundedBody{src: resp.Body, watch: w, left: limit}
 	enc := resp.Header["Content-Encoding"]
 	switch {
 	case len(enc) == 0 || resp.Uncompressed || strings.EqualFold(enc[0], "identity"):
 	case strings.EqualFold(enc[0], "gzip"):
-		b.src = &gunzip{src: resp.Body}
+		from.src = &gunzip{src: resp.Body}
 	default:
-		b.err = errEncoding
+		from.err = errEncoding
 	}
+	return &responseBody{bufio.NewReaderSize(from, maxAhead), from}
 }
 
-// peek returns the first byte that is not white space, without taking it away. A byte order mark
+// first returns the first byte that is not white space, without reading it. A byte order mark
 // counts as space. The error is io.EOF if there are no more bytes.
-func (b *responseBody) peek() (byte, error) {
-	for {
-		for _, c := range b.ahead[b.pos:b.end] {
-			switch c {
-			case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
-			default:
-				return c, nil
-			}
+func (b *responseBody) first() (byte, error) {
+	for n := 1; n <= maxAhead; n++ {
+		ahead, err := b.Peek(n)
+		if err != nil {
+			return 0, err
 		}
-		if b.end == len(b.ahead) {
-			return ' ', nil // long silence at the start is the comment padding of a stream
+		switch c := ahead[n-1]; c {
+		case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
+		default:
+			return c, nil
 		}
-		if b.err != nil {
-			return 0, b.err
-		}
-		b.end += b.fetch(b.ahead[b.end:])
 	}
+	return ' ', nil // long silence at the start is the comment padding of a stream
 }
 
-func (b *responseBody) Read(p []byte) (int, error) {
-	if b.pos < b.end {
-		n := copy(p, b.ahead[b.pos:b.end])
-		b.pos += n
-		return n, nil
+// readAll returns the rest of the body, at most limit bytes.
+func (b *responseBody) readAll(limit int) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(b, int64(limit)+1))
+	if len(all) > limit {
+		return all[:limit], errWholeTooLarge
 	}
-	if b.err != nil || len(p) == 0 {
+	return all, err
+}
+
+// A boundedBody reads the body of a response, unpacked, within a limit and while a watch counts the silence.
+type boundedBody struct {
+	src   io.Reader
+	watch *watch
+	left  int64 // bytes that may still come
+	err   error // of src, once it has failed or ended
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.err != nil {
 		return 0, b.err
 	}
-	n := b.fetch(p)
-	if n > 0 {
-		return n, nil // the error, if any, comes with the next call
-	}
-	return 0, b.err
-}
-
-// fetch reads from the source and keeps its error.
-func (b *responseBody) fetch(p []byte) int {
 	b.watch.silence(true)
 	n, err := b.src.Read(p)
 	b.watch.silence(false)
-	b.err = err
 	if int64(n) > b.left {
-		n, b.err = int(b.left), errTooLarge
+		n, err = int(b.left), errTooLarge
 	}
 	b.left -= int64(n)
-	return n
-}
-
-// appendAll appends the rest of the body to dst, at most limit bytes.
-func (b *responseBody) appendAll(dst []byte, limit int) ([]byte, error) {
-	for start := len(dst); ; {
-		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
-		}
-		n, err := b.Read(dst[len(dst):cap(dst)])
-		dst = dst[:len(dst)+n]
-		if len(dst)-start > limit {
-			return dst[:start+limit], errWholeTooLarge
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return dst, nil
-			}
-			return dst, err
-		}
-	}
+	b.err = err
+	return n, err
 }
 
 // A gunzip unpacks src; it reads nothing before its first Read.

@@ -43,8 +43,7 @@ type Chat struct {
 	opts      Options // BaseURL and Transport taken out
 	op        string
 	base      *url.URL
-	server    string   // host and port of base
-	stream    *url.URL // URL of streamed calls of model
+	server    string // host and port of base
 	header    sealed
 	secrets   []secret.Secret
 	transport http.RoundTripper
@@ -55,7 +54,6 @@ type Chat struct {
 	accepts   destination.Row // of the options
 	assemble  wire.AssemblerOptions
 	events    sse.Options
-	idle      sync.Pool // of *conversation
 	learned
 }
 
@@ -107,8 +105,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	stream, err := wire.CallURL(base, codec, model, true)
-	if err != nil {
+	if _, err := wire.CallURL(base, codec, model, true); err != nil {
 		return wrong(err)
 	}
 	header, err := o.header(codec)
@@ -124,7 +121,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 		return wrong(fmt.Errorf("accepts: %w", err))
 	}
 	c := &Chat{
-		model: model, wire: codec, op: "provider: call " + o.Name, base: base, stream: stream, header: seal(header), secrets: secretsOf(&o),
+		model: model, wire: codec, op: "provider: call " + o.Name, base: base, header: seal(header), secrets: secretsOf(&o),
 		transport: o.Transport,
 		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
 			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
@@ -209,25 +206,6 @@ func (c *Chat) CloseIdleConnections() {
 // Generate makes one call. See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		if s, ok := req.Session.(*session); ok && s.c == c && s.acquire() {
-			defer s.release()
-			s.v.generate(ctx, req, yield)
-			return
-		}
-		v := c.take()
-		defer c.giveBack(v)
-		v.generate(ctx, req, yield)
+		(&modelCall{c: c}).generate(ctx, req, yield)
 	}
-}
-
-func (c *Chat) take() *conversation {
-	if v, ok := c.idle.Get().(*conversation); ok {
-		return v
-	}
-	return newConversation(c)
-}
-
-func (c *Chat) giveBack(v *conversation) {
-	v.forget()
-	c.idle.Put(v)
 }

@@ -716,22 +716,18 @@ func TestRequestIDIsSent(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		stream(w, data(text(r.Header.Get("X-Request-Id")), finished("stop"), done))
 	}, nil)
-	m, closeFn := inSession(c)
-	defer closeFn()
 	for _, k := range []struct{ id, want string }{{"run-1", "run-1"}, {"run-1", "run-1"}, {"", ""}, {"run-2", "run-2"}, {"a\r\nb: c", ""}} {
-		for _, model := range []lathe.Model{c, m} {
-			got := ""
-			for d, err := range model.Generate(t.Context(), &lathe.Request{RequestID: k.id, Messages: []lathe.Message{lathe.User("hi")}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d.Kind == lathe.DeltaText {
-					got += d.Text
-				}
+		got := ""
+		for d, err := range c.Generate(t.Context(), &lathe.Request{RequestID: k.id, Messages: []lathe.Message{lathe.User("hi")}}) {
+			if err != nil {
+				t.Fatal(err)
 			}
-			if got != k.want {
-				t.Errorf("%q: the server got %q, want %q", k.id, got, k.want)
+			if d.Kind == lathe.DeltaText {
+				got += d.Text
 			}
+		}
+		if got != k.want {
+			t.Errorf("%q: the server got %q, want %q", k.id, got, k.want)
 		}
 	}
 }

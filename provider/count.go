@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -46,7 +47,8 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	if err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: errors.New("the model's name cannot stand in an address")}
 	}
-	r.Header = withAPI(c.header(), c.wire.Wire(), betas(c, &own, &opts), own.APIVersion)
+	r.Header = maps.Clone(c.header())
+	c.setAPI(r.Header, betas(c, &own, &opts), own.APIVersion)
 	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
 		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})

@@ -147,10 +147,9 @@ func TestDestinationKeepsThePrefix(t *testing.T) {
 			}, func(o *provider.Options) { o.Server = server })
 			msgs := everyRule("").Messages
 			msgs = append(msgs, lathe.Assistant("a"), lathe.System("N"), lathe.User("w"), call("bcdefghij", "f", "{}"), result("bcdefghij", "s"))
-			session := m.OpenSession()
 			for n, end := range []int{3, 5, 7, 8, 10, len(msgs)} {
 				req := everyRule("test-model")
-				req.Messages, req.Session = msgs[:end:end], session
+				req.Messages = msgs[:end:end]
 				for _, err := range m.Generate(t.Context(), req) {
 					if err != nil {
 						t.Fatal(err)
@@ -166,7 +165,6 @@ func TestDestinationKeepsThePrefix(t *testing.T) {
 					t.Errorf("%s: request %d does not begin with the one before:\n%s\n%s", server, n, before, bodies[n])
 				}
 			}
-			_ = session.Close()
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"math/rand/v2"
 	"strings"
@@ -133,17 +132,6 @@ func (t *textModel) dialectOf(model string) *dialect.Dialect {
 	}
 	return t.dialect
 }
-
-// OpenSession returns a session of the wrapped model.
-func (t *textModel) OpenSession() io.Closer {
-	if o, ok := lathe.ModelAs[sessionOpener](t.model); ok {
-		return o.OpenSession()
-	}
-	return io.NopCloser(nil)
-}
-
-// A sessionOpener is a model that keeps state between the turns of a run, as package loop defines it.
-type sessionOpener interface{ OpenSession() io.Closer }
 
 // Generate makes one call. See [lathe.Model].
 func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {

@@ -17,7 +17,7 @@ import (
 )
 
 // encodeRequest encodes req into v.request.
-func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
+func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	r := &v.scratch
 	*r = *req
 	if r.Model == "" {
@@ -30,19 +30,16 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	if len(v.without) > 0 {
 		opts.Without = append(slices.Clone(opts.Without), v.without...)
 	}
-	if v.url, err = v.c.address(r.Model, opts.Stream); err != nil {
-		return err
+	var err error
+	if v.url, err = wire.CallURL(v.c.base, v.c.wire, r.Model, opts.Stream); err != nil {
+		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err}
 	}
-	if !v.request.idle() { // an HTTP transport still reads it
-		v.request = newPayload()
-	}
-	v.encodeHeader(r)
 	opts.Takes = takes(v.c, r.Model, opts.Without)
-	p := v.request
-	p.shared, v.dropped = wire.Shared{}, nil
+	p := &payload{}
+	v.request, v.dropped, v.betas = p, nil, r.Betas
 	v.raw = r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	if v.raw {
-		p.body = v.c.wire.AppendRelayed(p.body[:0], r.Relay.Request, r, opts)
+		p.body = v.c.wire.AppendRelayed(nil, r.Relay.Request, r, opts)
 		return nil
 	}
 	v.betas = betas(v.c, r, opts)
@@ -52,7 +49,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	v.short = v.c.shortIDs.Load()
 	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 	fit, ofMessages := adapt(v.c, r, &opts.Takes, v.short)
-	p.body, v.dropped = v.c.wire.AppendRequest(p.body[:0], r, opts)
+	p.body, v.dropped = v.c.wire.AppendRequest(nil, r, opts)
 	for i, path := range v.dropped {
 		v.dropped[i] = fit.Place(path)
 	}
@@ -82,24 +79,6 @@ func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit d
 	return fit, changed
 }
 
-// encodeHeader sets v.header for req.
-func (v *conversation) encodeHeader(r *lathe.Request) {
-	v.betas, v.version = r.Betas, r.APIVersion
-	if id := r.RequestID; id != v.headerID {
-		h := v.c.header()
-		if id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
-			h = maps.Clone(h) // its values are shared and must not be changed
-			if len(v.ids) == 0 {
-				v.ids = make([]string, idsAtOnce)
-			}
-			h["X-Request-Id"], v.ids = v.ids[:1:1], v.ids[1:]
-			h["X-Request-Id"][0] = id
-		}
-		v.setHeader(h)
-		v.headerID = id
-	}
-}
-
 // Headers by which requests to Anthropic's API enable beta features, and name the version of the API.
 const (
 	betaHeader    = "Anthropic-Beta"
@@ -114,47 +93,39 @@ func betas(c *Chat, r *lathe.Request, opts *wire.EncodeOptions) []string {
 	return append(slices.Clip(r.Betas), messages.Betas(r, &opts.Takes, opts.Without)...)
 }
 
-// withAPI returns h with the betas and the version of a request to Anthropic's API. h is not changed. Requests on other wires have
-// neither.
-func withAPI(h http.Header, w lathe.Wire, betas []string, version string) http.Header {
-	if w != lathe.WireMessages {
-		return h
+// setAPI adds the betas and the version of a request to Anthropic's API to h. Requests on other wires have neither. It omits values that
+// are not valid in a header.
+func (c *Chat) setAPI(h http.Header, betas []string, version string) {
+	if c.wire.Wire() != lathe.WireMessages {
+		return
 	}
 	if len(betas) > 0 {
-		h = withBetas(h, betas)
+		all := slices.Clone(h[betaHeader])
+		for _, beta := range betas {
+			if validHeaderValue(beta) && !slices.Contains(all, beta) {
+				all = append(all, beta)
+			}
+		}
+		h[betaHeader] = []string{strings.Join(all, ",")}
 	}
 	if version != "" && validHeaderValue(version) {
-		h = maps.Clone(h)
 		h[versionHeader] = []string{version}
 	}
-	return h
-}
-
-// withBetas returns a copy of h with the values betas added to the header Anthropic-Beta. It omits values that are not valid in a
-// header.
-func withBetas(h http.Header, betas []string) http.Header {
-	h = maps.Clone(h)
-	all := slices.Clone(h[betaHeader])
-	for _, beta := range betas {
-		if validHeaderValue(beta) && !slices.Contains(all, beta) {
-			all = append(all, beta)
-		}
-	}
-	h[betaHeader] = []string{strings.Join(all, ",")}
-	return h
 }
 
 // newRequest returns the HTTP request of an attempt with the given body.
-func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *http.Request {
-	h := v.header()
+func (v *modelCall) newRequest(ctx context.Context, body watchedBody) *http.Request {
+	h := maps.Clone(v.c.header()) // its values are shared and must not be changed
+	if id := v.scratch.RequestID; id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
+		h["X-Request-Id"] = []string{id}
+	}
 	if t := event.TraceFrom(ctx); t.Parent != "" {
-		h = maps.Clone(h) // its values are shared and must not be changed
 		h["Traceparent"] = []string{t.Parent}
 		if t.Baggage != "" {
 			h["Baggage"] = []string{t.Baggage}
 		}
 	}
-	h = withAPI(h, v.c.wire.Wire(), v.betas, v.version)
+	v.c.setAPI(h, v.betas, v.scratch.APIVersion)
 	var src io.ReadCloser = body
 	if v.c.own != nil && v.request.size() <= maxTogether {
 		src = v.request.together()

@@ -104,10 +104,9 @@ func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
 // isNumber reports whether s holds digits alone, or nothing.
 func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// fromTransport is the failure of an attempt that a watch or the network ended. responded says
+// fromTransport is the failure of an attempt that a watch or the network ended. sent says that the request was being sent, responded
 // that the response's header was there.
-func (c *Chat) fromTransport(ctx context.Context, err error, body *payloadReader, responded bool) *lathe.UpstreamError {
-	_, sent := body.lastRead()
+func (c *Chat) fromTransport(ctx context.Context, err error, sent, responded bool) *lathe.UpstreamError {
 	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: !responded && !sent}
 	// A failure before the response's header can be retried: no part of an answer was read.
 	e.Retryable = !responded

@@ -300,14 +300,13 @@ func (netTimeout) Temporary() bool { return false }
 func TestTransportErrors(t *testing.T) {
 	t.Parallel()
 	c := newChat(t, nil)
-	fresh, used := newPayload().newReader(time.Now()), newPayload().newReader(time.Now())
-	_, _ = used.Read(make([]byte, 1))
+	const fresh, used = false, true
 	reset := errors.New("connection reset by peer")
 	for _, k := range []struct {
 		name      string
 		err       error
 		cause     error
-		body      *payloadReader
+		sent      bool
 		responded bool
 		want      lathe.UpstreamError
 	}{
@@ -324,7 +323,7 @@ func TestTransportErrors(t *testing.T) {
 		if k.cause != nil {
 			cancel(k.cause)
 		}
-		got := c.fromTransport(ctx, k.err, k.body, k.responded)
+		got := c.fromTransport(ctx, k.err, k.sent, k.responded)
 		if got.Kind != k.want.Kind || got.Connect != k.want.Connect || got.Retryable != k.want.Retryable || got.Err == nil || got.Message == "" {
 			t.Errorf("%s: got %+v, want %+v", k.name, got, k.want)
 		}

@@ -75,33 +75,3 @@ func ExampleOpenAI_errors() {
 	// upstream_4xx 401 invalid_api_key
 	// provider: call openai: upstream_error: upstream_4xx (HTTP 401) code invalid_api_key
 }
-
-func ExampleChat_OpenSession() {
-	server := exampleServer()
-	defer server.Close()
-	chat, err := provider.OpenAI("m", &provider.Options{BaseURL: server.URL})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer chat.CloseIdleConnections()
-
-	// The turns of one run are encoded in the same memory.
-	session := chat.OpenSession()
-	defer session.Close()
-	history := []lathe.Message{lathe.User("Hello!")}
-	for range 2 {
-		for d, err := range chat.Generate(context.Background(), &lathe.Request{Messages: history, Session: session}) {
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			if d.Kind == lathe.DeltaFinish {
-				history = append(history, d.Finish.Message, lathe.User("And again?"))
-			}
-		}
-	}
-	fmt.Println(len(history), "messages")
-	// Output:
-	// 5 messages
-}

@@ -56,24 +56,22 @@ func TestHTTP2(t *testing.T) {
 			w.WriteHeader(429)
 		}
 	})
-	m, closeFn := inSession(c)
-	defer closeFn()
-	if a := ask(t, t.Context(), m); a.text != "Hello" {
+	if a := ask(t, t.Context(), c); a.text != "Hello" {
 		t.Errorf("got %v", a.err)
 	}
-	for range m.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}}) {
+	for range c.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}}) {
 		break
 	}
 	<-gone
-	if a := ask(t, t.Context(), m); a.kind() != lathe.UpstreamAborted {
+	if a := ask(t, t.Context(), c); a.kind() != lathe.UpstreamAborted {
 		t.Errorf("got %v", a.err)
 	}
-	if a := ask(t, t.Context(), m); a.kind() != lathe.UpstreamRateLimited {
+	if a := ask(t, t.Context(), c); a.kind() != lathe.UpstreamRateLimited {
 		t.Errorf("got %v", a.err)
 	}
 }
 
-// A server may answer while it is still sent the request. The conversation then goes on in memory
+// A server may answer while it is still sent the request. The next request is encoded in memory
 // that no transport reads any more.
 func TestAnswerBeforeTheRequestIsRead(t *testing.T) {
 	t.Parallel()
@@ -83,12 +81,10 @@ func TestAnswerBeforeTheRequestIsRead(t *testing.T) {
 	for name, c := range map[string]*provider.Chat{"HTTP/1.1": serve(t, h, nil), "HTTP/2": overHTTP2(t, h)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, closeFn := inSession(c)
-			defer closeFn()
 			var history []lathe.Message
 			for i := range 8 {
 				history = append(history, lathe.User(strings.Repeat(fmt.Sprint(i), 30_000)))
-				if a := ask(t, t.Context(), m, history...); a.text != "Hello" {
+				if a := ask(t, t.Context(), c, history...); a.text != "Hello" {
 					t.Errorf("turn %d: %v (%+v)", i, a.err, a.upstreamOrNil())
 				}
 			}

@@ -24,7 +24,7 @@ type lead struct {
 }
 
 // lead returns the lead of an answer to req: none if its bytes are relayed, or its text is read elsewhere.
-func (v *conversation) lead(req *lathe.Request) lead {
+func (v *modelCall) lead(req *lathe.Request) lead {
 	return lead{over: req.Relay != nil || req.TextCalls.ReadsThinking || v.c.wire.Wire() != lathe.WireOpenAIChat}
 }
 

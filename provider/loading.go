@@ -26,7 +26,7 @@ func (l *loading) told() int { return min(l.polls, 1) }
 // wait returns the pause before the next request, and false if the call does not wait: the failure is another one, or
 // the time of Options.LoadingTimeout is over. Once the server said that it loads the model, a connection that it does
 // not take is part of the wait, because a server that starts again takes none for a moment.
-func (l *loading) wait(v *conversation, a *attempt, err *lathe.Error) (time.Duration, bool) {
+func (l *loading) wait(v *modelCall, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	var up *lathe.UpstreamError
 	limit := v.c.opts.LoadingTimeout
 	if limit <= 0 || a.begun || !errors.As(err, &up) {

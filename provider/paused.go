@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,7 +43,7 @@ func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool
 }
 
 // next returns the request that continues the turn of req.
-func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, *lathe.Error) {
+func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
 	if t.continued == c.opts.MaxContinuations {
 		return nil, c.failure(c.protocol(0, fmt.Sprintf("the server paused the answer more than max_continuations (%d) times", t.continued), nil))
 	}
@@ -50,6 +51,15 @@ func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, *lathe.E
 	more := *req
 	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], t.whole.Message)
 	return &more, nil
+}
+
+// failed returns the error of a turn, which says whether a part of the turn was answered.
+func (t *pausedTurn) failed(err *lathe.Error) *lathe.Error {
+	var up *lathe.UpstreamError
+	if t.whole != nil && errors.As(err, &up) {
+		up.Continued = true
+	}
+	return err
 }
 
 // sumCosts returns the sum of two costs; nil if both are unknown.

@@ -1,12 +1,9 @@
 package provider
 
 import (
-	"errors"
 	"io"
-	"net/http"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -14,8 +11,7 @@ import (
 func TestPayloadReadsItsPieces(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"request", "", "a"} {
-		p := newPayload()
-		p.body = []byte(body)
+		p := &payload{body: []byte(body)}
 		want := body
 		if at := len(body) / 2; at > 0 {
 			p.shared = wire.Shared{At: at, Text: []byte("[shared]")}
@@ -36,33 +32,6 @@ func TestPayloadReadsItsPieces(t *testing.T) {
 			if err != nil || string(got) != want {
 				t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 			}
-			if p.idle() {
-				t.Error("idle before its reader is closed")
-			}
-			r.Close()
-			r.Close()
-			if !p.idle() {
-				t.Error("not idle after its reader is closed")
-			}
-			if _, err := r.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
-				t.Errorf("reading after Close: %v", err)
-			}
 		}
-	}
-}
-
-func TestPayloadTellsWhetherItWasRead(t *testing.T) {
-	t.Parallel()
-	p := newPayload()
-	p.body = []byte("x")
-	r := p.newReader(time.Now())
-	if _, ok := r.lastRead(); ok {
-		t.Error("read before it was read")
-	}
-	if _, err := r.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := r.lastRead(); !ok {
-		t.Error("not read after it was read")
 	}
 }

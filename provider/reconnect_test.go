@@ -77,12 +77,10 @@ func TestClosedReusedConnectionIsNoFailure(t *testing.T) {
 				}
 			})
 			c := open(t, nil, func(o *provider.Options) { o.BaseURL, o.Retry.Attempts = url, 1 })
-			m, closeFn := inSession(c)
-			defer closeFn()
 			var history []lathe.Message
 			for i := range 50 {
 				history = append(history, lathe.User(fmt.Sprint("turn ", i)))
-				if a := ask(t, t.Context(), m, history...); a.text != "Hello" || len(a.retries) > 0 {
+				if a := ask(t, t.Context(), c, history...); a.text != "Hello" || len(a.retries) > 0 {
 					t.Fatalf("turn %d: %q, %d retries, %v", i, a.text, len(a.retries), a.err)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 
 // shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
 // later requests to the server then have short ids. A request that is relayed byte for byte is not changed.
-func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
+func (v *modelCall) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
 	if v.short || a.begun || v.raw || !refusesIDs(err) {
 		return false
 	}
@@ -23,7 +23,7 @@ const maxRefused = 8
 
 // retryWithoutFeature encodes the request again without a feature and returns true, if the server refused that feature and the request has
 // it.
-func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
+func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
 	if a.begun || a.refusal == nil {
 		return false
 	}
@@ -31,17 +31,17 @@ func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool 
 	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}
-	before := v.request.whole()
+	before := v.request
 	v.without = append(v.without, feature)
 	if v.encodeRequest(req) != nil {
 		return false
 	}
-	return !bytes.Equal(v.request.whole(), before)
+	return !bytes.Equal(v.request.whole(), before.whole())
 }
 
 // recordRefusedFeatures makes all later requests omit the features that the server refused. It is called when the server has answered a request
 // without them: an error alone does not prove a refusal, since it may quote words of the request.
-func (v *conversation) recordRefusedFeatures() {
+func (v *modelCall) recordRefusedFeatures() {
 	for known := v.c.refused.Load(); len(v.without) > 0; known = v.c.refused.Load() {
 		var now []string
 		if known != nil {

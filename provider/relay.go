@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -37,71 +38,33 @@ func (a *attempt) opens(event string, deltas []lathe.Delta) bool {
 // the answer begins, so that the call can be made again if the server fails before that. After the first event that was handed
 // over it is not made again: what was shown cannot be taken back.
 func (a *attempt) show(event string, deltas []lathe.Delta) {
-	v := a.v
-	raw := &v.relayed.raw
-	*raw = lathe.Raw{Bytes: v.events.Raw(), Sound: v.answer.Sound() || a.relay.Opaque, Finished: v.answer.Finished(), Deltas: deltas}
-	raw.ID, raw.Model = v.answer.Names()
-	if c, ok := v.answer.(chunked); ok {
+	raw := &a.raw
+	*raw = lathe.Raw{Bytes: a.events.Raw(), Sound: a.answer.Sound() || a.relay.Opaque, Finished: a.answer.Finished(), Deltas: deltas}
+	raw.ID, raw.Model = a.answer.Names()
+	if c, ok := a.answer.(chunked); ok {
 		raw.UsageOnly = c.UsageOnly()
 		if began := c.AppendShown(nil); len(began) > 0 {
 			raw.Deltas = append(began, deltas...)
 		}
 	}
-	if !a.begun && len(v.relayed.held) < maxOpening && v.relayed.heldBytes()+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
-		v.relayed.hold(raw)
-	} else {
-		a.showHeld()
-		a.begun = true
-		a.relay.Take(raw)
+	if !a.begun && len(a.held) < maxOpening && a.heldBytes+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
+		a.heldBytes += len(raw.Bytes)
+		raw.Bytes, raw.Deltas = bytes.Clone(raw.Bytes), slices.Clone(raw.Deltas)
+		a.held = append(a.held, *raw)
+		return
 	}
-	*raw = lathe.Raw{}
-}
-
-// A relayed is what a conversation needs to relay streams.
-type relayed struct {
-	raw  lathe.Raw
-	held []lathe.Raw // events at the beginning of the stream that were not handed over; their memory is used again
-}
-
-// heldBytes returns the size of the events that are held back.
-func (r *relayed) heldBytes() (n int) {
-	for i := range r.held {
-		n += len(r.held[i].Bytes)
-	}
-	return n
-}
-
-// forget releases the events, and memory above the usual size.
-func (r *relayed) forget() {
-	for i := range r.held {
-		if cap(r.held[i].Bytes) > maxKept {
-			r.held[i].Bytes = nil
-		}
-	}
-	r.held = r.held[:0]
-}
-
-// hold keeps an event.
-func (r *relayed) hold(raw *lathe.Raw) {
-	n := len(r.held)
-	if n == cap(r.held) {
-		r.held = append(r.held, lathe.Raw{})
-	}
-	r.held = r.held[:n+1]
-	kept := &r.held[n]
-	bytes, deltas := append(kept.Bytes[:0], raw.Bytes...), append(kept.Deltas[:0], raw.Deltas...)
-	*kept = *raw
-	kept.Bytes, kept.Deltas = bytes, deltas
+	a.showHeld()
+	a.begun = true
+	a.relay.Take(raw)
 }
 
 // showHeld hands over the events that were held back.
 func (a *attempt) showHeld() {
-	held := a.v.relayed.held
-	for i := range held {
+	for i := range a.held {
 		a.begun = true
-		a.relay.Take(&held[i])
+		a.relay.Take(&a.held[i])
 	}
-	a.v.relayed.held = held[:0]
+	a.held = nil
 }
 
 // showRest hands over what follows the last event.

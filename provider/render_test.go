@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"io"
 	"iter"
 	"reflect"
 	"strings"
@@ -13,11 +12,8 @@ import (
 	"github.com/lathe-run/lathe/provider"
 )
 
-// A listener is a model that keeps what it was asked and says nothing. Opened, it is its own session.
-type listener struct {
-	asked  []lathe.Request
-	opened int
-}
+// A listener is a model that keeps what it was asked and says nothing.
+type listener struct{ asked []lathe.Request }
 
 func (l *listener) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	q := *req
@@ -29,18 +25,6 @@ func (l *listener) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lat
 }
 
 func (l *listener) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "p", Model: "m"} }
-
-func (l *listener) OpenSession() io.Closer {
-	l.opened++
-	return &listening{l}
-}
-
-type listening struct{ *listener }
-
-func (s *listening) Close() error {
-	s.opened--
-	return nil
-}
 
 func called(id, args string) lathe.Message {
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{
@@ -59,20 +43,13 @@ func TestRenderedMessagesAreAStablePrefix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := m.(interface{ OpenSession() io.Closer }).OpenSession()
 	history := []lathe.Message{lathe.System("Be brief."), lathe.User("Add.")}
 	for n := range 4 {
-		generate(t, m, &lathe.Request{Messages: history, Tools: addTool, Session: session})
+		generate(t, m, &lathe.Request{Messages: history, Tools: addTool})
 		history = append(history, called("a", `{"a":1}`), answered("a", `{"sum":1}`))
 		if n == 2 {
 			history = append(history, lathe.User("And?"))
 		}
-	}
-	if got := l.asked[0].Session; got == nil || got.(*listening).listener != l {
-		t.Errorf("the model beneath got the session %v", got)
-	}
-	if _ = session.Close(); l.opened != 0 {
-		t.Errorf("%d sessions of the model beneath are open", l.opened)
 	}
 	for n := 1; n < len(l.asked); n++ {
 		before, now := l.asked[n-1], l.asked[n]

@@ -66,7 +66,7 @@ func (r *reading) takeThought(f *lathe.Finish) {
 
 // thoughtCalls adds to an answer the calls in a thought in which it ended, and returns their deltas. The server has calls of its own, and
 // took these for reasoning. They are written in the dialect of their first mark.
-func (v *conversation) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.Delta {
+func (v *modelCall) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.Delta {
 	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone || req.Relay != nil || v.c.wire.Wire() != lathe.WireOpenAIChat {
 		return nil
 	}

@@ -171,17 +171,15 @@ func TestTimersDoNotReachTheNextCall(t *testing.T) {
 			time.Sleep(700 * time.Millisecond)
 			_, _ = io.WriteString(w, hello())
 		}), func(o *provider.Options) { o.ClientTimeout = time.Second })
-		m, closeFn := inSession(c)
-		defer closeFn()
 		for range 5 {
-			if a := ask(t, t.Context(), m); a.text != "Hello" {
+			if a := ask(t, t.Context(), c); a.text != "Hello" {
 				t.Errorf("got %q, %v", a.text, a.err)
 			}
 		}
 	})
 }
 
-// The timer of one call of a session stays set: it must not end the next call early, nor keep it from its own timeouts.
+// The timers of one call do not end the next one early, nor keep it from its own timeouts.
 func TestTimerOfTheCallBeforeFiresForTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,16 +194,14 @@ func TestTimerOfTheCallBeforeFiresForTheNext(t *testing.T) {
 		}), func(o *provider.Options) {
 			o.OpenTimeout, o.ReadTimeout, o.Retry.Attempts = 30*time.Second, 10*time.Second, 1
 		})
-		m, closeFn := inSession(c)
-		defer closeFn()
 		for range 2 {
-			if a := ask(t, t.Context(), m); a.text != "Hello" {
+			if a := ask(t, t.Context(), c); a.text != "Hello" {
 				t.Fatalf("got %q, %v", a.text, a.err)
 			}
 			time.Sleep(7 * time.Second) // the timer of the first call fires during the third, or between two calls
 		}
 		start := time.Now()
-		a := ask(t, t.Context(), m)
+		a := ask(t, t.Context(), c)
 		if took := time.Since(start); took != 10*time.Second || a.err == nil || !strings.Contains(a.err.Error(), "timeout") {
 			t.Errorf("the silent call ended after %v: %v", took, a.err)
 		}

@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"net/url"
-
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // OpenAI returns the named model of a server that is compatible with OpenAI's chat completions. See [New].
@@ -46,12 +43,4 @@ type chunked interface {
 // a call of the model.
 type lenient interface {
 	Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish)
-}
-
-// address returns the URL of a model call.
-func (c *Chat) address(model string, stream bool) (*url.URL, error) {
-	if stream && model == c.model {
-		return c.stream, nil
-	}
-	return wire.CallURL(c.base, c.wire, model, stream)
 }

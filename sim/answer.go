@@ -63,31 +63,24 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 			return fmt.Sprintf("%s = %s.", e, plain(v))
 		}
 	}
-	if raw[0] == '{' {
-		var fields []string
-		for k, v := range rawjson.Members(raw) {
-			fields = append(fields, fmt.Sprintf("%s is %s", rawjson.Text(k), plain(v)))
-		}
-		if len(fields) > 0 {
-			return fmt.Sprintf("%s says: %s.", name, clip(strings.Join(fields, ", ")))
-		}
+	var fields []string
+	for k, v := range rawjson.Members(raw) {
+		fields = append(fields, fmt.Sprintf("%s is %s", rawjson.Text(k), plain(v)))
+	}
+	if len(fields) > 0 {
+		return fmt.Sprintf("%s says: %s.", name, clip(strings.Join(fields, ", ")))
 	}
 	return fmt.Sprintf("%s says: %s.", name, clip(plain(raw)))
 }
 
 // failure reads {"ok":false,"error":{"message":…}} and its relatives.
 func failure(raw []byte) (string, bool) {
-	if raw[0] != '{' {
-		return "", false
-	}
 	e, ok := rawjson.Get(raw, "error")
 	if !ok {
 		return "", false
 	}
-	if e[0] == '{' {
-		if m, ok := rawjson.Get(e, "message"); ok {
-			return clip(rawjson.Text(m)), true
-		}
+	if m, ok := rawjson.Get(e, "message"); ok {
+		return clip(rawjson.Text(m)), true
 	}
 	return clip(plain(e)), true
 }
@@ -106,7 +99,7 @@ func currentTime(args []byte, stamp string) string {
 }
 
 func argument(args []byte, name string) (string, bool) {
-	if rawjson.Check(args, rawjson.Limits{}) != nil || len(args) == 0 || args[0] != '{' {
+	if rawjson.Check(args, rawjson.Limits{}) != nil {
 		return "", false
 	}
 	v, ok := rawjson.Get(args, name)

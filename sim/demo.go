@@ -48,8 +48,8 @@ func structured(req *lathe.Request, prompt string) string {
 	if inner, ok := rawjson.Get(format, "json_schema"); ok && inner[0] == '{' {
 		format = inner
 	}
-	schema, ok := rawjson.Get(format, "schema")
-	if !ok || schema[0] != '{' {
+	schema, _ := rawjson.Get(format, "schema")
+	if len(schema) == 0 || schema[0] != '{' {
 		return ""
 	}
 	return fillArguments(&lathe.ToolSpec{Schema: schema}, prompt)

@@ -221,11 +221,8 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 		if !named || !ok || name[0] != '"' || schema[0] != '{' {
 			continue // what is inside may be one
 		}
-		t := &lathe.ToolSpec{Name: rawjson.Text(name), Schema: bytes.Clone(schema)}
-		if text, ok := rawjson.Get(text[i:end], "description"); ok && text[0] == '"' {
-			t.Description = rawjson.Text(text)
-		}
-		tools = append(tools, t)
+		description, _ := rawjson.Get(text[i:end], "description")
+		tools = append(tools, &lathe.ToolSpec{Name: rawjson.Text(name), Description: rawjson.Text(description), Schema: bytes.Clone(schema)})
 		i = end - 1
 	}
 	return tools

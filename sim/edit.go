@@ -32,9 +32,6 @@ func setIn(object, outer, name, value string) string {
 
 // get returns a member of an object as it is; "" if there is none, and for what is no object.
 func get(object, name string) string {
-	if !strings.HasPrefix(object, "{") {
-		return ""
-	}
 	v, _ := rawjson.Get([]byte(object), name)
 	return string(v)
 }

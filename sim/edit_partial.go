@@ -36,10 +36,8 @@ func partialArgs(_ lathe.Wire, events []streamed) []streamed {
 
 // firstOf returns the first element of an array; "" if there is none.
 func firstOf(array string) string {
-	if strings.HasPrefix(array, "[") {
-		for v := range rawjson.Elements([]byte(array)) {
-			return string(v)
-		}
+	for v := range rawjson.Elements([]byte(array)) {
+		return string(v)
 	}
 	return ""
 }

@@ -159,7 +159,7 @@ func nameOf(req *lathe.Request, r lathe.ToolResult) string {
 // resultFailed reports whether the content of a result, in either form, says that the call failed.
 func resultFailed(r lathe.ToolResult) bool {
 	raw := []byte(r.Content)
-	if rawjson.Check(raw, rawjson.Limits{}) != nil || raw[0] != '{' {
+	if !rawjson.IsObject(raw, rawjson.Limits{}) {
 		return r.IsError
 	}
 	ok, found := rawjson.Get(raw, "ok")

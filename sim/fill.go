@@ -1,9 +1,12 @@
 package sim
 
 import (
-	"sort"
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/lathe-run/lathe"
@@ -26,23 +29,17 @@ func parameters(schema []byte) []parameter {
 	if len(schema) == 0 || rawjson.Check(schema, rawjson.Limits{}) != nil {
 		return nil
 	}
-	props, ok := rawjson.Get(schema, "properties")
-	if !ok || len(props) == 0 || props[0] != '{' {
-		return nil
-	}
+	props, _ := rawjson.Get(schema, "properties")
+	list, _ := rawjson.Get(schema, "required")
 	required := map[string]bool{}
-	if list, ok := rawjson.Get(schema, "required"); ok && len(list) > 0 && list[0] == '[' {
-		for e := range rawjson.Elements(list) {
-			required[rawjson.Text(e)] = true
-		}
+	for e := range rawjson.Elements(list) {
+		required[rawjson.Text(e)] = true
 	}
 	var out []parameter
 	for key, raw := range rawjson.Members(props) {
 		p := parameter{name: rawjson.Text(key), schema: raw}
 		p.required = required[p.name]
-		if len(raw) > 0 && raw[0] == '{' {
-			p.read(raw)
-		}
+		p.read(raw)
 		p.kind = kindOf(p)
 		out = append(out, p)
 	}
@@ -50,32 +47,24 @@ func parameters(schema []byte) []parameter {
 }
 
 func (p *parameter) read(raw []byte) {
-	if t, ok := rawjson.Get(raw, "type"); ok {
-		if t[0] == '[' {
-			for e := range rawjson.Elements(t) {
-				if s := rawjson.Text(e); s != "null" && p.kind == "" {
-					p.kind = s
-				}
-			}
-		} else {
-			p.kind = rawjson.Text(t)
+	types, _ := rawjson.Get(raw, "type")
+	p.kind = rawjson.Text(types)
+	for e := range rawjson.Elements(types) {
+		if s := rawjson.Text(e); s != "null" && p.kind == "" {
+			p.kind = s
 		}
 	}
-	if e, ok := rawjson.Get(raw, "enum"); ok && e[0] == '[' {
-		for v := range rawjson.Elements(e) {
-			if v[0] == '"' {
-				p.enum = append(p.enum, rawjson.Text(v))
-			}
+	enum, _ := rawjson.Get(raw, "enum")
+	for v := range rawjson.Elements(enum) {
+		if v[0] == '"' {
+			p.enum = append(p.enum, rawjson.Text(v))
 		}
 	}
-	if d, ok := rawjson.Get(raw, "default"); ok {
-		p.fallback = string(d)
-	}
-	if it, ok := rawjson.Get(raw, "items"); ok && it[0] == '{' {
-		if t, ok := rawjson.Get(it, "type"); ok {
-			p.items = rawjson.Text(t)
-		}
-	}
+	fallback, _ := rawjson.Get(raw, "default")
+	p.fallback = string(fallback)
+	items, _ := rawjson.Get(raw, "items")
+	kind, _ := rawjson.Get(items, "type")
+	p.items = rawjson.Text(kind)
 }
 
 // kindOf refines the type string by what the parameter's name says.
@@ -406,46 +395,89 @@ give find search look up for get fetch read us a an`)
 func zoneOf(clause string) string {
 	for w := range strings.FieldsSeq(clause) {
 		w = strings.Trim(w, ",.?!\"'")
-		if area, _, ok := strings.Cut(w, "/"); ok && zoneAreas[area] {
+		if area, _, ok := strings.Cut(w, "/"); ok && zoneAreas()[area] {
 			return w
 		}
 	}
 	low := " " + strings.ToLower(clause) + " "
-	cities := make([]string, 0, len(zones))
-	for c := range zones {
-		cities = append(cities, c)
-	}
-	sort.Slice(cities, func(i, j int) bool { // the longest name first: "new york" before "york"
-		if len(cities[i]) != len(cities[j]) {
-			return len(cities[i]) > len(cities[j])
-		}
-		return cities[i] < cities[j]
-	})
-	for _, c := range cities {
+	byName, names := zones()
+	for _, c := range names {
 		if i := strings.Index(low, c); i > 0 && !isWord(rune(low[i-1])) && !isWord(rune(low[i+len(c)])) {
-			return zones[c]
+			return byName[c]
 		}
 	}
 	return ""
 }
 
-var zoneAreas = map[string]bool{"Africa": true, "America": true, "Antarctica": true, "Asia": true, "Atlantic": true,
-	"Australia": true, "Europe": true, "Indian": true, "Pacific": true, "Etc": true}
+var zoneAreas = wordSet(`Africa America Antarctica Asia Atlantic Australia Europe Indian Pacific Etc`)
 
-var zones = map[string]string{
-	"tokyo": "Asia/Tokyo", "osaka": "Asia/Tokyo", "japan": "Asia/Tokyo", "seoul": "Asia/Seoul", "beijing": "Asia/Shanghai",
-	"shanghai": "Asia/Shanghai", "hong kong": "Asia/Hong_Kong", "singapore": "Asia/Singapore", "bangkok": "Asia/Bangkok",
-	"jakarta": "Asia/Jakarta", "manila": "Asia/Manila", "mumbai": "Asia/Kolkata", "delhi": "Asia/Kolkata", "india": "Asia/Kolkata",
-	"karachi": "Asia/Karachi", "dubai": "Asia/Dubai", "tehran": "Asia/Tehran", "istanbul": "Europe/Istanbul", "moscow": "Europe/Moscow",
-	"kyiv": "Europe/Kyiv", "helsinki": "Europe/Helsinki", "athens": "Europe/Athens", "berlin": "Europe/Berlin", "munich": "Europe/Berlin",
-	"hamburg": "Europe/Berlin", "cologne": "Europe/Berlin", "germany": "Europe/Berlin", "paris": "Europe/Paris", "madrid": "Europe/Madrid",
-	"rome": "Europe/Rome", "vienna": "Europe/Vienna", "zurich": "Europe/Zurich", "amsterdam": "Europe/Amsterdam", "brussels": "Europe/Brussels",
-	"stockholm": "Europe/Stockholm", "oslo": "Europe/Oslo", "copenhagen": "Europe/Copenhagen", "prague": "Europe/Prague", "warsaw": "Europe/Warsaw",
-	"lisbon": "Europe/Lisbon", "dublin": "Europe/Dublin", "london": "Europe/London", "cairo": "Africa/Cairo", "lagos": "Africa/Lagos",
-	"nairobi": "Africa/Nairobi", "johannesburg": "Africa/Johannesburg", "new york": "America/New_York", "boston": "America/New_York",
-	"toronto": "America/Toronto", "chicago": "America/Chicago", "denver": "America/Denver", "los angeles": "America/Los_Angeles",
-	"san francisco": "America/Los_Angeles", "seattle": "America/Los_Angeles", "vancouver": "America/Vancouver", "mexico city": "America/Mexico_City",
-	"bogota": "America/Bogota", "lima": "America/Lima", "santiago": "America/Santiago", "buenos aires": "America/Argentina/Buenos_Aires",
-	"são paulo": "America/Sao_Paulo", "sao paulo": "America/Sao_Paulo", "sydney": "Australia/Sydney", "melbourne": "Australia/Melbourne",
-	"perth": "Australia/Perth", "auckland": "Pacific/Auckland", "honolulu": "Pacific/Honolulu", "utc": "UTC",
-}
+// zoneNames are the cities and countries whose zones the models know.
+const zoneNames = `
+Asia/Tokyo: tokyo, osaka, japan
+Asia/Seoul: seoul
+Asia/Shanghai: beijing, shanghai
+Asia/Hong_Kong: hong kong
+Asia/Singapore: singapore
+Asia/Bangkok: bangkok
+Asia/Jakarta: jakarta
+Asia/Manila: manila
+Asia/Kolkata: mumbai, delhi, india
+Asia/Karachi: karachi
+Asia/Dubai: dubai
+Asia/Tehran: tehran
+Europe/Istanbul: istanbul
+Europe/Moscow: moscow
+Europe/Kyiv: kyiv
+Europe/Helsinki: helsinki
+Europe/Athens: athens
+Europe/Berlin: berlin, munich, hamburg, cologne, germany
+Europe/Paris: paris
+Europe/Madrid: madrid
+Europe/Rome: rome
+Europe/Vienna: vienna
+Europe/Zurich: zurich
+Europe/Amsterdam: amsterdam
+Europe/Brussels: brussels
+Europe/Stockholm: stockholm
+Europe/Oslo: oslo
+Europe/Copenhagen: copenhagen
+Europe/Prague: prague
+Europe/Warsaw: warsaw
+Europe/Lisbon: lisbon
+Europe/Dublin: dublin
+Europe/London: london
+Africa/Cairo: cairo
+Africa/Lagos: lagos
+Africa/Nairobi: nairobi
+Africa/Johannesburg: johannesburg
+America/New_York: new york, boston
+America/Toronto: toronto
+America/Chicago: chicago
+America/Denver: denver
+America/Los_Angeles: los angeles, san francisco, seattle
+America/Vancouver: vancouver
+America/Mexico_City: mexico city
+America/Bogota: bogota
+America/Lima: lima
+America/Santiago: santiago
+America/Argentina/Buenos_Aires: buenos aires
+America/Sao_Paulo: são paulo, sao paulo
+Australia/Sydney: sydney
+Australia/Melbourne: melbourne
+Australia/Perth: perth
+Pacific/Auckland: auckland
+Pacific/Honolulu: honolulu
+UTC: utc
+`
+
+// zones returns the zones by the names in zoneNames, and these names, the longest first: "new york" before "york".
+var zones = sync.OnceValues(func() (byName map[string]string, names []string) {
+	byName = map[string]string{}
+	for line := range strings.SplitSeq(strings.TrimSpace(zoneNames), "\n") {
+		zone, list, _ := strings.Cut(line, ": ")
+		for name := range strings.SplitSeq(list, ", ") {
+			byName[name] = zone
+		}
+	}
+	return byName, slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+})

@@ -1,11 +1,10 @@
 package sim
 
 import (
+	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
@@ -29,21 +28,20 @@ func (s *Sim) models(w http.ResponseWriter, r *http.Request) {
 		}
 		writeJSON(w, messages.AppendModels(nil, list))
 	default:
-		writeJSON(w, appendModels(nil, names, created))
-	}
-}
-
-func appendModels(dst []byte, names []string, created int64) []byte {
-	dst = append(dst, `{"object":"list","data":[`...)
-	for i, name := range names {
-		if i > 0 {
-			dst = append(dst, ',')
+		type model struct {
+			ID      string `json:"id"`
+			Object  string `json:"object"`
+			Created int64  `json:"created"`
+			OwnedBy string `json:"owned_by"`
 		}
-		dst = append(dst, `{"id":`...)
-		dst = rawjson.AppendQuote(dst, name)
-		dst = append(dst, `,"object":"model","created":`...)
-		dst = strconv.AppendInt(dst, created, 10)
-		dst = append(dst, `,"owned_by":"lathe"}`...)
+		list := make([]model, len(names))
+		for i, name := range names {
+			list[i] = model{name, "model", created, "lathe"}
+		}
+		body, _ := json.Marshal(struct { // no value of these types fails
+			Object string  `json:"object"`
+			Data   []model `json:"data"`
+		}{"list", list})
+		writeJSON(w, body)
 	}
-	return append(dst, `]}`...)
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/provider"
 )
 
 // A Model is a simulated model in this process. It implements [lathe.Model].
@@ -110,82 +109,21 @@ func upstream(e *wire.APIError) error {
 	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message}}
 }
 
-// overWire sends the request through the handler in memory and reads its stream: of chat completions, or of the first wire that
-// the fault is for.
+// overWire sends the request through the handler in memory: on chat completions, or on the first wire that the fault is for.
 func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yield func(lathe.Delta, error) bool) {
-	p := chatCompletions
-	if !f.On(p.Wire()) {
-		p = protocolOf(f.Wires[0])
+	w := lathe.WireOpenAIChat
+	if !f.On(w) {
+		w = f.Wires[0]
 	}
-	body, _ := p.client.AppendRequest(nil, req, &wire.EncodeOptions{Stream: true, IncludeUsage: true})
-	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim.invalid"+p.path(req.Model), bytes.NewReader(body))
+	client, err := provider.New(w, req.Model, &provider.Options{Name: Provider, BaseURL: "http://sim.invalid", Transport: m.sim.Transport(),
+		ClientTimeout: -1, OpenTimeout: -1, Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
-		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: "sim", Err: err})
-		return
-	}
-	resp, err := m.sim.Transport().RoundTrip(hr)
-	if err != nil {
-		yield(lathe.Delta{}, cancelled(ctx))
-		return
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a short body is as good as none
-		yield(lathe.Delta{}, upstream(p.client.ParseError(resp.StatusCode, b)))
-		return
-	}
-	asm := p.client.NewAssembler(nil)
-	broken := func(err error) {
-		var api *wire.APIError
-		switch {
-		case ctx.Err() != nil:
-			err = cancelled(ctx)
-		case errors.As(err, &api):
-			err = upstream(api)
-		default:
-			err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "sim", Err: &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Err: err}}
-		}
 		yield(lathe.Delta{}, err)
-	}
-	if resp.Header.Get("Content-Type") == "application/json" {
-		b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
-		if err == nil {
-			var fin *lathe.Finish
-			if _, fin, err = asm.Complete(nil, b); err == nil {
-				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
-				return
-			}
-		}
-		broken(err)
 		return
 	}
-	r := sse.NewReader(resp.Body, &sse.Options{RawUTF8: true})
-	defer r.Release()
-	var deltas []lathe.Delta
-	for !asm.Done() {
-		ev, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			deltas, err = asm.Append(deltas[:0], ev.Type, ev.Data) // "message" is no type of any wire
-		}
-		if err != nil {
-			broken(err)
-			return
-		}
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-	fin, err := asm.Finish(true)
-	if err != nil {
-		broken(err)
-		return
-	}
-	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
+	own := *req
+	own.Relay = nil // the bytes are those of no server
+	client.Generate(ctx, &own)(yield)
 }
 
 // Transport returns the server as an http.RoundTripper that stays in this process, for clients of

@@ -14,7 +14,6 @@ import (
 // A protocol is one wire of the simulated server: its codecs, and properties of the wire that the internal form does not have.
 type protocol struct {
 	wire.Served
-	client wire.Upstream
 	// thoughts and data are the fields of [lathe.Reasoning] for the text and for the signature of reasoning. If they are the
 	// same, one part has both. data is "" on a wire without signatures.
 	thoughts, data string
@@ -24,23 +23,23 @@ type protocol struct {
 
 var (
 	chatCompletions = &protocol{
-		Served: strictChat{}, client: openai.Upstream{}, thoughts: "reasoning_content",
+		Served: strictChat{}, thoughts: "reasoning_content",
 		unanswered: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. " +
 			"These had no response: ",
 		orphan: "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
 	}
 	responsesAPI = &protocol{
-		Served: responses.New(), client: responses.New(), thoughts: "encrypted_content", data: "encrypted_content",
+		Served: responses.New(), thoughts: "encrypted_content", data: "encrypted_content",
 		unanswered: "No tool output found for function call ",
 		orphan:     "No tool call found for function call output with call_id ",
 	}
 	messagesAPI = &protocol{
-		Served: messages.Codec{}, client: messages.Codec{}, thoughts: "thinking", data: "thinking",
+		Served: messages.Codec{}, thoughts: "thinking", data: "thinking",
 		unanswered: "`tool_use` ids were found without `tool_result` blocks immediately after: ",
 		orphan:     "unexpected `tool_use_id` found in `tool_result` blocks: ",
 	}
 	generateContent = &protocol{
-		Served: gemini.Codec{}, client: gemini.Codec{}, thoughts: "thought", data: "thoughtSignature",
+		Served: gemini.Codec{}, thoughts: "thought", data: "thoughtSignature",
 		unanswered: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn. No response: ",
 		orphan:     "Please ensure that a function response turn comes immediately after a function call turn. No call: ",
 	}
@@ -178,17 +177,6 @@ func (w *rawChunks) AppendDelta(dst []byte, d lathe.Delta) []byte {
 // AppendFinish implements [wire.Writer].
 func (w *rawChunks) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	return w.chunks.AppendDone(w.chunks.AppendFinish(dst, f, extra))
-}
-
-// path returns the path at which the handler serves a stream of a model.
-func (p *protocol) path(model string) string {
-	switch p.Wire() {
-	case lathe.WireGemini:
-		return "/v1beta" + p.client.Path(model, true)
-	case lathe.WireMessages:
-		return p.client.Path(model, true)
-	}
-	return "/v1" + p.client.Path(model, true)
 }
 
 // modelPath takes the path of a call of generateContent apart: the name of the model, with or without "models/", and the

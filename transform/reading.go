@@ -6,13 +6,15 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/callid"
 	"github.com/lathe-run/lathe/internal/visible"
 )
 
 // A reading is one answer on its way through the chain: what the deltas say and what the finish
 // holds change alike.
 type reading struct {
-	v     *conversation
+	chain *Chain
+	ids   *callid.Short // of the calls of the request
 	yield func(lathe.Delta, error) bool
 	ended bool // the consumer wants no more
 
@@ -38,15 +40,15 @@ type openCall struct {
 	begun   bool   // other argument text came
 }
 
-func newReading(v *conversation, req *lathe.Request, yield func(lathe.Delta, error) bool) *reading {
-	r := &reading{v: v, yield: yield}
-	r.shown.ShowUnreadable = v.chain.showBad
+func newReading(chain *Chain, ids *callid.Short, req *lathe.Request, yield func(lathe.Delta, error) bool) *reading {
+	r := &reading{chain: chain, ids: ids, yield: yield}
+	r.shown.ShowUnreadable = chain.showBad
 	tools := req.Tools
 	if len(tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
 		tools = req.TextCalls.Tools
 	}
-	if v.chain.tagCalls && len(tools) > 0 {
-		most := v.chain.maxPayload
+	if chain.tagCalls && len(tools) > 0 {
+		most := chain.maxPayload
 		if req.MaxPayloadBytes > 0 && (most == 0 || req.MaxPayloadBytes < most) {
 			most = req.MaxPayloadBytes
 		}
@@ -113,7 +115,7 @@ func (r *reading) find(index int) *openCall {
 func (r *reading) call(d *lathe.Delta, c *openCall) {
 	args := lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.out}
 	switch {
-	case !r.v.chain.blankArgs || c.begun:
+	case !r.chain.blankArgs || c.begun:
 	case d.Kind == lathe.DeltaCallArgs && strings.TrimSpace(d.Text) == "":
 		c.blank += d.Text
 		return
@@ -137,8 +139,8 @@ func (r *reading) call(d *lathe.Delta, c *openCall) {
 func (r *reading) passCall(d *lathe.Delta, index int) {
 	c := *d
 	c.Index = index
-	if r.v.chain.nineLetter && c.ID != "" {
-		c.ID = r.v.ids.Back(c.ID)
+	if r.chain.nineLetter && c.ID != "" {
+		c.ID = r.ids.Back(c.ID)
 	}
 	r.give(&c)
 }
@@ -218,13 +220,13 @@ func (r *reading) finish(of *lathe.Finish) {
 	if r.ended {
 		return
 	}
-	if r.v.chain.blankArgs {
+	if r.chain.blankArgs {
 		f.Message = eachCall(f.Message, fillArguments)
 	}
-	if r.v.chain.nineLetter {
+	if r.chain.nineLetter {
 		f.Message = eachCall(f.Message, func(c *lathe.ToolCall) bool {
 			was := c.ID
-			c.ID = r.v.ids.Back(was)
+			c.ID = r.ids.Back(was)
 			return c.ID != was
 		})
 	}

@@ -17,11 +17,11 @@ func sent(t *testing.T, list List, body string, opts *openai.EncodeOptions) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := conversation{chain: mustChain(t, list)}
-	once := v.request(&req.Request)
+	c := &changed{chain: mustChain(t, list)}
+	once, _ := c.request(&req.Request)
 	first := string(openai.AppendRequest(nil, once, opts))
-	again := conversation{chain: v.chain}
-	if second := string(openai.AppendRequest(nil, again.request(once), opts)); second != first {
+	twice, _ := c.request(once)
+	if second := string(openai.AppendRequest(nil, twice, opts)); second != first {
 		t.Errorf("applied twice it gives\n%s\nand once\n%s", second, first)
 	}
 	if plain := string(openai.AppendRequest(nil, &req.Request, opts)); plain != string(openai.AppendRequest(nil, mustParse(t, body), opts)) {

@@ -22,9 +22,6 @@ const (
 	alphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Forget removes all ids.
-func (s *Short) Forget() { *s = Short{} }
-
 // Of returns the short id of id: id itself where it is one and no other id became it.
 func (s *Short) Of(id string) string {
 	if short, ok := s.short[id]; ok {

@@ -22,9 +22,6 @@ type uses struct {
 	open bool // the first one has no result
 }
 
-// Forget removes all ids.
-func (u *Unique) Forget() { *u = Unique{} }
-
 // Call returns the id of the next call of the conversation, which has the given id in it.
 func (u *Unique) Call(id string) string {
 	if u.calls == nil {

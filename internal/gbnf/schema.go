@@ -187,7 +187,7 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 	if rule, ok := c.refs[name]; ok {
 		return rule
 	}
-	target, ok := resolve(c.root, name)
+	target, ok := Resolve(c.root, name)
 	if !ok {
 		c.b.Loosen(path, "$ref")
 		return c.any(path)
@@ -236,26 +236,20 @@ func (c *compiler) recursesLeft(name string) bool {
 	return false
 }
 
-// resolve follows a reference within the schema.
-func resolve(root []byte, ref string) ([]byte, bool) {
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, false
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Resolve returns the part of a schema that a reference within it is to, such as #/$defs/NAME.
+func Resolve(root []byte, ref string) (_ []byte, ok bool) {
+	if ref == "#" {
+		return root, true
 	}
-	for path != "" {
-		if path, ok = strings.CutPrefix(path, "/"); !ok {
-			return nil, false
-		}
-		var part string
-		part, path, _ = strings.Cut(path, "/")
-		if path != "" {
-			path = "/" + path
-		}
-		if root, ok = rawjson.Get(root, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); !ok {
-			return nil, false
+	path, ok := strings.CutPrefix(ref, "#/")
+	for part := range strings.SplitSeq(path, "/") {
+		if ok {
+			root, ok = rawjson.Get(root, unescapePointer.Replace(part))
 		}
 	}
-	return root, true
+	return root, ok
 }
 
 // union is anyOf, or oneOf without its demand that one branch alone fits.
@@ -329,7 +323,7 @@ func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 				return
 			}
 			for hops := 0; hops < maxDepth && get(el, "$ref") != nil && c.b.Part(len(c.root)); hops++ {
-				target, ok := resolve(c.root, rawjson.Text(get(el, "$ref")))
+				target, ok := Resolve(c.root, rawjson.Text(get(el, "$ref")))
 				if !ok {
 					break
 				}

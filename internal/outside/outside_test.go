@@ -31,8 +31,8 @@ func TestCounterKeepsTheAbilitiesOfItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Counter{Model: model}
-	if _, ok := lathe.ModelAs[loop.SessionOpener](c); !ok {
-		t.Error("the session of the provider is not found through the decorator")
+	if _, ok := lathe.ModelAs[loop.TokenCounter](c); !ok {
+		t.Error("the provider's count of tokens is not found through the decorator")
 	}
 	if got := c.Describe(); got != model.Describe() {
 		t.Errorf("the decorator describes %+v", got)

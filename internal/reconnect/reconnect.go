@@ -24,12 +24,6 @@ type Record struct {
 	answered atomic.Bool // a byte of the response was read
 }
 
-// Reset prepares r for the next request.
-func (r *Record) Reset() {
-	r.reused.Store(false)
-	r.answered.Store(false)
-}
-
 // Trace returns the hooks that fill r in. connected, if not nil, is called once the transport has a
 // connection for the request. Transports that do not call hooks leave r empty.
 func (r *Record) Trace(connected func()) *httptrace.ClientTrace {

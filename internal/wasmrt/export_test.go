@@ -1,7 +1,17 @@
 package wasmrt
 
+import "github.com/tetratelabs/wazero/api"
+
 // MaxStack bounds the stacks of an instance.
 const MaxStack = maxStack
 
-// Stack returns the size that the engine's stack of f has when it is called, also after f was given another one.
-func (f *Func) Stack() func() int { return callStack{engine: f.stack}.size }
+// Stack returns a function that returns the size of the engine's stack of f in the last call, or that of a call before the first.
+func (f *Func) Stack() func() int {
+	find := f.find
+	last := find()
+	f.find = func() api.Function {
+		last = find()
+		return last
+	}
+	return func() int { return callStack{engine: stackOf(last)}.size() }
+}

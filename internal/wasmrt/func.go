@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
@@ -13,12 +12,9 @@ import (
 
 // A Func is a function of one instance.
 type Func struct {
-	inst  *Instance
-	fn    api.Function
-	stack reflect.Value       // of fn
-	again func() api.Function // another one like fn, for a call within a call
-	busy  bool
-	need  int
+	inst *Instance
+	def  api.FunctionDefinition
+	find func() api.Function // with a stack of its own, for calls within calls
 }
 
 // isOwn reports whether a function is code of the module. What it imports and hands on is not: called
@@ -38,12 +34,7 @@ func (i *Instance) Func(name string) (*Func, error) {
 	if fn == nil || !isOwn(fn.Definition()) {
 		return nil, &Error{Kind: KindMissing, Err: errors.New("no exported function " + clip(name))}
 	}
-	return i.function(fn, func() api.Function { return i.mod.ExportedFunction(name) }), nil
-}
-
-func (i *Instance) function(fn api.Function, again func() api.Function) *Func {
-	def := fn.Definition()
-	return &Func{inst: i, fn: fn, stack: stackOf(fn), again: again, need: max(len(def.ParamTypes()), len(def.ResultTypes()))}
+	return &Func{i, fn.Definition(), func() api.Function { return i.mod.ExportedFunction(name) }}, nil
 }
 
 // TableFunc returns the function at offset of the module's table of functions: the one exported as
@@ -65,13 +56,10 @@ func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func,
 	if err != nil {
 		return nil, err
 	}
-	return i.function(fn, func() api.Function {
-		fn, err := i.lookUp(index, offset, params, results)
-		if err != nil {
-			return nil
-		}
+	return &Func{i, fn.Definition(), func() api.Function {
+		fn, _ := i.lookUp(index, offset, params, results) // nil if the module has changed the table
 		return fn
-	}), nil
+	}}, nil
 }
 
 func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn api.Function, err error) {
@@ -84,7 +72,10 @@ func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn
 }
 
 // Params returns the number of values that the function takes.
-func (f *Func) Params() int { return len(f.fn.Definition().ParamTypes()) }
+func (f *Func) Params() int { return len(f.def.ParamTypes()) }
+
+// places returns the number of values that the function finds or leaves on the stack.
+func (f *Func) places() int { return max(f.Params(), len(f.def.ResultTypes())) }
 
 // NeedsSpace reports whether a function that wrote n as the length of its output has returned that its buffer of that capacity
 // is too small. The number of ENOSPC is 28 on Linux, as in the contract of guests, and 51 in the C library of WASI, which only
@@ -107,37 +98,25 @@ func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 		i.worn, i.env.ended = true, stopped(ctx)
 		return i.env.ended
 	}
-	if len(stack) < f.need {
-		return invalid("the stack has %d places, and the function needs %d", len(stack), f.need)
+	if len(stack) < f.places() {
+		return invalid("the stack has %d places, and the function needs %d", len(stack), f.places())
 	}
-	fn, engine := f.fn, f.stack
-	if f.busy {
-		if fn = f.again(); fn == nil {
-			return &Error{Kind: KindMissing}
-		}
-		engine = stackOf(fn)
-	} else {
-		f.busy = true
-		defer func() { f.busy = false }()
+	fn := f.find()
+	if fn == nil {
+		return &Error{Kind: KindMissing}
 	}
-	err := i.run(ctx, fn, engine, stack)
-	if err == nil {
-		return nil
+	if err := i.run(ctx, fn, stack); err != nil {
+		return err
 	}
-	if err.Limit == stackLimit && fn == f.fn { // its stack stays as large as it became
-		if fn = f.again(); fn != nil {
-			f.fn, f.stack = fn, stackOf(fn)
-		}
-	}
-	return err
+	return nil
 }
 
 // run calls a function of the guest.
-func (i *Instance) run(ctx context.Context, fn api.Function, engine reflect.Value, stack []uint64) *Error {
+func (i *Instance) run(ctx context.Context, fn api.Function, stack []uint64) *Error {
 	e := i.env
 	outer, refused, calls := e.ctx, e.refused, e.calls
 	// What was refused before did not make this call fail.
-	e.ctx, e.refused, e.calls = ctx, "", callStack{engine, calls.size()}
+	e.ctx, e.refused, e.calls = ctx, "", callStack{stackOf(fn), calls.size()}
 	failed := e.calls.overflow()
 	if failed == nil {
 		if err := fn.CallWithStack(&callContext{ctx, i}, stack); err != nil {
@@ -157,14 +136,13 @@ func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]u
 	if err != nil {
 		return nil, err
 	}
-	def := f.fn.Definition()
-	if n := len(def.ParamTypes()); n != len(args) {
+	if f.Params() != len(args) {
 		return nil, &Error{Kind: KindMissing, Err: errors.New("the function takes another number of arguments")}
 	}
-	stack := make([]uint64, f.need)
+	stack := make([]uint64, f.places())
 	copy(stack, args)
 	if err := f.Invoke(ctx, stack); err != nil {
 		return nil, err
 	}
-	return stack[:len(def.ResultTypes())], nil
+	return stack[:len(f.def.ResultTypes())], nil
 }

@@ -81,11 +81,11 @@ func TestDeepRecursionIsAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range slices.Repeat([]*wasmrt.Func{byName, byPlace}, 3) {
-		stack := []uint64{depth}
+		stack, size := []uint64{depth}, f.Stack()
 		if err := f.Invoke(t.Context(), stack); err != nil || wasmrt.Uint32(stack[0]) != sum {
 			t.Fatalf("%d, want %d (%v)", stack[0], sum, err)
 		}
-		if n := f.Stack()(); n < depth*16 || n > wasmrt.MaxStack {
+		if n := size(); n < depth*16 || n > wasmrt.MaxStack {
 			t.Errorf("a stack of %d bytes", n)
 		}
 	}

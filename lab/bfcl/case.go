@@ -119,7 +119,7 @@ func (c *Case) addFunction(raw []byte, lang *language) error {
 	if name.kind != text || !ok || params[0] != '{' {
 		return errors.New("want a name and parameters")
 	}
-	schema := appendSchema(nil, params)
+	schema := jsonSchema(params)
 	if lang.convert != nil {
 		schema = textSchema(params, lang.name)
 	}

@@ -141,7 +141,7 @@ func TestRecordedReportsWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ text, want string }{
-		{"{", "line 1"}, {"\n7", "line 2: want an object"}, {`{"id":"x"}`, "no list of calls"},
+		{"{", "line 1"}, {"\n7", "line 2: want one JSON object"}, {`{"id":"x"}`, "no list of calls"},
 		{`{"id":"x","model_output":[7]}`, "no list of calls"}, {`{"id":"x","model_output":[{}]}`, "no list of calls"},
 		{`{"id":"x","model_output":[{"f":[]}]}`, "no list of calls"}, {`{"id":"x","model_output":[{"f":{},"g":{}}]}`, "no list of calls"},
 		{`{"id":"x","model_output":[]}` + "\n" + `{"id":"x","model_output":[]}`, "line 2: the id \"x\" stands twice"},

@@ -1,7 +1,6 @@
 package bfcl
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -43,37 +42,28 @@ func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, erro
 
 func readOutputs(r io.Reader) (map[string][]byte, error) {
 	outputs := map[string][]byte{}
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, MaxLineBytes)
 	size := 0
-	for n := 1; sc.Scan(); n++ {
-		line := bytes.TrimSpace(sc.Bytes())
-		if len(line) == 0 {
-			continue
-		}
+	err := eachObject(r, func(line []byte) (bool, error) {
 		var of struct {
 			ID     string          `json:"id"`
 			Output json.RawMessage `json:"model_output"`
 		}
-		err := rawjson.Check(line, rawjson.Limits{})
-		if err == nil && json.Unmarshal(line, &of) != nil {
-			err = errors.New("want an object with id and model_output")
+		if json.Unmarshal(line, &of) != nil {
+			return false, errors.New("want an object with id and model_output")
 		}
-		if err == nil {
-			_, err = recordedCalls(nil, of.Output)
+		if _, err := recordedCalls(nil, of.Output); err != nil {
+			return false, err
 		}
-		if size += len(line); err == nil && size > MaxRecordedBytes {
-			err = fmt.Errorf("larger than %d bytes", MaxRecordedBytes)
+		if size += len(line); size > MaxRecordedBytes {
+			return false, fmt.Errorf("larger than %d bytes", MaxRecordedBytes)
 		}
-		if err == nil && outputs[of.ID] != nil {
-			err = fmt.Errorf("the id %.80q stands twice", of.ID)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		if outputs[of.ID] != nil {
+			return false, fmt.Errorf("the id %.80q stands twice", of.ID)
 		}
 		outputs[of.ID] = bytes.Clone(of.Output)
-	}
-	if err := sc.Err(); err != nil {
+		return true, nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading outputs: %w", err)
 	}
 	return outputs, nil

@@ -1,6 +1,7 @@
 package bfcl
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -19,100 +20,66 @@ var jsonTypes = map[string]string{
 	"dict": "object", "object": "object", "HashMap": "object", "Hashtable": "object",
 }
 
-// Schema returns the JSON Schema of the parameters of a function: types get their names of JSON
+// jsonSchema returns the JSON Schema of the parameters of a function, which are valid: types get their names of JSON
 // Schema, a type that allows any value and the mark `optional` are left out, and everything else
 // stays as it is, in its order.
-func Schema(parameters []byte) (json.RawMessage, error) {
-	if err := rawjson.Check(parameters, rawjson.Limits{}); err != nil {
-		return nil, fmt.Errorf("reading parameters: %w", err)
-	}
-	return appendSchema(nil, parameters[rawjson.SkipSpace(parameters, 0):]), nil
+func jsonSchema(parameters []byte) json.RawMessage {
+	return toSchema(rawjson.AppendCompact(nil, parameters))
 }
 
-func appendSchema(dst, raw []byte) []byte {
+func toSchema(raw []byte) []byte {
 	if raw[0] != '{' {
-		return rawjson.AppendCompact(dst, raw)
+		return raw
 	}
-	w := members{dst: append(dst, '{')}
-	for key, v := range rawjson.Members(raw) {
-		switch name := string(rawjson.AppendUnquoteLossy(nil, key)); {
+	return rawjson.AppendEdited(nil, raw, func(name string, v []byte) (key, to []byte, kept bool) {
+		switch {
 		case name == "optional":
+			return nil, nil, false
 		case name == "type" && v[0] == '"':
-			if t := jsonTypes[string(rawjson.AppendUnquoteLossy(nil, v))]; t != "" {
-				w.key(key)
-				w.dst = rawjson.AppendQuote(w.dst, t)
-			}
+			t := jsonTypes[rawjson.Text(v)]
+			return nil, rawjson.AppendQuote(nil, t), t != ""
 		case name == "properties" && v[0] == '{':
-			w.key(key)
-			w.dst = appendProperties(w.dst, v, appendSchema)
-		case name == "items" || name == "additionalProperties":
-			w.key(key)
-			w.dst = appendSchema(w.dst, v)
-		default:
-			w.key(key)
-			w.dst = rawjson.AppendCompact(w.dst, v)
+			return nil, eachProperty(v, toSchema), true
+		case name == "items", name == "additionalProperties":
+			return nil, toSchema(v), true
 		}
-	}
-	return append(w.dst, '}')
+		return nil, v, true
+	}, nil)
 }
 
-func appendProperties(dst, raw []byte, each func(dst, raw []byte) []byte) []byte {
-	w := members{dst: append(dst, '{')}
-	for key, v := range rawjson.Members(raw) {
-		w.key(key)
-		w.dst = each(w.dst, v)
-	}
-	return append(w.dst, '}')
+// eachProperty returns an object with change applied to each value.
+func eachProperty(raw []byte, change func(raw []byte) []byte) []byte {
+	return rawjson.AppendEdited(nil, raw, func(_ string, v []byte) (key, to []byte, kept bool) { return nil, change(v), true }, nil)
 }
 
 // textSchema returns the schema of parameters whose values are written in a language: each is a
 // string, and its description says of which type.
 func textSchema(parameters []byte, language string) json.RawMessage {
-	describe := func(dst, raw []byte) []byte {
-		text := ""
+	parameters = rawjson.AppendCompact(nil, parameters)
+	describe := func(raw []byte) []byte {
+		text, of := "", ""
 		if d, ok := rawjson.Get(raw, "description"); ok && d[0] == '"' {
-			text = string(rawjson.AppendUnquoteLossy(nil, d)) + " "
+			text = rawjson.Text(d) + " "
 		}
-		of := ""
-		if items, ok := rawjson.Get(raw, "items"); ok && items[0] == '{' {
-			if t, ok := rawjson.Get(items, "type"); ok && t[0] == '"' {
-				of = " of " + string(rawjson.AppendUnquoteLossy(nil, t))
-			}
+		if items, _ := rawjson.Get(raw, "items"); textAt(items, "type") != "" {
+			of = " of " + textAt(items, "type")
 		}
-		typ := "any"
-		if t, ok := rawjson.Get(raw, "type"); ok && t[0] == '"' {
-			typ = string(rawjson.AppendUnquoteLossy(nil, t))
-		}
-		text += fmt.Sprintf("Written as a %s expression of type %s%s.", language, typ, of)
-		return append(rawjson.AppendQuote(append(dst, `{"type":"string","description":`...), text), '}')
+		text += fmt.Sprintf("Written as a %s expression of type %s%s.", language, cmp.Or(textAt(raw, "type"), "any"), of)
+		return append(rawjson.AppendQuote([]byte(`{"type":"string","description":`), text), '}')
 	}
-	out := []byte(`{"type":"object","properties":`)
-	if p, ok := rawjson.Get(parameters, "properties"); ok && p[0] == '{' {
-		out = appendProperties(out, p, func(dst, raw []byte) []byte {
-			if raw[0] != '{' {
-				raw = []byte("{}")
-			}
-			return describe(dst, raw)
-		})
-	} else {
-		out = append(out, "{}"...)
+	properties, _ := rawjson.Get(parameters, "properties")
+	if len(properties) == 0 || properties[0] != '{' {
+		properties = []byte("{}")
 	}
+	out := append([]byte(`{"type":"object","properties":`), eachProperty(properties, describe)...)
 	if r, ok := rawjson.Get(parameters, "required"); ok {
-		out = rawjson.AppendCompact(append(out, `,"required":`...), r)
+		out = append(append(out, `,"required":`...), r...)
 	}
 	return append(out, '}')
 }
 
-// members writes the commas between the members of an object.
-type members struct {
-	dst []byte
-	any bool
-}
-
-func (w *members) key(quoted []byte) {
-	if w.any {
-		w.dst = append(w.dst, ',')
-	}
-	w.any = true
-	w.dst = append(append(w.dst, quoted...), ':')
+// textAt returns a member that is a string; "" otherwise.
+func textAt(object []byte, name string) string {
+	v, _ := rawjson.Get(object, name)
+	return rawjson.Text(v)
 }

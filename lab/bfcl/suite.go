@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"path"
@@ -172,7 +173,15 @@ func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	sc := bufio.NewScanner(f)
+	if err := eachObject(f, fn); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// eachObject is eachLine of a reader.
+func eachObject(r io.Reader, fn func(line []byte) (bool, error)) error {
+	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, MaxLineBytes)
 	for n := 1; sc.Scan(); n++ {
 		line := bytes.TrimSpace(sc.Bytes())
@@ -188,14 +197,11 @@ func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error
 			more, err = fn(line)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: line %d: %w", name, n, err)
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if !more {
 			return nil
 		}
 	}
-	if err := sc.Err(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	return sc.Err()
 }

@@ -1,9 +1,12 @@
 package bfcl
 
 import (
+	"bytes"
 	"errors"
+	"maps"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -44,10 +47,10 @@ func readValue(raw []byte) (value, error) {
 	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
 		return value{}, err
 	}
-	return toValue(raw[rawjson.SkipSpace(raw, 0):])
+	return toValue(bytes.TrimSpace(raw))
 }
 
-// toValue reads JSON text that has passed rawjson.Check and begins with no white space.
+// toValue reads JSON text that has passed rawjson.Check and has no white space around it.
 func toValue(raw []byte) (value, error) {
 	switch raw[0] {
 	case 'n':
@@ -82,16 +85,8 @@ func toValue(raw []byte) (value, error) {
 		}
 		return v, nil
 	default:
-		return number(string(trimEnd(raw)))
+		return number(string(raw))
 	}
-}
-
-// trimEnd takes away the white space after the last value of a text.
-func trimEnd(raw []byte) []byte {
-	for len(raw) > 0 && raw[len(raw)-1] <= ' ' {
-		raw = raw[:len(raw)-1]
-	}
-	return raw
 }
 
 // number reads a JSON number: an integer has neither fraction nor exponent.
@@ -162,33 +157,7 @@ func equal(a, b value) bool {
 	if a.kind.numeric() && b.kind.numeric() {
 		return equalNumbers(a, b)
 	}
-	if a.kind != b.kind {
-		return false
-	}
-	switch a.kind {
-	case text:
-		return a.text == b.text
-	case list:
-		if len(a.list) != len(b.list) {
-			return false
-		}
-		for i := range a.list {
-			if !equal(a.list[i], b.list[i]) {
-				return false
-			}
-		}
-	case dict:
-		if len(a.keys) != len(b.keys) {
-			return false
-		}
-		for key, item := range a.dict {
-			other, ok := b.dict[key]
-			if !ok || !equal(item, other) {
-				return false
-			}
-		}
-	}
-	return true
+	return a.kind == b.kind && a.text == b.text && slices.EqualFunc(a.list, b.list, equal) && maps.EqualFunc(a.dict, b.dict, equal)
 }
 
 func (k kind) numeric() bool { return k == boolean || k == integer || k == float }
@@ -222,10 +191,5 @@ func (v *value) asWhole() *big.Int {
 }
 
 func contains(vs []value, v value) bool {
-	for _, other := range vs {
-		if equal(other, v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(vs, func(other value) bool { return equal(other, v) })
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"strings"
 	"sync"
@@ -57,8 +56,8 @@ func call(id, name, args string) lathe.Message {
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: id, Name: name, Arguments: args}}}
 }
 
-// Whatever the requests of a conversation are, each is sent as a fresh one would be.
-func TestSessionSendsWhatGenerateSends(t *testing.T) {
+// Whatever the requests of a conversation are, each is sent as by a model that has sent none before.
+func TestRequestDoesNotDependOnThoseBefore(t *testing.T) {
 	t.Parallel()
 	temp := 0.5
 	tools := []*lathe.ToolSpec{{Name: "add", Description: "adds", Schema: json.RawMessage(`{"type":"object"}`)}}
@@ -110,8 +109,7 @@ func TestSessionSendsWhatGenerateSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fresh, opened := &recorder{}, &recorder{keep: keep}
-			m, closeFn := inSession(open(t, opened, nil))
-			defer closeFn()
+			m := open(t, opened, nil)
 			for i, r := range steps {
 				for _, err := range m.Generate(t.Context(), r) {
 					if err != nil {
@@ -131,39 +129,17 @@ func TestSessionSendsWhatGenerateSends(t *testing.T) {
 	}
 }
 
-func TestSessionAfterClose(t *testing.T) {
-	t.Parallel()
-	c := open(t, &recorder{}, nil)
-	m, closeFn := inSession(c)
-	ask(t, t.Context(), m)
-	closeFn()
-	closeFn()
-	other, closeOther := inSession(c) // may well be the same buffers
-	defer closeOther()
-	for _, m := range []lathe.Model{m, other} {
-		if a := ask(t, t.Context(), m); a.err != nil {
-			t.Error(a.err)
-		}
-	}
-}
-
-// A second request within a session, while the first is under way, does not use the first one's buffers; nor does
-// another caller, if the session is closed meanwhile.
-func TestSessionServesOneRequestAtATime(t *testing.T) {
+// A second request, while the first is under way, does not change the first one's answer.
+func TestRequestWithinARequest(t *testing.T) {
 	t.Parallel()
 	rt := &recorder{}
 	c := open(t, rt, nil)
-	m, closeFn := inSession(c)
 	n := 0
-	for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("first")}}) {
+	for d, err := range c.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("first")}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := ask(t, t.Context(), m, lathe.User("second")); a.err != nil || a.text != "ok" {
-			t.Errorf("got %q, %v", a.text, a.err)
-		}
-		closeFn()
-		if a := ask(t, t.Context(), c, lathe.User("third")); a.err != nil || a.text != "ok" {
+		if a := ask(t, t.Context(), c, lathe.User("second")); a.err != nil || a.text != "ok" {
 			t.Errorf("got %q, %v", a.text, a.err)
 		}
 		if d.Kind == lathe.DeltaFinish && d.Finish.Message.Text() != "ok" {
@@ -171,45 +147,9 @@ func TestSessionServesOneRequestAtATime(t *testing.T) {
 		}
 		n++
 	}
-	if want := "third"; !bytes.Contains(rt.last(), []byte(want)) || n == 0 {
+	if want := "second"; !bytes.Contains(rt.last(), []byte(want)) || n == 0 {
 		t.Errorf("%d deltas; the last body is %s", n, rt.last())
 	}
-}
-
-// A session of another model is not used.
-func TestSessionOfAnotherModel(t *testing.T) {
-	t.Parallel()
-	first, second := &recorder{}, &recorder{}
-	s := open(t, first, nil).OpenSession()
-	defer s.Close()
-	for _, err := range open(t, second, nil).Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}, Session: s}) {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	if len(first.bodies) != 0 || len(second.bodies) != 1 {
-		t.Errorf("%d and %d requests, want 0 and 1", len(first.bodies), len(second.bodies))
-	}
-}
-
-// inSession returns model with a session set in each of its requests, and a function that closes the session.
-func inSession(model interface {
-	lathe.Model
-	OpenSession() io.Closer
-}) (lathe.Model, func()) {
-	s := model.OpenSession()
-	return &sessional{model, s}, func() { _ = s.Close() }
-}
-
-type sessional struct {
-	lathe.Model
-	session io.Closer
-}
-
-func (m *sessional) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	r := *req
-	r.Session = m.session
-	return m.Model.Generate(ctx, &r)
 }
 
 func TestManyAtOnce(t *testing.T) {
@@ -226,17 +166,12 @@ func TestManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			m, closeFn := lathe.Model(c), func() {}
-			if i%2 == 0 {
-				m, closeFn = inSession(c)
-			}
-			defer closeFn()
 			var history []lathe.Message
 			for n := range 10 {
 				want := fmt.Sprintf("%d/%d", i, n)
 				history = append(history, lathe.User(want))
 				got := ""
-				for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: history}) {
+				for d, err := range c.Generate(t.Context(), &lathe.Request{Messages: history}) {
 					if err != nil {
 						t.Error(err)
 						return

@@ -1,0 +1,239 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/url"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// drainBytes and drainTime bound what is read behind the end of an answer, so that its
+// connection can serve the next call.
+const (
+	drainBytes = 4 << 10
+	drainTime  = 50 * time.Millisecond
+)
+
+// A modelCall is one call of Generate: its request and its limits in time.
+type modelCall struct {
+	c *Chat
+
+	url     *url.URL // of the request
+	request *payload
+	encode  wire.EncodeOptions
+	without []string // features that the server refused during this call
+	dropped []string // the paths of what the request does not say
+	scratch lathe.Request
+	short   bool     // the ids of calls in the request are short
+	raw     bool     // the request is the client's own: no message was encoded
+	betas   []string // of the request
+
+	deadline time.Time // of the first delta; zero: none
+}
+
+// startClock begins the time of the call, client_timeout.
+func (v *modelCall) startClock() {
+	if d := v.c.opts.ClientTimeout; d > 0 {
+		v.deadline = time.Now().Add(d)
+	}
+}
+
+// generate makes a call, with its retries.
+func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
+	if ctx.Err() != nil {
+		yield(lathe.Delta{}, v.c.cancelled(ctx))
+		return
+	}
+	if req.Relay != nil && req.Relay.Wire != v.c.wire.Wire() {
+		own := *req
+		own.Relay, req = nil, &own
+	}
+	if err := v.prepare(req); err != nil {
+		yield(lathe.Delta{}, err)
+		return
+	}
+	v.startClock()
+	var load loading
+	turn := pausedTurn{relayed: req.Relay != nil}
+	for n := 1; ; n++ {
+		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
+		err := a.run(ctx)
+		v.c.log(ctx, n, &a, err)
+		switch {
+		case a.stopped:
+			return
+		case err == nil && !v.answered(req, &a, &turn):
+			return
+		case err == nil:
+			continue
+		}
+		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
+			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
+				return
+			}
+			n-- // it is not one of Retry.Attempts: the server refuses the request each time
+			continue
+		}
+		wait, again := load.wait(v, &a, err)
+		loads := again
+		if !again {
+			wait, again = v.retry(n-load.told(), &a, err)
+		}
+		if !again {
+			yield(lathe.Delta{}, turn.failed(err))
+			return
+		}
+		if loads && load.polls > 1 { // one retry stands for all requests of the wait
+			n--
+		} else if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
+			return
+		}
+		if !sleep(ctx, wait) {
+			yield(lathe.Delta{}, v.c.cancelled(ctx))
+			return
+		}
+		if loads {
+			v.startClock() // the time in which the server loads the model is not the call's
+		}
+	}
+}
+
+// prepare checks the content of a request, unless it is the client's own, and encodes it.
+func (v *modelCall) prepare(req *lathe.Request) error {
+	if req.Relay == nil || req.Relay.Request == nil {
+		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
+		if err := checkContent(v.c, &row, req.Messages); err != nil {
+			return err
+		}
+	}
+	return v.encodeRequest(req)
+}
+
+// answered takes the answer of an attempt. It returns true if the server has paused it, and the request that continues it is encoded;
+// otherwise it has yielded the end of the call.
+func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
+	v.recordRefusedFeatures()
+	v.complete(a.finish)
+	whole, again := turn.join(v.c, a.finish)
+	if !again {
+		v.finish(req, whole, a.yield)
+		return false
+	}
+	turn.delta = a.delta
+	more, err := turn.next(v.c, req)
+	if err == nil {
+		err = v.encodeRequest(more)
+	}
+	if err != nil {
+		a.yield(lathe.Delta{}, err)
+		return false
+	}
+	return true
+}
+
+// finish yields the end of an answer.
+func (v *modelCall) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
+	for _, d := range v.thoughtCalls(req, whole) {
+		if !yield(d, nil) {
+			return
+		}
+	}
+	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}, nil)
+}
+
+// complete adds to an answer what its codec does not know.
+func (v *modelCall) complete(f *lathe.Finish) {
+	m := &f.Message
+	if w := v.c.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
+		m.Wire = w
+	}
+	if entry := v.c.opts.Entry; entry != "" {
+		for i, p := range m.Parts {
+			if r, ok := p.(lathe.Reasoning); ok {
+				r.Entry = entry
+				m.Parts[i] = r
+			}
+		}
+	}
+	v.noteBindings(m)
+	f.Dropped = v.dropped[:min(len(v.dropped), wire.MaxDropped)]
+}
+
+// noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.
+func (v *modelCall) noteBindings(m *lathe.Message) {
+	b := &v.encode.Bound
+	if b.Before == (wire.Prefix{}) {
+		return
+	}
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.Reasoning); ok && r.Data != "" {
+			b.Written(r.Data, b.Before)
+		}
+	}
+	for signature, before := range b.Left {
+		b.Refused(signature, before)
+	}
+}
+
+// retry says whether the call is made again after attempt n failed with err, and after how long.
+func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
+	r := &v.c.opts.Retry
+	var up *lathe.UpstreamError
+	if a.begun || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
+		return 0, false
+	}
+	if up.Kind == lathe.UpstreamLoading && v.c.opts.LoadingTimeout > 0 {
+		return 0, false // it was waited for
+	}
+	wait := up.RetryAfter
+	if wait == 0 {
+		wait = time.Duration(r.Jitter() * min(float64(r.Base)*math.Pow(2, float64(n-1)), float64(r.Max)))
+	}
+	if wait > r.MaxAfter || !v.deadline.IsZero() && wait >= time.Until(v.deadline) {
+		return 0, false
+	}
+	return wait, true
+}
+
+// sleep waits, and reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return ctx.Err() == nil
+	}
+}
+
+func (c *Chat) log(ctx context.Context, n int, a *attempt, err *lathe.Error) {
+	if c.opts.Log == nil || !c.opts.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	kind := ""
+	var up *lathe.UpstreamError
+	switch {
+	case a.stopped:
+		kind = "stopped"
+	case err == nil:
+	case errors.As(err, &up):
+		kind = string(up.Kind)
+	default:
+		kind = string(err.Code)
+	}
+	line := []any{"provider", c.opts.Name, "model", c.model, "attempt", n, "status", a.status, "failure", kind, "upstream_request_id", a.requestID}
+	if a.finish != nil && len(a.finish.Faults) > 0 {
+		line = append(line, "faults", a.finish.Faults)
+	}
+	if a.reconnected {
+		line = append(line, "reconnected", true)
+	}
+	c.opts.Log.DebugContext(ctx, "model call attempt", line...)
+}
