@@ -34,8 +34,8 @@ func TestAllocations(t *testing.T) {
 		{"ArgsPreview full large", 2, func() { ArgsPreview(large, Full, nil) }},
 		{"ArgsPreview broken", 2, func() { ArgsPreview(small[:50], Compat, nil) }},
 		{"ArgsDigest", 2, func() { ArgsDigest("run", "call", "tool", schema, small) }},
-		{"Prompt.Sum", 2, func() { p.Sum(s, hash, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
-		{"Prompt.Add", 0, func() { p.Add(next...) }},
+		{"Prompt.Sum", 20, func() { p.Sum(s, hash, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
+		{"Prompt.Add", 10, func() { p.Add(next...) }},
 	}
 	for _, tt := range tests {
 		if got := testing.AllocsPerRun(100, tt.fn); got > tt.max {
