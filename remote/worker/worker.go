@@ -149,7 +149,6 @@ func (w *Worker) Name() string { return w.opts.Name }
 // describes them to gateways, sorted by name.
 func (w *Worker) Offers() []remote.Tool {
 	work := w.runner.Begin(&lathe.RunInfo{Principal: principal}, &tool.RunOptions{Allow: w.opts.Tools})
-	defer work.Close()
 	var out []remote.Tool
 	for _, s := range work.Specs() {
 		if s.Owner == lathe.OwnerClient || len(out) == workers.MaxTools {
