@@ -25,7 +25,7 @@ type rule struct {
 var guarded = []string{"net", "net/http", "os", "os/exec", "os/signal", "database/sql", "syscall"}
 
 var rules = []rule{
-	{path: "", imports: []string{"internal/setting"}},
+	{path: "", imports: []string{"internal/rawjson", "internal/setting"}},
 	{path: "internal/setting"},
 	{path: "internal/setting/limittest", imports: []string{"", "event", "internal/setting", "lathetest", "policy", "provider", "tool"}},
 	{path: "internal/rawjson"},
@@ -45,7 +45,7 @@ var rules = []rule{
 	{path: "internal/seal", imports: []string{"", "secret"}},
 	{path: "internal/sse", std: []string{"net/http"}},
 	{path: "event", imports: []string{""}},
-	{path: "remote", imports: []string{"", "event"}},
+	{path: "remote", imports: []string{"", "event", "internal/rawjson"}},
 	{path: "egress", std: []string{"net", "net/http", "syscall"}},
 	{path: "internal/plain", std: []string{"net", "os"}},
 	{path: "internal/reconnect", std: []string{"net/http", "syscall"}},
