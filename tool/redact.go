@@ -125,7 +125,7 @@ func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 		return value, true
 	}
 	pr := projector{places: []place{{node: p.root}}}
-	if shown, ok = pr.append(nil, value, 0); !ok {
+	if shown, ok = pr.append(make([]byte, 0, len(value)), value, 0); !ok {
 		return nil, false
 	}
 	return shown, true

@@ -33,7 +33,7 @@ func (r *repeats) hash(text string) uint64 {
 	if blank(text) {
 		text = "{}"
 	}
-	canonical, err := rawjson.AppendCanonical(nil, []byte(text))
+	canonical, err := rawjson.AppendCanonical(make([]byte, 0, len(text)), []byte(text))
 	if err != nil {
 		return maphash.String(r.seed, text)
 	}

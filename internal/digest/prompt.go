@@ -160,8 +160,9 @@ func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (
 	if s == nil {
 		s = &lathe.Sampling{}
 	}
-	v1 = finish(p.v1, appendTail1(nil, s))
-	return v1, finish(p.v2, appendTail2(nil, s, tools, choice))
+	buf := make([]byte, 0, 256)
+	v1 = finish(p.v1, appendTail1(buf, s))
+	return v1, finish(p.v2, appendTail2(buf, s, tools, choice))
 }
 
 // finish returns the hash of what h has seen followed by tail, and leaves h as it is.

@@ -40,7 +40,6 @@ func TestAllocations(t *testing.T) {
 		{"AppendUnquoteLossy", 0, func() { AppendUnquoteLossy(buf, escaped) }},
 		{"AppendCanonical", 0, func() { AppendCanonical(buf, small) }},
 		{"AppendPython", 0, func() { AppendPython(buf, small) }},
-		{"AppendPythonPrefix", 0, func() { AppendPythonPrefix(buf, text, 200) }},
 	}
 	for _, tt := range tests {
 		if got := testing.AllocsPerRun(100, tt.fn); got > tt.max {
