@@ -51,7 +51,7 @@ var rules = []rule{
 	{path: "internal/reconnect", std: []string{"net/http", "syscall"}},
 	{path: "internal/form", imports: []string{"internal/rawjson", "internal/text"}},
 	{path: "internal/oauth", imports: []string{"egress", "internal/private", "internal/rawjson", "internal/text", "secret", "internal/httpname"}, std: []string{"net", "net/http"},
-		outside: []string{"github.com/modelcontextprotocol/go-sdk/oauthex", "golang.org/x/oauth2"}},
+		outside: []string{"github.com/go-jose/go-jose", "github.com/modelcontextprotocol/go-sdk/oauthex", "golang.org/x/oauth2"}},
 	{path: "internal/oidc", imports: []string{"internal/httpname", "internal/rawjson"}, std: []string{"net/http"}, outside: []string{"github.com/go-jose/go-jose"}},
 	{path: "internal/webhook", imports: []string{"event"}, std: []string{"log/slog", "net/http"}},
 	{path: "internal/oidc/oidctest", std: []string{"net/http"}, outside: []string{"github.com/go-jose/go-jose"}},
