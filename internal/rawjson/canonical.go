@@ -58,6 +58,9 @@ type member struct {
 	name       span // of the text, or of writer.names
 }
 
+// A span is text[start:end], or writer.names[^start:end] when start is negative.
+type span struct{ start, end int }
+
 func (w *writer) name(b []byte, s span) []byte {
 	if s.start < 0 {
 		return w.names[^s.start:s.end]
