@@ -38,7 +38,8 @@ type Prompt struct {
 // NewPrompt returns the Prompt of an empty conversation with the model of that name.
 func NewPrompt(model string) *Prompt {
 	start := func(version string) hash.Cloner {
-		b := rawjson.AppendQuote([]byte(`{"prompt_hash_version":"`+version+`","model":`), model)
+		b := append(make([]byte, 0, 128), `{"prompt_hash_version":"`+version+`","model":`...)
+		b = rawjson.AppendQuote(b, model)
 		h := sha256.New().(hash.Cloner)
 		h.Write(append(b, `,"messages":[`...))
 		return h
@@ -48,7 +49,7 @@ func NewPrompt(model string) *Prompt {
 
 // Add appends messages to the conversation.
 func (p *Prompt) Add(messages ...lathe.Message) {
-	var b []byte
+	b := make([]byte, 0, 512)
 	for i := range messages {
 		m := &messages[i]
 		b = b[:0]
