@@ -1,21 +1,11 @@
 package lathe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-)
 
-// encode returns the JSON of v without HTML escapes: it is read by people.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
-}
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
 
 // messageJSON is Lathe's own JSON form of a message. Fields are added, never renamed.
 type messageJSON struct {
@@ -65,7 +55,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		}
 		out.Parts = append(out.Parts, pj)
 	}
-	return encode(out)
+	return rawjson.Marshal(out)
 }
 
 func partToJSON(p Part) (partJSON, error) {
@@ -155,7 +145,7 @@ func (p *partJSON) blob() Blob {
 }
 
 // MarshalJSON returns Lathe's own form of the blob, which is also that of a message's part.
-func (b Blob) MarshalJSON() ([]byte, error) { return encode(blobToJSON(b)) }
+func (b Blob) MarshalJSON() ([]byte, error) { return rawjson.Marshal(blobToJSON(b)) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (b *Blob) UnmarshalJSON(text []byte) error {

@@ -79,7 +79,6 @@ func runnerLanes() ([]*lane, error) {
 	emit := func(event.Data) { told++ }
 	whole := func() error {
 		w := r.Begin(run, opts)
-		defer w.Close()
 		told = 0
 		for range runnerCalls {
 			i := next % len(calls)

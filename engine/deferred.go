@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -41,35 +40,21 @@ type deferredRun struct {
 	owned    *claimHandle // nil: the store is not shared
 }
 
-// The numbers of events for which the buffer has room from the start: of a relayed run, and of a run with one tool call.
-const (
-	relayedEvents = 4
-	usualEvents   = 12
-)
-
-// add buffers ev, or stores it after the buffered events. s is the stamper of the run; its time to store begins when the store
-// is called.
-func (r *deferredRun) add(s *stamper, ev *event.Event) error {
+// add buffers ev, or stores it after the buffered events.
+func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
 	must := r.mustPersist(ev.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open {
-		return r.engine.put(s.within(), r.owned, r.runID, ev.ID-1, []event.Event{*ev})
-	}
-	if r.buffered == nil {
-		n := usualEvents
-		if s.in.Relay != nil {
-			n = relayedEvents
-		}
-		r.buffered = make([]event.Event, 0, n)
+		return r.engine.put(ctx, r.owned, r.runID, ev.ID-1, []event.Event{*ev})
 	}
 	if r.buffered = append(r.buffered, *ev); must {
-		return r.flush(s.within())
+		return r.flush(ctx)
 	}
 	if loop.Ended(ev.Data) != nil {
 		r.open = false
 		r.owned.saw(0, true) // there is no claim to release
-		r.engine.storeLater(s.unending, r.runID, r.buffered)
+		r.engine.storeLater(ctx, r.runID, r.buffered)
 	}
 	return nil
 }
@@ -124,26 +109,19 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 			going = append(going, r)
 		}
 	}
-	for id, stored := range e.flushing {
-		if runID == "" || runID == id {
-			wait = append(wait, stored)
-		}
-	}
 	e.mu.Unlock()
 	for _, r := range going {
 		if err := e.flush(ctx, r); err != nil {
 			return err
 		}
 	}
-	if len(going) > 0 { // one of them may have ended meanwhile
-		e.mu.Lock()
-		for id, stored := range e.flushing {
-			if runID == "" || runID == id {
-				wait = append(wait, stored)
-			}
+	e.mu.Lock() // after the flushes: a run that was under way may have ended meanwhile
+	for id, stored := range e.flushing {
+		if runID == "" || runID == id {
+			wait = append(wait, stored)
 		}
-		e.mu.Unlock()
 	}
+	e.mu.Unlock()
 	for _, stored := range wait {
 		select {
 		case <-stored:
@@ -156,9 +134,6 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 
 // flush stores the buffered events of a run that is under way.
 func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
-	// The caller may stop waiting; the run has to know whether its events are stored.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.StoreTimeout)
-	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() {
@@ -172,7 +147,7 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 	return r.flush(ctx)
 }
 
-// storeLater stores a run that ends, in the background. ctx must never end.
+// storeLater stores a run that ends, in the background.
 func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
 	if e.opts.FlushBeforeEnd {
 		e.storeWhole(ctx, runID, events)
@@ -202,12 +177,10 @@ func (e *Engine) storeInBackground(ctx context.Context, runID string, events []e
 }
 
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
-	within := lazy.Timeout(ctx, e.opts.StoreTimeout)
-	defer within.Cancel()
 	err := errStorePanicked
 	func() {
 		defer func() { _ = recover() }() // its value may hold content
-		_, err = e.opts.Store.Append(within, runID, 0, events...)
+		err = e.put(ctx, nil, runID, 0, events)
 	}()
 	if err != nil {
 		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err), "cause", storeCause(err))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -52,11 +51,9 @@ type Options struct {
 
 // An Engine runs loops. It may be used by several goroutines at once.
 type Engine struct {
-	opts     Options
-	stampers sync.Pool         // of *stamper
-	ownClock bool              // Options.Now is the caller's
-	node     *node             // nil: the store is not shared
-	signals  store.SignalStore // nil: the store keeps no signals
+	opts    Options
+	node    *node             // nil: the store is not shared
+	signals store.SignalStore // nil: the store keeps no signals
 
 	supervised atomic.Bool // it has a supervisor
 
@@ -75,7 +72,6 @@ func New(opts *Options) (*Engine, error) {
 	if err := e.opts.check(); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "engine: new", Err: err}
 	}
-	e.ownClock = e.opts.Now != nil
 	e.opts.setDefaults()
 	e.signals, _ = e.opts.Store.(store.SignalStore)
 	if shared, ok := e.opts.Store.(store.Shared); ok {
@@ -129,15 +125,6 @@ func (e *Engine) Node() string {
 	return e.node.name
 }
 
-// since returns the time now, for deltas: there are many of them, and what has passed since then is
-// read faster than the time of day.
-func (e *Engine) since(then time.Time) time.Time {
-	if e.ownClock {
-		return e.opts.Now()
-	}
-	return then.Add(time.Since(then))
-}
-
 // NewRunID returns an id for a new run, for callers that need the id before they start the run.
 func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 
@@ -156,11 +143,7 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	if err := opts.check(in); err != nil {
 		return &event.Result{Reason: lathe.ReasonInternal, Err: err}, err
 	}
-	s, _ := e.stampers.Get().(*stamper)
-	if s == nil {
-		s = &stamper{}
-	}
-	s.engine, s.own = e, opts.Sinks
+	s := &stamper{engine: e, own: opts.Sinks}
 	if opts.Durability != None {
 		s.log = e.opts.Store
 	}
@@ -181,11 +164,10 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 		ctx, s.cancel = context.WithCancelCause(ctx)
 		defer s.cancel(nil)
 	}
-	cancel := s.cancel
 	if s.log == nil {
 		return s.execute(ctx, l)
 	}
-	if h := e.node.begin(s.run.RunID, cancel); h != nil {
+	if h := e.node.begin(s.run.RunID, s.cancel); h != nil {
 		s.owned = h
 		defer func() { h.end(false) }()
 	}
@@ -215,22 +197,19 @@ var ErrSuperseded = errors.New("another run takes the place of this one")
 
 // A stamper numbers the events of one run.
 type stamper struct {
-	engine    *Engine
-	in        loop.Input
-	run       *lathe.RunInfo // of in
-	cancel    context.CancelCauseFunc
-	unending  context.Context // of appends; nil until the first one
-	appending *lazy.Deadline  // of the append that is under way; nil: nothing has needed it
-	own       []event.Sink
-	log       store.Store  // nil: the events of the run are not stored
-	owned     *claimHandle // nil: the store is not shared
-	last      int64        // the ID of the last stored event
-	n         int64        // of the last delta within the model call
-	eventTime time.Time    // when the last event that is no delta was
-	lost      error        // why the store no longer takes events
-	deferred  *deferredRun // nil: each event is stored at once
-	step      *stepping    // nil: the run is not executed in steps
-	result    *event.Result
+	engine   *Engine
+	in       loop.Input
+	run      *lathe.RunInfo // of in
+	cancel   context.CancelCauseFunc
+	own      []event.Sink
+	log      store.Store  // nil: the events of the run are not stored
+	owned    *claimHandle // nil: the store is not shared
+	last     int64        // the ID of the last stored event
+	n        int64        // of the last delta within the model call
+	lost     error        // why the store no longer takes events
+	deferred *deferredRun // nil: each event is stored at once
+	step     *stepping    // nil: the run is not executed in steps
+	result   *event.Result
 }
 
 // owner describes the run to the sinks.
@@ -249,23 +228,17 @@ func (s *stamper) execute(ctx context.Context, l *loop.Loop) (*event.Result, err
 		s.emit(ctx, &ev)
 		return true
 	})
-	e, res := s.engine, s.result
-	*s = stamper{}
-	e.stampers.Put(s) // not deferred: what panicked in the caller's code is not used again
-	return res, loop.Failure(res)
+	return s.result, loop.Failure(s.result)
 }
 
 func (s *stamper) emit(ctx context.Context, ev *event.Event) {
-	ev.RunID, ev.RequestID, ev.SessionID = s.run.RunID, s.run.RequestID, s.run.SessionID
+	ev.RunID, ev.RequestID, ev.SessionID, ev.Time = s.run.RunID, s.run.RequestID, s.run.SessionID, s.engine.opts.Now()
 	if event.IsDelta(ev.Data) {
 		s.n++
 		ev.After, ev.N = s.last, s.n
-		ev.Time = s.engine.since(s.eventTime)
 		s.publish(ctx, ev)
 		return
 	}
-	s.eventTime = s.now(ev.Data)
-	ev.Time = s.eventTime
 	if s.lost == nil && errors.Is(context.Cause(ctx), lathe.ErrLeft) {
 		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
 	}
@@ -297,30 +270,13 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	s.publish(ctx, ev)
 }
 
-// now returns the time of an event that is not a delta. Events that follow the event before them without a model, a tool or a
-// person between them are stamped by the monotonic clock, as deltas are; the others read the time of day, which may have been set since.
-func (s *stamper) now(d event.Data) time.Time {
-	switch d.(type) {
-	case *event.ModelCallStarted, *event.ToolCallProposed, *event.ToolCallPlanned, *event.ToolsLoaded, *event.ToolCallResult:
-		if !s.eventTime.IsZero() {
-			return s.engine.since(s.eventTime)
-		}
-	default:
-	}
-	return s.engine.opts.Now()
-}
-
 // store has ev audited and appends it. The first failure cancels the run; nothing is stored after it,
 // since the log would have a gap.
 func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	if s.log == nil && s.engine.opts.Audit == nil {
 		return
 	}
-	if s.unending == nil {
-		s.unending = context.WithoutCancel(ctx)
-	}
-	defer s.endAppend()
-	if err := s.append(ev); err != nil {
+	if err := s.append(ctx, ev); err != nil {
 		if s.step != nil { // the step is repeated
 			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
 			s.cancel(s.lost)
@@ -343,40 +299,30 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	}
 }
 
-// within returns the context of the append that is under way: it ends after StoreTimeout. It is made when the audit, a recorder or the
-// store is first called, since most events of a deferred run are only buffered.
-func (s *stamper) within() context.Context {
-	if s.appending == nil {
-		s.appending = lazy.Timeout(s.unending, s.engine.opts.StoreTimeout)
-	}
-	return s.appending
-}
-
-// endAppend ends the context that within returned.
-func (s *stamper) endAppend() {
-	if s.appending != nil {
-		s.appending.Cancel()
-		s.appending = nil
-	}
+// within returns a context for a call of the store, the audit or a recorder: it ends after StoreTimeout, and not when the run is cancelled.
+func (o *Options) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), o.StoreTimeout)
 }
 
 // append has ev audited and appends it. An append that panics has failed.
-func (s *stamper) append(ev *event.Event) (err error) {
+func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	who := "the audit"
 	defer func() {
 		if recover() != nil { // its value may hold content
 			err = errors.New(who + " panicked")
 		}
 	}()
+	within, cancel := s.engine.opts.within(ctx)
+	defer cancel()
 	if audit := s.engine.opts.Audit; audit != nil {
-		if err := audit(s.within(), s.run, *ev); err != nil {
+		if err := audit(within, s.run, *ev); err != nil {
 			return err
 		}
 	}
 	who = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
-			if err := r.Record(s.within(), *ev); err != nil {
+			if err := r.Record(within, *ev); err != nil {
 				return err
 			}
 		}
@@ -385,13 +331,16 @@ func (s *stamper) append(ev *event.Event) (err error) {
 	case s.log == nil:
 		return nil
 	case s.deferred != nil:
-		return s.deferred.add(s, ev)
+		return s.deferred.add(ctx, ev)
 	}
-	return s.engine.put(s.within(), s.owned, s.run.RunID, s.last, []event.Event{*ev})
+	return s.engine.put(ctx, s.owned, s.run.RunID, s.last, []event.Event{*ev})
 }
 
-// put appends events to the log, as the holder of the claim where there is one.
+// put appends events to the log, as the holder of the claim where there is one. It does not stop when ctx ends: the run has to
+// know whether its events are stored.
 func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int64, events []event.Event) error {
+	ctx, cancel := e.opts.within(ctx)
+	defer cancel()
 	if h != nil {
 		return h.append(ctx, last, events)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"strings"
 	"sync"
 	"time"
 )
@@ -19,11 +18,7 @@ type idSource struct {
 	ms   uint64
 	high uint16 // the random part
 	low  uint64
-	text strings.Builder // memory that ids share
 }
-
-// idBlock is the size of the memory that ids share: enough for seventeen with a prefix of four.
-const idBlock = 512
 
 func (s *idSource) next(prefix string) string {
 	s.mu.Lock()
@@ -37,19 +32,12 @@ func (s *idSource) next(prefix string) string {
 	} else if s.low++; s.low == 0 {
 		s.high++
 	}
-	var space [64]byte
-	out := append(space[:0], prefix...)
+	out := []byte(prefix)
 	hi := s.ms<<16 | uint64(s.high)
 	for shift := 125; shift >= 0; shift -= 5 {
 		out = append(out, crockford[bits(hi, s.low, shift)&31])
 	}
-	if s.text.Cap()-s.text.Len() < len(out) {
-		s.text = strings.Builder{}
-		s.text.Grow(max(idBlock, len(out)))
-	}
-	start := s.text.Len()
-	s.text.Write(out)
-	return s.text.String()[start:]
+	return string(out)
 }
 
 // bits returns the 128-bit number hi, lo shifted right.

@@ -77,7 +77,7 @@ func (c *Supervisor) setAside(ctx context.Context, runID string, sinks []event.S
 }
 
 func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []event.Sink) error {
-	reading, done := c.apart(ctx)
+	reading, done := c.engine.opts.within(ctx)
 	defer done()
 	c.interrupt(runID)
 	row, err := c.engine.node.row(reading, runID)

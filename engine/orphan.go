@@ -48,7 +48,7 @@ func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []eve
 		return err
 	}
 	defer h.end(false)
-	reading, done := c.apart(ctx)
+	reading, done := c.engine.opts.within(ctx)
 	defer done()
 	s, err := c.engine.State(reading, row.RunID)
 	if err != nil {

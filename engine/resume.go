@@ -72,7 +72,7 @@ func fold(s *loop.State, ev *event.Event) (err error) {
 // invalid_request if [Engine.Accept] has stored it for steps, or unavailable for one lease after a shared store has connected to
 // another server than before, whose log may lack events. The same holds for Cancel.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
-	g, err := e.claimRun(ctx, runID)
+	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers
 // Cancel ends a run that is parked, or whose process is gone: its open calls are answered `cancelled`. It does not end a run that
 // another process executes: that process cancels the run's context.
 func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...event.Sink) (*event.Result, error) {
-	g, err := e.claimRun(ctx, runID)
+	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +98,13 @@ type claimedRun struct {
 	step    *stepping // nil: the run is resumed to its end
 }
 
-// claimRun claims a run that has not ended, and reads it.
-func (e *Engine) claimRun(ctx context.Context, runID string) (*claimedRun, error) {
+// claimRun claims a run that has not ended, reads it and counts what was tried with it. steps says whether the caller executes it step by step.
+func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, steps bool) (*claimedRun, error) {
 	h, err := e.node.acquire(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.read(ctx, runID, h, &attempts{}, false)
+	g, err := e.read(ctx, runID, h, tried, steps)
 	if err != nil {
 		h.look(0)
 		h.end(false)
@@ -171,14 +171,10 @@ func (g *claimedRun) cancel(ctx context.Context, l *loop.Loop, sinks []event.Sin
 
 func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []event.Sink) *event.Result {
 	e := g.engine
-	s, _ := e.stampers.Get().(*stamper)
-	if s == nil {
-		s = &stamper{}
-	}
-	s.engine, s.own, s.log, s.last, s.owned = e, sinks, e.opts.Store, g.state.LastID, g.owned
-	s.in = loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}
+	s := &stamper{engine: e, own: sinks, log: e.opts.Store, last: g.state.LastID, owned: g.owned, step: g.step,
+		in: loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}}
 	s.run = &s.in.Run
-	if s.step = g.step; s.step != nil {
+	if s.step != nil {
 		s.in.Suspend, s.in.Suspended, s.in.Elapsed = s.step.suspend, s.step.suspended, s.step.elapsed
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

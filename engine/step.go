@@ -105,7 +105,8 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	if opts == nil {
 		opts = &StepOptions{}
 	}
-	g, tried, err := e.claimStep(ctx, runID)
+	tried := &attempts{}
+	g, err := e.claimRun(ctx, runID, tried, true)
 	if err != nil {
 		if s, serr := e.State(ctx, runID); serr == nil && s.Finished != nil {
 			return stepOf(s), nil
@@ -144,22 +145,6 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	out := stepOf(s)
 	out.Next = g.step.next
 	return out, nil
-}
-
-// claimStep is claimRun, and counts what was tried with the run.
-func (e *Engine) claimStep(ctx context.Context, runID string) (*claimedRun, *attempts, error) {
-	tried := &attempts{}
-	h, err := e.node.acquire(ctx, runID)
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := e.read(ctx, runID, h, tried, true)
-	if err != nil {
-		h.look(0)
-		h.end(false)
-		return nil, nil, err
-	}
-	return g, tried, nil
 }
 
 // stepping is how a claimed run is suspended after one step.

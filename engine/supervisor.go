@@ -114,7 +114,7 @@ func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, ans
 	if err != nil {
 		return err
 	}
-	if g, err = c.engine.claimRun(ctx, runID); err != nil {
+	if g, err = c.engine.claimRun(ctx, runID, &attempts{}, false); err != nil {
 		g = nil
 	}
 	close(ready)
@@ -169,9 +169,9 @@ func (c *Supervisor) again(id string, r *ownedRun) bool {
 
 // lookAgain resumes a parked run if its signals allow it.
 func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *ownedRun, sinks []event.Sink) (*event.Result, error) {
-	reading, done := c.apart(ctx)
+	reading, done := c.engine.opts.within(ctx)
 	defer done()
-	g, err := c.engine.claimRun(reading, id)
+	g, err := c.engine.claimRun(reading, id, &attempts{}, false)
 	if err != nil {
 		c.engine.opts.Log.Warn("a run with a new signal could not be read", "run_id", id, "code", lathe.CodeOf(err))
 		return r.result, nil // the process that owns it, or acquires it, reads the signals

@@ -61,7 +61,7 @@ func leave(sinks []event.Sink, runID string) {
 // attempt resumes a claimed run, or records in its log that it cannot be resumed.
 func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.RunSummary, l *loop.Loop, sinks []event.Sink) (*event.Result, error) {
 	tried := &attempts{}
-	reading, done := c.apart(ctx)
+	reading, done := c.engine.opts.within(ctx)
 	defer done()
 	g, err := c.engine.read(reading, row.RunID, h, tried, false)
 	code := lathe.CodeOf(err)
@@ -84,11 +84,6 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 		return nil, err
 	}
 	return g.resume(ctx, l, nil, sinks)
-}
-
-// apart returns a context for reading a run that does not end when the run is cancelled.
-func (c *Supervisor) apart(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), c.engine.opts.StoreTimeout)
 }
 
 // record appends and publishes an event that no loop has emitted.

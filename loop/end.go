@@ -94,7 +94,6 @@ func (r *run) finish() {
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}
 	r.result.History = r.req.Messages
-	r.copyTrace()
 	r.result.Blank, r.result.Reasoning = r.blank()
 	if r.paused != nil {
 		if r.in.Park {

@@ -53,7 +53,7 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 		}
 	}
 	r.work.Spent(r.result.Usage, r.result.Cost)
-	out := r.work.Execute(ctx, r.turn, calls, r.out.emit)
+	out := r.work.Execute(ctx, r.turn, calls, r.emit)
 	r.result.Usage.Add(out.ChildUsage)
 	r.result.Cost += out.ChildCost
 	if r.settings.Executor == lathe.ExecutorNoop {
@@ -62,7 +62,7 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	if ended := out.Reason != "" && out.Limit == ""; len(out.Pending) > 0 && (ended || ctx.Err() != nil) {
 		r.giveUp(ctx, &out)
 	}
-	r.extend(out.Messages...)
+	r.req.Messages = append(r.req.Messages, out.Messages...)
 	if t := r.turnTrace(); t.Calls == nil {
 		t.Calls = out.Calls
 	} else {
@@ -101,7 +101,7 @@ func (r *run) giveUp(ctx context.Context, out *tool.Outcome) {
 		}
 		given = append(given, c)
 	}
-	rest := r.work.Execute(ctx, r.turn, given, r.out.emit)
+	rest := r.work.Execute(ctx, r.turn, given, r.emit)
 	out.Messages = inCallOrder(r.call.asked, append(out.Messages, rest.Messages...))
 	out.Calls = append(out.Calls, rest.Calls...)
 	slices.SortFunc(out.Calls, func(a, b event.CallTrace) int { return a.Seq - b.Seq })

@@ -57,7 +57,7 @@ func (f *followUp) resume(own []lathe.Message) {
 	for i := range own {
 		switch {
 		case !own[i].Synthetic:
-		case rejected(own, i-1) && !f.formatted && slices.ContainsFunc(f.run.trace, leftOutFormat):
+		case rejected(own, i-1) && !f.formatted && slices.ContainsFunc(f.run.result.Trace, leftOutFormat):
 			f.inFormat()
 		case rejected(own, i-1):
 			f.repairs++

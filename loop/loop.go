@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,12 +63,7 @@ type Loop struct {
 	info       lathe.ModelInfo // as events say it
 	name       string          // of the model, as it says it
 	opts       Options
-	ownClock   bool      // Options.Now was set
-	runs       sync.Pool // of *run
-	started    atomic.Pointer[startJSON]
 	lastFormat atomic.Pointer[responseFormat] // of the last run that had one
-	// lastStart is the JSON form of the [start] of the last run.
-	lastStart atomic.Pointer[json.RawMessage]
 	// retention is what RunStarted says; nil: nothing.
 	retention *event.RunRetention
 }
@@ -99,8 +93,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.Unwrap(err)} // of a *lathe.Error
 	}
-	l.ownClock = l.opts.Now != nil
-	if !l.ownClock {
+	if l.opts.Now == nil {
 		l.opts.Now = time.Now
 	}
 	l.info = model.Describe()
@@ -208,9 +201,7 @@ func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 // the next one's. A caller must not keep it beyond the body of its range; [event.Event.Clone] returns one to keep.
 func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
-		r := l.newRun(in, yield)
-		r.run(ctx)
-		l.release(r) // not deferred: a run that panics in the caller's code is not used again
+		l.newRun(in, yield).run(ctx)
 	}
 }
 

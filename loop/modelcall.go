@@ -31,7 +31,7 @@ type modelCall struct {
 	stream     stream
 
 	message lathe.Message // what goes into the history
-	asked   []tool.Call   // the calls of message; its memory is reused
+	asked   []tool.Call   // the calls of message
 	ignored int
 	renamed int  // calls whose names were mended
 	kept    bool // message is in the history
@@ -56,7 +56,7 @@ type openCall struct {
 func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r := c.run
 	r.turn++
-	r.trace = append(r.trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
+	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
 	c.attempt, c.repeated = r.from.attempts, false
 	r.from.attempts = 0
 	for {
@@ -115,7 +115,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
 	c.err, c.finish, c.stream.parseError, c.ignored, c.renamed, c.stream.shown = nil, nil, 0, 0, 0, false
 	c.stream.open, c.stream.withheld = c.stream.open[:0], c.stream.withheld[:0]
-	c.events = c.newCallEvents()
+	c.events = &callEvents{}
 	r.prompt.Add(r.req.Messages[r.prompt.hashed:]...)
 	r.prompt.hashed = len(r.req.Messages)
 	s := &c.events.started
@@ -135,17 +135,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	r.emit(s)
 }
 
-func (c *modelCall) newCallEvents() *callEvents {
-	r := c.run
-	if len(r.record.calls) == 0 {
-		return &callEvents{}
-	}
-	e := &r.record.calls[0]
-	r.record.calls = r.record.calls[1:]
-	return e
-}
-
-func (r *run) turnTrace() *event.TurnTrace { return &r.trace[len(r.trace)-1] }
+func (r *run) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
 // recoverAttempt emits the event of a failed attempt, and reports whether the turn is to be repeated, and with tools or
 // without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
@@ -223,7 +213,7 @@ func (c *modelCall) dropUnreadable() bool {
 	if c.stream.parseError == 0 {
 		return false
 	}
-	c.repeated, c.kept, c.message, c.asked = true, false, lathe.Message{}, c.asked[:0]
+	c.repeated, c.kept, c.message, c.asked = true, false, lathe.Message{}, nil
 	for _, p := range c.finish.Message.Parts {
 		if _, ok := p.(lathe.ToolCall); ok {
 			c.ignored++
@@ -236,26 +226,26 @@ func (c *modelCall) dropUnreadable() bool {
 // finds the answer, and adds the message to the history unless nothing is left of it.
 func (c *modelCall) read() {
 	r := c.run
-	c.message, c.asked = c.finish.Message, c.asked[:0]
+	c.message, c.asked = c.finish.Message, nil
 	c.message.Role = lathe.RoleAssistant
 	if c.withTools {
 		r.work.Adopt(&c.message)
 		c.stream.emitParseErrors(&c.message)
-		c.asked = c.callsOf(c.asked)
+		c.asked = c.callsOf()
 	} else {
 		c.ignored = dropCalls(&c.message)
 	}
 	c.answer, c.blank = answerOf(&c.message)
 	if c.kept = len(c.asked) > 0 || !c.blank; c.kept {
-		r.extend(c.message)
+		r.req.Messages = append(r.req.Messages, c.message)
 	}
 }
 
 // choiceAllows is false where the settings say that no tool is to be called, but send them.
 func (c *modelCall) choiceAllows() bool { return c.run.settings.ToolChoice.Mode != lathe.ChoiceNone }
 
-// callsOf appends the calls of the message to dst, and notes the names that Adopt has changed.
-func (c *modelCall) callsOf(dst []tool.Call) []tool.Call {
+// callsOf returns the calls of the message, and counts the names that Adopt has changed.
+func (c *modelCall) callsOf() (calls []tool.Call) {
 	for i, p := range c.message.Parts {
 		if tc, ok := p.(lathe.ToolCall); ok {
 			written := ""
@@ -269,10 +259,10 @@ func (c *modelCall) callsOf(dst []tool.Call) []tool.Call {
 			if tc.ParseError != "" {
 				tc.ParseError = parseErrorCode(tc.ParseError)
 			}
-			dst = append(dst, tool.Call{ToolCall: tc, Written: written})
+			calls = append(calls, tool.Call{ToolCall: tc, Written: written})
 		}
 	}
-	return dst
+	return calls
 }
 
 // dropCalls takes the calls out of m, which must not stay in a history that does not answer them.
@@ -371,13 +361,4 @@ func (c *modelCall) firstTokenMS() int64 {
 	return max(c.firstToken.Sub(c.started).Milliseconds(), 0)
 }
 
-func (r *run) since(t time.Time) int64 { return max(r.loop.since(t).Milliseconds(), 0) }
-
-// since returns the time that has passed since t, a time of the loop's clock. If Options.Now was not set, it reads the
-// monotonic clock only, with time.Since: time.Now would read the time of day, too.
-func (l *Loop) since(t time.Time) time.Duration {
-	if l.ownClock {
-		return l.opts.Now().Sub(t)
-	}
-	return time.Since(t)
-}
+func (r *run) since(t time.Time) int64 { return max(r.loop.opts.Now().Sub(t).Milliseconds(), 0) }

@@ -31,5 +31,5 @@ func (c *modelCall) generate(ctx context.Context) {
 			c.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: stack.Functions()}}
 		}
 	}()
-	c.run.loop.model.Generate(ctx, req)(c.stream.take)
+	c.run.loop.model.Generate(ctx, req)(c.stream.delta)
 }

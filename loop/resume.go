@@ -38,7 +38,24 @@ type start struct {
 	Client      json.RawMessage   `json:"client,omitempty"`
 }
 
-// readStart reads what start wrote. Without it the run cannot be resumed, which is no error here.
+// startJSON returns the JSON form of the [start] of in: what a later process needs to resume the run.
+func (in *Input) startJSON() (json.RawMessage, error) {
+	s := start{
+		Version: startPlain, Depth: in.Run.Depth, ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides,
+		HostedTools: in.HostedTools, Betas: in.Betas, APIVersion: in.APIVersion, Client: in.Client,
+	}
+	if len(in.HostedTools) > 0 || len(in.Betas) > 0 || in.APIVersion != "" {
+		s.Version = startVersion
+	}
+	text, err := json.Marshal(&s)
+	if err != nil {
+		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
+	}
+	return text, nil
+}
+
+// readStart reads what startJSON wrote. Without it the run cannot be resumed, which is no error here.
 func readStart(raw json.RawMessage) (*start, error) {
 	s := &start{}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -151,13 +168,13 @@ func (s *State) resumed() *event.RunResumed {
 func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
 	r.result.Usage, r.result.Cost = s.Usage, s.Cost
-	r.trace = append(r.trace, s.Trace...)
+	r.result.Trace = append(r.result.Trace, s.Trace...)
 	r.followUp.resume(s.Messages[s.Start:])
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
 	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
 		r.turn, r.from.attempts = s.Turn-1, s.Attempt
-		r.trace = slices.DeleteFunc(r.trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
+		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
 		r.result.ToolCalls = s.Planned
 	case s.answered:
 		last := s.Messages[s.tail-1]

@@ -17,8 +17,8 @@ import (
 )
 
 // A run is the state of one run: it decides which step follows. Its parts do the steps: call makes the model call of a turn,
-// followUp the loop's own request for an answer, out the delivery of events. Runs are pooled: what a caller may keep is in
-// the record, of which each run has its own.
+// followUp the loop's own request for an answer, out the delivery of events. What a caller may keep, events and the result, points
+// into the record only, so that it does not keep the rest of the run in memory.
 type run struct {
 	loop     *Loop
 	in       *Input
@@ -36,9 +36,8 @@ type run struct {
 	started time.Time
 
 	turn      int
-	trace     []event.TurnTrace // of the turns so far; its memory is reused, and the result gets a copy
-	reason    lathe.Reason      // set: the run is over
-	suspended bool              // the run is over for now: Input.Suspend has ended it
+	reason    lathe.Reason // set: the run is over
+	suspended bool         // the run is over for now: Input.Suspend has ended it
 	limit     string
 	errorCode string
 	toolsOff  bool // for the rest of the run: only an answer is wanted
@@ -48,16 +47,14 @@ type run struct {
 	from     resumption
 	followUp followUp
 	call     modelCall
-	scratch  []byte // of the encoder of the run's start; its memory is reused
 	*record
 }
 
 // An output passes events to the consumer of a run.
 type output struct {
 	yield      func(event.Event) bool
-	emit       func(event.Data) // run.emit, bound once
-	delivering bool             // the consumer has an event now: a panic is the consumer's
-	stopped    bool             // the consumer has stopped ranging
+	delivering bool // the consumer has an event now: a panic is the consumer's
+	stopped    bool // the consumer has stopped ranging
 }
 
 // A promptHash is the incremental hash of the messages of a run.
@@ -74,8 +71,7 @@ type resumption struct {
 	tail     int      // where the answers of these calls begin in the history
 }
 
-// A record is the part of a run that outlives it: events and the result. It is allocated together with what a short run needs of
-// each, as a toolRecord or a relayRecord.
+// A record is the part of a run that outlives it.
 type record struct {
 	info     lathe.RunInfo
 	runOpts  tool.RunOptions
@@ -83,56 +79,11 @@ type record struct {
 	timeout  timeoutError
 	opened   event.RunStarted
 	finished event.RunFinished
-	calls    []callEvents // not used yet
-}
-
-// A toolRecord has room for two model calls.
-type toolRecord struct {
-	record
-	calls   [2]callEvents
-	trace   [2]event.TurnTrace
-	history [growth + 2]lathe.Message
-}
-
-// A relayRecord has room for one model call: a relayed run is one turn.
-type relayRecord struct {
-	record
-	calls   [1]callEvents
-	trace   [1]event.TurnTrace
-	history [relayGrowth + 2]lathe.Message
-}
-
-// newRecord returns the record of a run of in, with the history that it begins with.
-func newRecord(in *Input) (*record, []lathe.Message) {
-	given := in.history()
-	if in.Relay != nil {
-		r := &relayRecord{}
-		r.record.calls, r.result.Trace = r.calls[:], r.trace[:0]
-		return &r.record, withRoom(r.history[:0], given, relayGrowth)
-	}
-	r := &toolRecord{}
-	r.record.calls, r.result.Trace = r.calls[:], r.trace[:0]
-	return &r.record, withRoom(r.history[:0], given, growth)
-}
-
-// withRoom returns the messages in space, or in new memory where they and more messages have no room in it.
-func withRoom(space, messages []lathe.Message, more int) []lathe.Message {
-	if n := len(messages) + more; n > cap(space) {
-		space = make([]lathe.Message, 0, n)
-	}
-	return append(space, messages...)
 }
 
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer than %v", e.after) }
-
-const (
-	growth      = 7  // messages that a history has room for before it is allocated anew: three turns of one call
-	relayGrowth = 1  // the same of a relayed run, which adds one message
-	secondRoom  = 32 // messages that a history has room for after that
-	maxTrace    = 64 // the capacity, in turns, of the largest trace whose memory the next run reuses
-)
 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in == nil {
@@ -142,19 +93,11 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in.Resume != nil {
 		in, stale = in.again()
 	}
-	r, _ := l.runs.Get().(*run)
-	if r == nil {
-		r = &run{prompt: promptHash{Prompt: digest.NewPrompt(l.name)}}
-		r.out.emit = r.emit
-		r.call.run, r.call.stream.run, r.followUp.run = r, r, r
-		r.call.stream.take = r.call.stream.delta
+	r := &run{
+		loop: l, in: in, out: output{yield: yield}, from: resumption{stale: stale}, prompt: promptHash{Prompt: digest.NewPrompt(l.name)},
+		settings: l.opts.Settings, limits: l.opts.Limits, record: &record{info: in.Run},
 	}
-	r.prompt.Reset(l.name)
-	r.loop, r.in, r.out.yield, r.from.stale = l, in, yield, stale
-	var history []lathe.Message
-	r.record, history = newRecord(in)
-	r.info = in.Run
-	r.settings, r.limits = l.opts.Settings, l.opts.Limits
+	r.call.run, r.call.stream.run, r.followUp.run = r, r, r
 	if in.Settings != nil {
 		r.settings = *in.Settings
 	}
@@ -170,7 +113,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
 		Model:       l.opts.Model,
-		Messages:    history,
+		Messages:    append([]lathe.Message{}, in.history()...),
 		Sampling:    l.opts.Sampling,
 		Overrides:   overrides(in.Overrides, l.opts.Overrides),
 		Relay:       in.Relay,
@@ -196,53 +139,6 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 		return ofLoop
 	}
 	return slices.Concat(ofRun, ofLoop)
-}
-
-// maxScratch is the capacity, in bytes, of the largest scratch buffer that the next run reuses.
-const maxScratch = 16 << 10
-
-// extend appends messages to the history. When the history outgrows its first memory, extend allocates room for several turns, so
-// that a run of ten turns allocates it anew once.
-func (r *run) extend(more ...lathe.Message) {
-	if n := len(r.req.Messages); n+len(more) > cap(r.req.Messages) && n < secondRoom {
-		r.req.Messages = slices.Grow(r.req.Messages, max(secondRoom-n, len(more)))
-	}
-	r.req.Messages = append(r.req.Messages, more...)
-}
-
-// copyTrace copies the trace into the result. It uses the memory of the record if the trace fits.
-func (r *run) copyTrace() {
-	space := r.result.Trace[:0]
-	if len(r.trace) > cap(space) {
-		space = make([]event.TurnTrace, 0, len(r.trace))
-	}
-	r.result.Trace = append(space, r.trace...)
-}
-
-// release gives r's buffers to the next run.
-func (l *Loop) release(r *run) {
-	open, asked, trace := r.call.stream.open, r.call.asked, r.trace
-	if cap(trace) > maxTrace {
-		trace = nil
-	}
-	clear(open[:cap(open)])
-	clear(asked[:cap(asked)])
-	clear(trace) // entries beyond its length have never been set, or were cleared
-	r.work.Close()
-	scratch := r.scratch
-	if cap(scratch) > maxScratch {
-		scratch = nil
-	}
-	*r = run{
-		scratch:  scratch[:0],
-		prompt:   promptHash{Prompt: r.prompt.Prompt},
-		out:      output{emit: r.out.emit},
-		trace:    trace[:0],
-		followUp: followUp{run: r},
-		call: modelCall{run: r, asked: asked[:0],
-			stream: stream{run: r, take: r.call.stream.take, open: open[:0]}},
-	}
-	l.runs.Put(r)
 }
 
 func (r *run) run(parent context.Context) {
@@ -310,7 +206,7 @@ func (r *run) begin() {
 		}
 	case r.in.Park:
 		var err error
-		if r.opened.Input, err = r.startInput(); err != nil {
+		if r.opened.Input, err = r.in.startJSON(); err != nil {
 			r.from.stale = err
 		}
 		fallthrough

@@ -38,11 +38,10 @@ func (r *run) emit(d event.Data) {
 // without tools.
 type stream struct {
 	run        *run
-	take       func(lathe.Delta, error) bool // stream.delta, bound once
-	open       []openCall                    // calls seen in the stream
-	parseError int                           // emitted so far, in this attempt
-	shown      bool                          // text of this attempt was emitted
-	withheld   []lathe.Delta                 // of an attempt that may be dropped; its memory is reused
+	open       []openCall    // calls seen in the stream
+	parseError int           // emitted so far, in this attempt
+	shown      bool          // text of this attempt was emitted
+	withheld   []lathe.Delta // of an attempt that may be dropped
 
 	text       event.TextDelta
 	reasoning  event.ReasoningDelta
@@ -67,7 +66,7 @@ func (s *stream) delta(d lathe.Delta, err error) bool {
 	default:
 	}
 	if d.Kind != lathe.DeltaRetry && d.Kind != lathe.DeltaFinish && r.call.firstToken.IsZero() {
-		r.call.firstToken = r.call.started.Add(r.loop.since(r.call.started))
+		r.call.firstToken = r.loop.opts.Now()
 	}
 	if s.withholds(d.Kind) {
 		s.withheld = append(s.withheld, d)

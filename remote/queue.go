@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A Queue stores tool calls as rows that workers claim, and lists the workers. All times are those of the store's clock; no
@@ -178,14 +178,7 @@ type resultJSON struct {
 
 // MarshalJSON returns the stored form of the result.
 func (r *Result) MarshalJSON() ([]byte, error) {
-	out := resultJSON{r.Data, r.Blobs, r.IsError, r.Code, r.Detail, r.RC}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&out); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+	return rawjson.Marshal(resultJSON(*r))
 }
 
 // UnmarshalJSON parses the form that MarshalJSON returns.

@@ -27,7 +27,6 @@ type Memory struct {
 	*core
 	kept     journals
 	rows     memoryRows
-	inputs   inputs
 	nodes    map[string]advertised // by name
 	watchers watchers[string]
 }
@@ -146,7 +145,7 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	copies := make([]event.Event, len(events))
 	var size int64
 	for i := range events {
-		copies[i] = clone(events[i], s.inputs.keep)
+		copies[i] = Copy(events[i])
 		size += weightOf(&copies[i])
 	}
 	err = s.do(ctx, op, func(now time.Time) error {

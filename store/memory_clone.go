@@ -1,51 +1,21 @@
 package store
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
-// maxSharedInput bounds the input, in bytes, that a store holds for the copies of later runs.
-const maxSharedInput = 16 << 10
-
-// inputs holds the last input of a run that a store has kept. A later run with an equal input shares it: a store never changes what
-// it keeps, and returns copies to readers. It may be used by several goroutines at once.
-type inputs struct {
-	last atomic.Pointer[json.RawMessage]
-}
-
-// keep returns a copy of input.
-func (k *inputs) keep(input json.RawMessage) json.RawMessage {
-	if len(input) == 0 || len(input) > maxSharedInput {
-		return slices.Clone(input)
-	}
-	if last := k.last.Load(); last != nil && bytes.Equal(*last, input) {
-		return *last
-	}
-	kept := slices.Clip(slices.Clone(input))
-	k.last.Store(&kept)
-	return kept
-}
-
 // Copy returns an event that shares nothing with e that could change. A finished run's Result and the request of a model call are for
 // the caller and not for stores: they are left out.
 func Copy(e event.Event) event.Event {
-	return clone(e, func(in json.RawMessage) json.RawMessage { return slices.Clone(in) })
-}
-
-// clone is [Copy] with the copy of a run's input that keep returns.
-func clone(e event.Event, keep func(json.RawMessage) json.RawMessage) event.Event {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		c := *d
 		c.Messages, c.Tools.Withheld, c.Labels = cloneMessages(d.Messages), slices.Clone(d.Tools.Withheld), maps.Clone(d.Labels)
-		c.Retention, c.Input = clonePointer(d.Retention), keep(d.Input)
+		c.Retention, c.Input = clonePointer(d.Retention), slices.Clone(d.Input)
 		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d
@@ -105,19 +75,9 @@ func clone(e event.Event, keep func(json.RawMessage) json.RawMessage) event.Even
 
 func cloneMessages(ms []lathe.Message) []lathe.Message {
 	out := slices.Clone(ms)
-	n := 0
 	for i := range out {
-		n += len(out[i].Parts)
-	}
-	parts := make([]lathe.Part, 0, n) // of all messages: they are released together
-	for i := range out {
-		m := &out[i]
-		if m.Parts != nil {
-			first := len(parts)
-			parts = append(parts, m.Parts...)
-			m.Parts = parts[first:len(parts):len(parts)]
-		}
-		cloneInner(m)
+		out[i].Parts = slices.Clone(out[i].Parts)
+		cloneInner(&out[i])
 	}
 	return out
 }

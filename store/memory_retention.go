@@ -124,7 +124,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 		var more int64
 		events := slices.Clone(j.events)
 		for _, e := range c.Events {
-			e = clone(e, s.inputs.keep)
+			e = Copy(e)
 			more += weightOf(&e) - weightOf(&events[e.ID-1])
 			events[e.ID-1] = e
 		}

@@ -14,7 +14,6 @@ import (
 // offered returns the definitions of a run, and their hash.
 func offered(r *tool.Runner, opts *tool.RunOptions) ([]*lathe.ToolSpec, string) {
 	w := r.Begin(nil, opts)
-	defer w.Close()
 	return w.Specs(), w.SpecsHash()
 }
 
@@ -121,7 +120,6 @@ func TestPolicyIsAskedOnceForEachTool(t *testing.T) {
 	}
 	opts := &tool.RunOptions{Limits: &lathe.Limits{MaxTools: 2}}
 	w := r.Begin(nil, opts)
-	defer w.Close()
 	if len(w.Specs()) != 3 || w.SpecsHash() == digest.NoTools || w.Check(opts) == nil || len(w.Withheld()) != 0 {
 		t.Errorf("offered: %s; check: %v", names(w.Specs()), w.Check(opts))
 	}

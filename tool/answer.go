@@ -17,22 +17,20 @@ func answer(c *call) string {
 		return string(c.envelope(c.w.settings.CompactEnvelope))
 	}
 	if c.code == "" {
-		return c.scratch.keep(c.data)
+		return string(c.data)
 	}
-	b := append(c.scratch.buf[:0], `{"ok":false,"error":`...)
+	b := []byte(`{"ok":false,"error":`)
 	b = c.appendError(b)
 	if len(c.data) > 0 { // of an error that the tool itself describes
 		b = append(b, `,"data":`...)
 		b = c.appendData(b)
 	}
-	b = append(b, '}')
-	c.scratch.buf = b
-	return string(b)
+	return string(append(b, '}'))
 }
 
 // envelope is the answer with all its members; compact leaves the empty ones out.
 func (c *call) envelope(compact bool) []byte {
-	b := append(c.scratch.buf[:0], `{"ok":`...)
+	b := []byte(`{"ok":`)
 	b = strconv.AppendBool(b, c.code == "")
 	name := c.tool
 	if name == unknownTool {
@@ -69,9 +67,7 @@ func (c *call) envelope(compact bool) []byte {
 	} else if !compact {
 		b = append(b, `,"errors":[]`...)
 	}
-	b = append(b, '}')
-	c.scratch.buf = b
-	return b
+	return append(b, '}')
 }
 
 // appendError appends the error object: code, fixed text, details.

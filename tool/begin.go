@@ -39,12 +39,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if run == nil {
 		run = &lathe.RunInfo{}
 	}
-	w, _ := r.works.Get().(*Work)
-	if w == nil {
-		w = &Work{}
-	}
-	w.r, w.info, w.settings, w.limits = r, run, r.opts.Settings, r.opts.Limits
-	w.secrets.store = r.secrets
+	w := &Work{r: r, info: run, settings: r.opts.Settings, limits: r.opts.Limits, secrets: runSecrets{store: r.secrets}}
 	if opts != nil {
 		if opts.Settings != nil {
 			w.settings = *opts.Settings
@@ -70,50 +65,11 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	return w
 }
 
-// Close lets other runs use the memory of w. It is optional; w must not be used after it.
-func (w *Work) Close() {
-	r := w.r
-	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used), tools: view{withheld: emptied(w.tools.withheld), space: emptiedSpecs(w.tools.space)}}
-	r.works.Put(w)
-}
-
-// maxPooled bounds the entries that a list or a map of a Work may have had to be used by another run.
-const maxPooled = 256
-
-// emptiedSpecs returns the memory of a list that judged has used, holding nothing.
-func emptiedSpecs(space []*lathe.ToolSpec) []*lathe.ToolSpec {
-	if cap(space) > maxPooledSpecs {
-		return nil
-	}
-	clear(space[:cap(space)])
-	return space[:0]
-}
-
-// emptied returns the memory of list, holding nothing.
-func emptied[T any](list []T) []T {
-	if cap(list) > maxPooled {
-		return nil
-	}
-	clear(list)
-	return list[:0]
-}
-
-// emptiedMap is emptied for maps.
-func emptiedMap[K comparable, V any](m map[K]V) map[K]V {
-	if len(m) > maxPooled {
-		return nil
-	}
-	clear(m)
-	return m
-}
-
 // Check says whether a run may be begun with these options: client tools with good names of their
 // own, and not more definitions than the limits allow. The error is a *[lathe.Error] of code
 // invalid_request, or of code too_many_tools with a [*DefinitionsError].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
-	w := r.Begin(run, opts)
-	defer w.Close()
-	return w.Check(opts)
+	return r.Begin(run, opts).Check(opts)
 }
 
 // Check makes the checks of [Runner.Check] for the run of w. opts are those that were passed to [Runner.Begin]. Check does not ask the

@@ -15,7 +15,6 @@ type call struct {
 	turn    int
 	seq     int
 	emit    func(event.Data)
-	scratch *scratch
 	kept    *kept
 	content string // what the model gets
 

@@ -49,7 +49,6 @@ func TestFailuresNameTheirCause(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := r.Begin(nil, nil)
-			defer w.Close()
 			var result *event.ToolCallResult
 			w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "t", Arguments: "{}"}}}, func(d event.Data) {
 				if res, ok := d.(*event.ToolCallResult); ok {
@@ -85,7 +84,6 @@ func TestWithheldToolsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := r.Begin(nil, nil)
-	defer w.Close()
 	if n := len(w.Specs()); n != 1 {
 		t.Fatalf("%d tools are offered, want 1", n)
 	}
@@ -101,7 +99,6 @@ func TestWithheldToolsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied := runner.Begin(nil, nil)
-	defer denied.Close()
 	for _, held := range denied.Withheld() {
 		if held.Reason != event.WithheldPolicy && held.Tool != "nested" || held.Rule == "" {
 			t.Errorf("without a policy: %+v", held)

@@ -14,16 +14,12 @@ import (
 // timer, the cancel functions and the entry in the parent's table of children: the goroutine that
 // waits for the tool watches the deadline and the parent, and ends the context itself.
 type callContext struct {
-	parent   context.Context
+	parent   context.Context // has the CallMeta
 	deadline time.Time
-	run      *lathe.RunInfo
-	entry    *entry
-	id       string // of the call
 	scope    *Scope // of a call that may start a run
+	done     chan struct{}
 
 	mu     sync.Mutex
-	meta   *lathe.CallMeta // made when first asked for, as done is
-	done   chan struct{}
 	err    error
 	after  map[*func()]struct{}
 	asking *asking // nil: it never asked
@@ -47,17 +43,7 @@ func (c *callContext) Deadline() (time.Time, bool) {
 }
 
 // Done returns the channel that is closed when the call ends.
-func (c *callContext) Done() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.err != nil {
-			close(c.done)
-		}
-	}
-	return c.done
-}
+func (c *callContext) Done() <-chan struct{} { return c.done }
 
 // Err says why the call ended, nil while it runs.
 func (c *callContext) Err() error {
@@ -66,41 +52,28 @@ func (c *callContext) Err() error {
 	return c.err
 }
 
-// unmade stands for the CallMeta of a call until it is asked for.
-var unmade = &lathe.CallMeta{}
-
-// Value returns the CallMeta and the Scope for their keys, and else the parent's value. An Asker becomes one that
-// pauses the timeout of the call.
+// Value returns the Scope for its key, and else the parent's value. An Asker becomes one that pauses the timeout of the call.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return c.scope
 	}
-	v := lathe.WithCallMeta(c.parent, unmade).Value(key)
-	if v == any(unmade) {
-		return c.makeMeta()
-	}
+	v := c.parent.Value(key)
 	if a, ok := v.(Asker); ok {
 		return pausingAsker{a, c}
 	}
 	return v
 }
 
-func (c *callContext) makeMeta() *lathe.CallMeta {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.meta == nil {
-		c.meta = &lathe.CallMeta{RunID: c.run.RunID, RequestID: c.run.RequestID, SessionID: c.run.SessionID, CallID: c.id,
-			Tool: c.entry.spec.Name, IdempotencyKey: idempotencyKey(c.run.RunID, c.id), Depth: c.run.Depth, Principal: c.run.Principal, Profile: c.run.Profile}
-	}
-	return c.meta
+// meta returns what the tool gets to know about the call.
+func (c *call) meta() *lathe.CallMeta {
+	run := c.w.info
+	return &lathe.CallMeta{RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, CallID: c.ID, Tool: c.entry.spec.Name,
+		IdempotencyKey: idempotencyKey(run.RunID, c.ID), Depth: run.Depth, Principal: run.Principal, Profile: run.Profile}
 }
 
 // idempotencyKey is the same for every attempt of one call: hex of half of a SHA-256.
 func idempotencyKey(runID, callID string) string {
-	var buf [128]byte
-	b := append(buf[:0], "lathe/call/1\x00"...)
-	b = append(append(b, runID...), 0)
-	sum := sha256.Sum256(append(b, callID...))
+	sum := sha256.Sum256([]byte("lathe/call/1\x00" + runID + "\x00" + callID))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -135,9 +108,7 @@ func (c *callContext) end(err error) {
 		return
 	}
 	c.err = err
-	if c.done != nil {
-		close(c.done)
-	}
+	close(c.done)
 	after := c.after
 	c.after = nil
 	c.mu.Unlock()

@@ -425,7 +425,6 @@ func TestSearchesAmongCallsThatRunSideBySide(t *testing.T) {
 		if !slices.Equal(loaded, []string{"tool_0031", "tool_0020", "tool_0011", "tool_0012"}) {
 			t.Fatalf("loaded %q", loaded)
 		}
-		w.Close()
 	}
 }
 
@@ -527,7 +526,6 @@ func TestSearchesOfRunsAtOnce(t *testing.T) {
 		go func() {
 			principal := []string{"ann", "bob"}[i%2]
 			w := deferring(r, &lathe.RunInfo{Principal: principal}, tool.RunOptions{})
-			defer w.Close()
 			out := w.Execute(context.Background(), 1, []tool.Call{call(tool.SearchName, `{"query":"open the vault of the bank"}`)}, func(event.Data) {})
 			text := out.Messages[0].Parts[0].(lathe.ToolResult).Content
 			if found := strings.Contains(text, "secret_vault"); found != (principal == "ann") {

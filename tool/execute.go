@@ -35,7 +35,7 @@ func execute(ctx context.Context, c *call) ending {
 			reportError(ctx, c, err)
 			return fail(lathe.CodeUnavailable)
 		}
-		updateNow(c)
+		c.now = w.r.now()
 	}
 	c.start = c.now
 	for {
@@ -47,7 +47,7 @@ func execute(ctx context.Context, c *call) ending {
 			return end
 		}
 		c.detail, c.limitKey, c.rc, c.out = c.detail[:0], "", 0, nil
-		updateNow(c)
+		c.now = w.r.now()
 		if end := acquirePlaces(ctx, c); end != proceed {
 			return end
 		}
@@ -65,19 +65,11 @@ func attemptCode(c *call, end ending) lathe.Code {
 // attempt calls the tool once and puts its output into c.
 func attempt(ctx context.Context, c *call) ending {
 	w := c.w
-	inv := &invocation{args: revealTokens(c), began: c.now, callContext: callContext{
-		parent: ctx, deadline: c.deadline, run: w.info, entry: c.entry, id: c.ID, scope: c.scope}}
+	inv := newInvocation(ctx, c)
 	c.ran = true
 	go inv.run()
-	cut, isBack := lathe.Code(""), inv.soonBack()
-	if !isBack {
-		cut, isBack = waitFor(ctx, c.scratch, inv)
-	}
-	if isBack && !w.r.ownClock {
-		c.now = c.now.Add(inv.took) // not when this goroutine was scheduled again
-	} else {
-		updateNow(c)
-	}
+	cut, isBack := waitFor(ctx, inv)
+	c.now = w.r.now()
 	c.latency = c.now.Sub(c.start)
 	if !isBack {
 		w.r.abandoned.Add(1)
@@ -88,16 +80,12 @@ func attempt(ctx context.Context, c *call) ending {
 
 // waitFor waits until the tool returns, but at most for abandonGrace after the call's deadline or the end of ctx. The
 // code says which of these was first.
-func waitFor(ctx context.Context, l *scratch, inv *invocation) (cut lathe.Code, isBack bool) {
-	returned := l.backChannel()
-	if !inv.awaitOn(returned) {
-		return "", true
-	}
-	timer := l.startTimer(inv.left())
+func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool) {
+	timer := time.NewTimer(inv.left())
+	defer timer.Stop()
 	for cut == "" {
 		select {
-		case <-returned:
-			timer.Stop()
+		case <-inv.back:
 			return "", true
 		case <-timer.C:
 			if left := inv.left(); left > 0 { // time in which the tool asked is added
@@ -113,11 +101,9 @@ func waitFor(ctx context.Context, l *scratch, inv *invocation) (cut lathe.Code, 
 	}
 	timer.Reset(abandonGrace)
 	select {
-	case <-returned:
-		timer.Stop()
+	case <-inv.back:
 		return cut, true
 	case <-timer.C:
-		l.back = nil // the tool may still send to it
 		return cut, false
 	}
 }
@@ -229,21 +215,4 @@ func logPanic(ctx context.Context, c *call, err error) {
 		log.LogAttrs(ctx, slog.LevelWarn, "tool panicked",
 			slog.String("tool_name", c.tool), slog.String("tool_call_id", c.ID), slog.String("stack", p.Stack))
 	}
-}
-
-// backChannel returns the channel that receives a value when the tool has returned.
-func (l *scratch) backChannel() chan struct{} {
-	if l.back == nil {
-		l.back = make(chan struct{}, 1)
-	}
-	return l.back
-}
-
-func (l *scratch) startTimer(d time.Duration) *time.Timer {
-	if l.timer == nil {
-		l.timer = time.NewTimer(d)
-	} else {
-		l.timer.Reset(d)
-	}
-	return l.timer
 }

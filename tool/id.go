@@ -41,25 +41,18 @@ func (w *Work) HasCall(id string) bool { return w.ids.get(id) != 0 }
 
 // identify is stage 1. A call whose message was not adopted gets its id here.
 func identify(c *call) {
-	w := c.w
-	switch {
-	case c.Parked != nil || w.ids.get(c.ID) == idAdopted:
-		w.ids.set(c.ID, idAnswered)
-	default:
-		c.ID = w.ids.fresh(c.ID, w.r.opts.NewID)
-		w.ids.add(c.ID, idAnswered)
+	ids := &c.w.ids
+	if c.Parked == nil && ids.get(c.ID) != idAdopted {
+		c.ID = ids.fresh(c.ID, c.w.r.opts.NewID)
 	}
+	ids.set(c.ID, idAnswered)
 }
 
-// ids are the call ids of a run.
+// ids are the call ids of a run. The zero value is empty.
 type ids struct {
-	few    [16]idEntry // the first ones: most runs have no more
-	used   int
-	more   map[string]idState
+	states map[string]idState
 	suffix map[string]int // the last suffix given to an id
 }
-
-func (s *ids) emptied() ids { return ids{more: emptiedMap(s.more)} }
 
 type idState uint8
 
@@ -70,54 +63,19 @@ const (
 	idAnswered                    // or about to be
 )
 
-type idEntry struct {
-	id    string
-	state idState
-}
-
 // answered reports whether a parked call has been answered since: it is not answered again.
 func (s *ids) answered(c *Call) bool {
 	return c.Parked != nil && s.get(c.ID) == idAnswered
 }
 
 // get returns the state of id, 0 when the run does not have it.
-func (s *ids) get(id string) idState {
-	if i := s.find(id); i >= 0 {
-		return s.few[i].state
-	}
-	return s.more[id]
-}
+func (s *ids) get(id string) idState { return s.states[id] }
 
 func (s *ids) set(id string, st idState) {
-	if i := s.find(id); i >= 0 {
-		s.few[i].state = st
-		return
+	if s.states == nil {
+		s.states = map[string]idState{}
 	}
-	s.add(id, st)
-}
-
-// add is set for an id that the run may have only among more.
-func (s *ids) add(id string, st idState) {
-	if s.used < len(s.few) {
-		s.few[s.used] = idEntry{id, st}
-		s.used++
-		return
-	}
-	if s.more == nil {
-		s.more = map[string]idState{}
-	}
-	s.more[id] = st
-}
-
-// find looks at the newest first, and at their last bytes first: ids begin alike.
-func (s *ids) find(id string) int {
-	end := len(id) - 1
-	for i := s.used - 1; i >= 0; i-- {
-		if e := &s.few[i]; len(e.id) == len(id) && (end < 0 || e.id[end] == id[end]) && e.id == id {
-			return i
-		}
-	}
-	return -1
+	s.states[id] = st
 }
 
 func (s *ids) park(id string) { s.set(id, idParked) }

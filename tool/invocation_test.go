@@ -81,7 +81,6 @@ func TestQuickAndSlowTools(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			w := r.Begin(nil, &tool.RunOptions{Limits: &lathe.Limits{MaxToolCalls: 100}})
-			defer w.Close()
 			for i := range 40 {
 				args := fmt.Sprintf(`{"n":%d,"wait":%v}`, i, i%2 == 1)
 				c := tool.Call{ToolCall: lathe.ToolCall{ID: strconv.Itoa(i), Name: "t", Arguments: args}}

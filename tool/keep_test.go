@@ -50,7 +50,6 @@ func TestPolicyMayKeepCallInfo(t *testing.T) {
 			w.Execute(t.Context(), i+1, []tool.Call{{ToolCall: lathe.ToolCall{ID: fmt.Sprint("call_", i), Name: "weather",
 				Arguments: fmt.Sprintf(`{"city":"city %d of run %d"}`, i, run)}}}, func(event.Data) {})
 		}
-		w.Close()
 	}
 	if len(k.seen) != 9 {
 		t.Fatalf("%d calls, want 9", len(k.seen))
@@ -88,7 +87,6 @@ func TestPolicyMayKeepUsedTools(t *testing.T) {
 					calls = append(calls, call(fmt.Sprint("tool_", i), "{}"))
 				}
 				w.Execute(t.Context(), 1, calls, func(event.Data) {})
-				w.Close()
 			}
 			if len(k.seen) != tools*runs {
 				t.Fatalf("%d calls, want %d", len(k.seen), tools*runs)

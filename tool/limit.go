@@ -29,7 +29,7 @@ func reserve(ctx context.Context, c *call) ending {
 	if e.spec.Timeout > 0 {
 		c.timeout = e.spec.Timeout
 	}
-	c.deadline = startClock(c).Add(c.timeout)
+	c.deadline, c.now = time.Now().Add(c.timeout), w.r.now() // the deadline is one of the machine's clock
 	if e.rate != nil {
 		if wait := e.rate.next(c.now); wait > 0 {
 			c.limitKey = "rate"
@@ -38,25 +38,6 @@ func reserve(ctx context.Context, c *call) ending {
 		}
 	}
 	return acquirePlaces(ctx, c)
-}
-
-// startClock sets c.now by the runner's clock, and returns the time of the machine's.
-func startClock(c *call) (real time.Time) {
-	real = time.Now()
-	c.now = real
-	if r := c.w.r; r.ownClock {
-		c.now = r.now()
-	}
-	return real
-}
-
-// updateNow sets c.now to the present, at half the cost of time.Now if the runner has no clock of its own.
-func updateNow(c *call) {
-	if r := c.w.r; r.ownClock {
-		c.now = r.now()
-		return
-	}
-	c.now = c.now.Add(time.Since(c.now))
 }
 
 // acquirePlaces takes the places of one attempt, which begins at c.now. It checks the circuit of the tool's backend before
@@ -99,7 +80,7 @@ func enter(ctx context.Context, c *call, slots chan struct{}, key string) ending
 	defer t.Stop()
 	select {
 	case slots <- struct{}{}:
-		updateNow(c)
+		c.now = c.w.r.now()
 		return proceed
 	case <-t.C:
 		c.hit(key, cap(slots))

@@ -59,17 +59,10 @@ func (e *CallError) Unwrap() error { return e.Err }
 // Each Call is a run of its own for policies and limits, without a principal and without events.
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
 	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
-	var s outcomeBuilder
-	s.reserve(1)
-	l := r.getScratch()
-	c := call{w: w, emit: func(event.Data) {}, scratch: l, failure: failure{detail: l.detail[:0]}}
-	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}}, s.nextKept(), false)
+	c := call{w: w, emit: func(event.Data) {}}
+	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}}, false)
 	runCall(ctx, &c)
-	out, err := c.result()
-	l.detail = c.detail
-	r.putScratch(l) // not deferred: what panicked in the caller's code is not used again
-	w.Close()
-	return out, err
+	return c.result()
 }
 
 // result returns the outcome of a call to a Go caller.

@@ -3,5 +3,5 @@ package tool
 // Over returns a runner over another set that is r in everything else: the same policy, approver,
 // limits, journal, secrets and cache.
 func (r *Runner) Over(set *Set) *Runner {
-	return &Runner{set: set, opts: r.opts, hash: r.hash, ownClock: r.ownClock, cache: r.cache, secrets: r.secrets}
+	return &Runner{set: set, opts: r.opts, hash: r.hash, cache: r.cache, secrets: r.secrets}
 }

@@ -32,7 +32,7 @@ func (w *Work) onlyReads(c *Call) bool {
 
 // runTogether runs calls on at most MaxParallel goroutines, and waits for all of them. They send their events to this
 // goroutine, which alone calls emit; a call continues when emit has returned.
-func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), s *outcomeBuilder) {
+func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), out *Outcome) {
 	ctx, cancel := context.WithCancel(ctx)
 	calls := make([]call, len(in))
 	events, emitted := make(chan event.Data), make(chan struct{})
@@ -41,7 +41,7 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 		<-emitted
 	}
 	for i := range calls {
-		w.begin(ctx, &calls[i], turn, &in[i], s.nextKept(), s.out.Parked)
+		w.begin(ctx, &calls[i], turn, &in[i], out.Parked)
 		calls[i].w, calls[i].emit = w, send
 		calls[i].planned = make(chan struct{})
 		if i > 0 {
@@ -53,12 +53,9 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 	var workers sync.WaitGroup
 	for range min(w.settings.MaxParallel, len(calls)) {
 		workers.Go(func() {
-			l := w.r.getScratch()
 			for i := next.Add(1) - 1; i < int64(len(calls)); i = next.Add(1) - 1 {
-				calls[i].scratch = l
 				runCall(ctx, &calls[i])
 			}
-			w.r.putScratch(l)
 		})
 	}
 	done := make(chan struct{})
@@ -93,6 +90,6 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 		}
 	}
 	for i := range calls {
-		w.finishCall(&calls[i], s)
+		w.finishCall(&calls[i], out)
 	}
 }

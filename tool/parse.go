@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/lathe-run/lathe"
@@ -23,17 +24,7 @@ func readArguments(c *call) ending {
 }
 
 // trim returns text without the white space of JSON around it.
-func trim(text []byte) []byte {
-	for len(text) > 0 && isSpace(text[0]) {
-		text = text[1:]
-	}
-	for len(text) > 0 && isSpace(text[len(text)-1]) {
-		text = text[:len(text)-1]
-	}
-	return text
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func trim(text []byte) []byte { return bytes.Trim(text, " \n\t\r") }
 
 // parseArguments checks text and makes it the call's argument value.
 func parseArguments(c *call, raw []byte) ending {

@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"slices"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/text"
 )
@@ -22,7 +24,7 @@ func authorize(c *call) ending {
 		d = new(description)
 	}
 	if c.planned == nil {
-		used = c.scratch.copyUsed(c.w.used)
+		used = slices.Clone([]lathe.ToolUse(c.w.used))
 	}
 	c.info = c.describe(d)
 	c.info.Used = used

@@ -74,7 +74,6 @@ func TestToolsAreOfferedAsThePolicySaysNow(t *testing.T) {
 		if got, withheld := names(w.Specs()), w.Withheld(); got != tt.want || !slices.Equal(withheld, tt.withheld) {
 			t.Errorf("%d: offered %q, withheld %v, want %q, %v", i, got, withheld, tt.want, tt.withheld)
 		}
-		w.Close()
 	}
 }
 
@@ -147,7 +146,6 @@ func TestPolicyThatEmbedsAnotherIsAskedInEachRun(t *testing.T) {
 			if got, want := names(w.Specs()), map[string]string{"ann": "x"}[who]; got != want {
 				t.Errorf("%T: %s is offered %q, want %q", p, who, got, want)
 			}
-			w.Close()
 		}
 	}
 }

@@ -40,7 +40,6 @@ func TestToolsOfOnePrincipal(t *testing.T) {
 		if tt.has != !res.IsError || !tt.has && (res.Code != lathe.CodeUnknownTool || strings.Contains(res.Content, "secret_tool")) {
 			t.Errorf("%q sees %s", tt.principal, res.Content)
 		}
-		w.Close()
 		if err := r.Check(info, clients); (err != nil) != tt.has {
 			t.Errorf("a tool of %q under that name: %v", tt.principal, err)
 		}
@@ -49,7 +48,6 @@ func TestToolsOfOnePrincipal(t *testing.T) {
 		if (len(out.Pending) == 1) == tt.has {
 			t.Errorf("%q: %d calls are handed over", tt.principal, len(out.Pending))
 		}
-		w.Close()
 	}
 	if ran != 1 {
 		t.Errorf("the tool ran %d times, want 1", ran)

@@ -14,7 +14,7 @@ import (
 // it was parked is not planned again.
 func plan(c *call) {
 	w := c.w
-	c.args = c.scratch.bytesOf(c.Arguments)
+	c.args = []byte(c.Arguments)
 	if c.Parked != nil {
 		return
 	}

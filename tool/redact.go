@@ -29,7 +29,7 @@ func redact(ctx context.Context, c *call) ending {
 	if c.noop || c.data == nil || c.source == fromApprover && c.data[0] != '{' && c.data[0] != '[' { // a person's own words have no fields
 		return proceed
 	}
-	shown, ok := c.entry.show.apply(c.data, &c.scratch.proj)
+	shown, ok := c.entry.show.apply(c.data)
 	if c.toolCode == "" && (!ok || hidden && isEmpty(shown)) {
 		c.cause = "the allowlist matches nothing of the output: it names " + text.Cut(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
 		reportError(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
@@ -66,28 +66,7 @@ type projection struct {
 type showNode struct {
 	end    bool // all that is here and below
 	fields map[string]*showNode
-	few    []showField // the fields, where they are few
 	star   *showNode
-}
-
-type showField struct {
-	name string
-	node *showNode
-}
-
-const maxFewFields = 8
-
-// field returns the node of the field of that name, or nil.
-func (n *showNode) field(name []byte) *showNode {
-	if len(n.fields) > maxFewFields {
-		return n.fields[string(name)]
-	}
-	for i := range n.few {
-		if f := &n.few[i]; f.name == string(name) {
-			return f.node
-		}
-	}
-	return nil
 }
 
 // newProjection compiles an allowlist of dotted paths. `*` stands for every key or element of one
@@ -135,34 +114,26 @@ func (n *showNode) grow(seg string) *showNode {
 		}
 		child = &showNode{}
 		n.fields[seg] = child
-		if len(n.few) < maxFewFields {
-			n.few = append(n.few, showField{seg, child})
-		}
 	}
 	return child
 }
 
 // apply returns the part of the JSON value that may be shown, and whether there is one. null and
-// empty objects and arrays hold nothing that could be hidden: they are always shown. The result is
-// part of value or of pr, and good until the next call.
-func (p *projection) apply(value []byte, pr *projector) (shown []byte, ok bool) {
+// empty objects and arrays hold nothing that could be hidden: they are always shown.
+func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 	if p.whole {
 		return value, true
 	}
-	pr.places = append(pr.places[:0], place{node: p.root})
-	pr.buf, ok = pr.append(pr.buf[:0], value, 0)
-	if !ok {
+	pr := projector{places: []place{{node: p.root}}}
+	if shown, ok = pr.append(make([]byte, 0, len(value)), value, 0); !ok {
 		return nil, false
 	}
-	return pr.buf, true
+	return shown, true
 }
 
 // projector walks a value and the tree of paths side by side. Several paths may lead to one value:
 // the places they have reached are the end of the stack.
-type projector struct {
-	places []place
-	buf    []byte
-}
+type projector struct{ places []place }
 
 type place struct {
 	node *showNode
@@ -258,7 +229,7 @@ func (pr *projector) enterMember(quoted []byte, from int) {
 		name = plain
 	}
 	for _, p := range pr.places[from:] {
-		if child := p.node.field(name); child != nil {
+		if child := p.node.fields[string(name)]; child != nil {
 			pr.places = append(pr.places, place{node: child})
 		}
 		if p.node.star != nil && !p.elements {

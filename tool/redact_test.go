@@ -54,7 +54,7 @@ func TestProjection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, ok := p.apply([]byte(strings.TrimSpace(tt.in)), &projector{})
+			got, ok := p.apply([]byte(strings.TrimSpace(tt.in)))
 			if string(got) != tt.want || ok != (tt.want != "") {
 				t.Errorf("%s shows %q %v of %s, want %q", tt.show, got, ok, tt.in, tt.want)
 			}
@@ -74,7 +74,7 @@ func FuzzProjection(f *testing.F) {
 			t.Skip()
 		}
 		in = strings.Trim(in, " \t\r\n")
-		got, ok := p.apply([]byte(in), &projector{})
+		got, ok := p.apply([]byte(in))
 		if !ok {
 			if len(got) != 0 {
 				t.Fatalf("%q shown of %s by %q, which shows nothing", got, in, show)
@@ -84,7 +84,7 @@ func FuzzProjection(f *testing.F) {
 		if !json.Valid(got) || len(got) > len(in) {
 			t.Fatalf("%q of %s by %q", got, in, show)
 		}
-		again, ok := p.apply([]byte(string(got)), &projector{})
+		again, ok := p.apply([]byte(string(got)))
 		if !ok || string(again) != string(got) {
 			t.Fatalf("%q, then %q of %s by %q", got, again, in, show)
 		}

@@ -135,7 +135,6 @@ func TestReplacingToolsByThemselvesDoesNotChangeTheSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := r.Begin(nil, nil)
-	defer work.Close()
 	specs, shared := work.Specs(), set.SharedSpecs()
 	for _, again := range [][]lathe.Tool{{tools[1], tools[2]}, {tools[2], tools[1]}} {
 		if err := set.Replace("b", again); err != nil {

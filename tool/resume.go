@@ -97,7 +97,7 @@ func checkOutcome(ctx context.Context, c *call) Recovery {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	meta := (&callContext{parent: ctx, run: w.info, entry: c.entry, id: c.ID}).makeMeta()
+	meta := c.meta()
 	var v Recovery
 	err := error(&PanicError{})
 	done := make(chan struct{})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,11 +62,8 @@ type Runner struct {
 	set        *Set
 	opts       Options
 	hash       digest.Mode
-	ownClock   bool // Options.Now was set
 	cache      *cache
 	secrets    *secretStore // nil: no secrets
-	works      sync.Pool    // of *Work
-	scratch    sync.Pool    // of *scratch
 	advertised advertisedLists
 	abandoned  atomic.Int64
 }
@@ -83,8 +79,7 @@ func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	if err := setting.Check(&r.opts.Limits); err != nil {
 		return nil, invalidOption(err)
 	}
-	r.ownClock = r.opts.Now != nil
-	if !r.ownClock {
+	if r.opts.Now == nil {
 		r.opts.Now = time.Now
 	}
 	if r.opts.NewID == nil {

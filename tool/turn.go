@@ -5,38 +5,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// outcomeBuilder collects the outcome of a turn.
-type outcomeBuilder struct {
-	out   Outcome
-	parts []lathe.Part // of all messages
-	kept  []kept       // of the calls that have not begun
-}
-
-func (s *outcomeBuilder) nextKept() *kept {
-	k := &s.kept[0]
-	s.kept = s.kept[1:]
-	return k
-}
-
-// reserve allocates the memory for n calls, in one piece for the usual one.
-func (s *outcomeBuilder) reserve(n int) {
-	if n == 1 {
-		block := new(struct {
-			kept     [1]kept
-			messages [1]lathe.Message
-			calls    [1]event.CallTrace
-			parts    [1]lathe.Part
-		})
-		s.kept, s.out.Messages, s.out.Calls, s.parts = block.kept[:], block.messages[:0], block.calls[:0], block.parts[:0]
-		return
-	}
-	s.kept = make([]kept, n)
-	s.out.Messages, s.out.Calls, s.parts = make([]lathe.Message, 0, n), make([]event.CallTrace, 0, n), make([]lathe.Part, 0, n)
-}
-
 // finishCall adds the result of a call to the outcome of the turn. Calls are finished in call order.
-func (w *Work) finishCall(c *call, s *outcomeBuilder) {
-	out := &s.out
+func (w *Work) finishCall(c *call, out *Outcome) {
 	if c.parked != nil {
 		w.ids.park(c.ID)
 		out.Parked = true
@@ -53,10 +23,8 @@ func (w *Work) finishCall(c *call, s *outcomeBuilder) {
 		out.Pending = append(out.Pending, c.ToolCall)
 		return
 	}
-	s.parts = append(s.parts, lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: c.content, Blobs: c.blobs,
-		IsError: c.code != "", Code: c.code})
-	n := len(s.parts)
-	out.Messages = append(out.Messages, lathe.Message{Role: lathe.RoleTool, Parts: s.parts[n-1 : n : n]})
+	out.Messages = append(out.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
+		lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: c.content, Blobs: c.blobs, IsError: c.code != "", Code: c.code}}})
 	w.failures.add(c)
 	w.judgeLoop(c, out)
 }

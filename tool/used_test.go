@@ -66,7 +66,6 @@ func TestT2_PolicySeesWhatTheRunHasUsed(t *testing.T) {
 				t.Errorf("%d side by side: call %s saw %q, want %q", parallel, id, p.seen[id], used)
 			}
 		}
-		w.Close()
 	}
 }
 

@@ -22,19 +22,16 @@ type view struct {
 	handOver   bool              // unknown names are the client's
 	shown      *advertised       // nil: not asked for yet
 	withheld   []event.WithheldTool
-	space      []*lathe.ToolSpec // empty; the memory that judged uses
 }
 
 // noRegistry is the state of a runner without a set.
 var noRegistry = &registry{}
 
-// open sets the view of a run; its lists of withheld and of offered tools are used again.
+// open sets the view of a run.
 func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
-	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), withheld: v.withheld, space: v.space}
+	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), registry: noRegistry}
 	if r.set != nil {
 		v.registry = r.set.now.Load()
-	} else {
-		v.registry = noRegistry
 	}
 	if opts == nil {
 		return
@@ -121,15 +118,10 @@ func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return specs
 }
 
-// maxPooledSpecs bounds the entries of a list of definitions whose memory another run may use.
-const maxPooledSpecs = 16 << 10
-
-// judged returns the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld. The
-// list is valid until judged is called again.
+// judged returns the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld.
 func (v *view) judged() []*lathe.ToolSpec {
-	specs := slices.Grow(v.space[:0], len(v.registry.sorted))
-	v.space = specs[:0]
-	v.withheld = v.withheld[:0]
+	specs := make([]*lathe.ToolSpec, 0, len(v.registry.sorted))
+	v.withheld = nil
 	for _, e := range v.registry.sorted {
 		may := v.may(e.spec.Name)
 		if e.spec.Hidden || !may && v.client[e.spec.Name] == nil || !e.spec.For(v.run.Principal, v.run.Profile) {

@@ -82,32 +82,28 @@ type Outcome struct {
 // emit, which must not be nil, is called on the goroutine of Execute, with the events in order, and returns before what
 // they announce is done. Once a call is parked, the calls after it are parked too, unless they are refused.
 func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(event.Data)) Outcome {
-	var s outcomeBuilder
-	s.reserve(len(calls))
-	l := w.r.getScratch()
+	var out Outcome
 	for len(calls) > 0 {
 		if w.ids.answered(&calls[0]) {
 			calls = calls[1:]
 			continue
 		}
-		if w.suspends(ctx, &calls[0], &s.out) {
-			s.out.Suspended = true
+		if w.suspends(ctx, &calls[0], &out) {
+			out.Suspended = true
 			break
 		}
 		n := w.sideBySide(calls)
 		if n > 1 {
-			w.runTogether(ctx, turn, calls[:n], emit, &s)
+			w.runTogether(ctx, turn, calls[:n], emit, &out)
 		} else {
-			c := call{w: w, emit: emit, scratch: l, failure: failure{detail: l.detail[:0]}}
-			w.begin(ctx, &c, turn, &calls[0], s.nextKept(), s.out.Parked)
+			c := call{w: w, emit: emit}
+			w.begin(ctx, &c, turn, &calls[0], out.Parked)
 			runCall(ctx, &c)
-			w.finishCall(&c, &s)
-			l.detail = c.detail
+			w.finishCall(&c, &out)
 		}
 		calls = calls[n:]
 	}
-	w.r.putScratch(l) // not deferred: what panicked in the caller's code is not used again
-	return s.out
+	return out
 }
 
 // suspends asks Suspend before a call that may have an effect. A call that a parked call keeps from running, and one that was
@@ -125,8 +121,8 @@ func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
 }
 
 // begin makes c ready to run. The seq of a call is its place in call order.
-func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, k *kept, parkBehind bool) {
-	c.Call, c.turn, c.parkBehind, c.kept = *in, turn, parkBehind, k
+func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehind bool) {
+	c.Call, c.turn, c.parkBehind, c.kept = *in, turn, parkBehind, new(kept)
 	if in.Parked != nil {
 		c.seq = in.Parked.Seq
 	} else {

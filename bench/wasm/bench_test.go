@@ -171,7 +171,6 @@ func BenchmarkTool(b *testing.B) {
 		if res := out.Messages[0].Parts[0].(lathe.ToolResult); res.IsError {
 			b.Fatal(res.Content)
 		}
-		w.Close()
 	}
 }
 

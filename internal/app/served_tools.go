@@ -25,7 +25,6 @@ func (t servedTools) Specs() []*lathe.ToolSpec { return t.set.SharedSpecs() }
 // Advertised implements [server.Tools].
 func (t servedTools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec {
 	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
-	defer work.Close()
 	return work.Specs()
 }
 

@@ -41,7 +41,6 @@ type file struct {
 	size int64
 	head Head  // of its last line
 	err  error // why nothing is written any more
-	buf  []byte
 }
 
 func (x *file) open() error {
@@ -75,8 +74,8 @@ func (x *file) locked(do func() error) error {
 	return do()
 }
 
-// append writes the bodies as lines: all of them, or with an error none that counts.
-func (x *file) append(bodies [][]byte) error {
+// append writes the lines: all of them, or with an error none that counts.
+func (x *file) append(lines []*Line) error {
 	if x.err != nil {
 		return x.err
 	}
@@ -89,23 +88,24 @@ func (x *file) append(bodies [][]byte) error {
 				return err
 			}
 		}
-		return x.write(bodies...)
+		return x.write(lines...)
 	})
 }
 
-// maxKept bounds the buffer that is kept for the next lines.
-const maxKept = 1 << 20
-
-func (x *file) write(bodies ...[]byte) error {
-	head, buf, now := x.head, x.buf[:0], x.now()
-	for _, body := range bodies {
-		start := len(buf)
-		buf = appendLine(buf, head, now, body)
-		head = head.follows(buf[start:])
-		buf = append(buf, '\n')
-	}
-	if cap(buf) <= maxKept {
-		x.buf = buf
+// write gives the lines their places in the chain, and writes them.
+func (x *file) write(lines ...*Line) error {
+	head, now := x.head, x.now().UTC()
+	var buf []byte
+	for _, l := range lines {
+		if l.N, l.Time, l.Prev = head.N+1, now, head.Hash; head.N == 0 {
+			l.Prev = none
+		}
+		text, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		head = head.follows(text)
+		buf = append(append(buf, text...), '\n')
 	}
 	n, err := x.disk.write(x.f, buf)
 	if err == nil && n < len(buf) {
@@ -188,11 +188,7 @@ func (x *file) look() error {
 	if torn == nil {
 		return nil
 	}
-	body, err := (&rest{Kind: Recovered, Torn: torn}).body()
-	if err != nil {
-		return err
-	}
-	return x.write(body)
+	return x.write(&Line{Kind: Recovered, Torn: torn})
 }
 
 // create makes the file, and writes its first line.
@@ -220,15 +216,11 @@ func (x *file) create() error {
 
 // first writes the first line of the file.
 func (x *file) first() error {
-	r := rest{Kind: Rotated}
+	kind := Rotated
 	if x.head.N == 0 {
-		r.Kind = Begin
+		kind = Begin
 	}
-	body, err := r.body()
-	if err != nil {
-		return err
-	}
-	return x.write(body)
+	return x.write(&Line{Kind: kind})
 }
 
 // rotate renames the file to its number, and creates a new one.

@@ -120,53 +120,17 @@ func sumOf(b []byte) string {
 // follows returns the head of the line that comes after h.
 func (h Head) follows(line []byte) Head { return Head{N: h.N + 1, Hash: sumOf(line)} }
 
-// appendLine appends the line that comes after h, without its end. body is the rest of its object.
-func appendLine(dst []byte, h Head, now time.Time, body []byte) []byte {
-	prev := h.Hash
-	if h.N == 0 {
-		prev = none
-	}
-	dst = strconv.AppendInt(append(dst, `{"n":`...), h.N+1, 10)
-	dst = now.UTC().AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano)
-	dst = append(append(dst, `","prev":"`...), prev...)
-	return append(append(dst, `",`...), body...)
-}
-
-// rest is what a line holds besides its place in the chain.
-type rest struct {
-	Kind        Kind            `json:"kind"`
-	Principal   string          `json:"principal,omitempty"`
-	ContentHash string          `json:"content_hash,omitempty"`
-	Event       json.RawMessage `json:"event,omitempty"`
-	Call        *Call           `json:"call,omitempty"`
-	Removed     *Removed        `json:"removed,omitempty"`
-	Changed     *Changed        `json:"changed,omitempty"`
-	Torn        *Torn           `json:"torn,omitempty"`
-}
-
-// body returns the members of the object, and its end.
-func (r *rest) body() ([]byte, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	return b[1:], nil
-}
-
-// eventBody makes the line of an event.
-func (o *Options) eventBody(principal string, e *event.Event) ([]byte, error) {
-	r := rest{Kind: OfEvent, Principal: principal, ContentHash: o.hash(textOf(e.Data))}
+// eventLine returns the line of an event.
+func (o *Options) eventLine(principal string, e *event.Event) (*Line, error) {
+	l := &Line{Kind: OfEvent, Principal: principal, ContentHash: o.hash(textOf(e.Data))}
 	var err error
 	if o.Content {
-		r.Event, err = e.AppendWithContent(nil)
+		l.Event, err = e.AppendWithContent(nil)
 	}
-	if !o.Content || err == nil && len(r.Event) > MaxLine/2 { // which may grow by what JSON escapes
-		r.Event, err = e.AppendWithoutContent(nil)
+	if !o.Content || err == nil && len(l.Event) > MaxLine/2 { // which may grow by what JSON escapes
+		l.Event, err = e.AppendWithoutContent(nil)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.body()
+	return l, err
 }
 
 // textOf returns the text whose hash stands for an event's content; nil: it has none.
@@ -211,8 +175,8 @@ func (o *Options) hash(text []byte) string {
 	return "sha256:" + sumOf(text)
 }
 
-// callBody makes the line of a call that is about to be made.
-func (o *Options) callBody(c *lathe.CallInfo, v lathe.Verdict) ([]byte, error) {
+// callLine returns the line of a call that is about to be made.
+func (o *Options) callLine(c *lathe.CallInfo, v lathe.Verdict) *Line {
 	out := &Call{RunID: c.Run.RunID, RequestID: c.Run.RequestID, SessionID: c.Run.SessionID, Turn: c.Turn, Seq: c.Seq, ToolCallID: c.Call.ID,
 		Tool: c.Tool.Name, Origin: c.Tool.Origin, Effect: c.Tool.Effect.String(), ToolHash: digest.Tools([]*lathe.ToolSpec{c.Tool}),
 		ArgsDigest: digest.ArgsDigest(c.Run.RunID, c.Call.ID, c.Tool.Name, c.Tool.Schema, c.Args), ArgsBytes: len(c.Args),
@@ -220,5 +184,5 @@ func (o *Options) callBody(c *lathe.CallInfo, v lathe.Verdict) ([]byte, error) {
 	if o.Content {
 		out.Arguments = c.Args
 	}
-	return (&rest{Kind: OfCall, Principal: c.Run.Principal, Call: out}).body()
+	return &Line{Kind: OfCall, Principal: c.Run.Principal, Call: out}
 }

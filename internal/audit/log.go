@@ -46,9 +46,9 @@ type Log struct {
 
 // A batch is the lines of one write.
 type batch struct {
-	bodies [][]byte
-	done   chan struct{}
-	err    error // good once done is closed
+	lines []*Line
+	done  chan struct{}
+	err   error // good once done is closed
 }
 
 // Open opens the log at path, and creates it if it does not exist; its folder must exist. An incomplete
@@ -77,27 +77,27 @@ func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e event.Event) erro
 	if event.IsDelta(e.Data) {
 		return nil
 	}
-	body, err := l.opts.eventBody(run.Principal, &e)
-	return l.add(ctx, body, err)
+	line, err := l.opts.eventLine(run.Principal, &e)
+	if err != nil {
+		return &lathe.Error{Code: lathe.CodeInternal, Op: opWrite, Err: err}
+	}
+	return l.add(ctx, line)
 }
 
 // Call records that a tool is about to be called. It fits tool.Options.Journal.
 func (l *Log) Call(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error {
-	body, err := l.opts.callBody(call, v)
-	return l.add(ctx, body, err)
+	return l.add(ctx, l.opts.callLine(call, v))
 }
 
 // Remove records that a caller is about to remove a run from the store; by is the name of the caller's key.
 // It fits gateway.Options.Removing.
 func (l *Log) Remove(ctx context.Context, by string, run *lathe.RunInfo) error {
-	body, err := (&rest{Kind: OfRemoval, Principal: run.Principal, Removed: &Removed{RunID: run.RunID, SessionID: run.SessionID, By: by}}).body()
-	return l.add(ctx, body, err)
+	return l.add(ctx, &Line{Kind: OfRemoval, Principal: run.Principal, Removed: &Removed{RunID: run.RunID, SessionID: run.SessionID, By: by}})
 }
 
 // Change records that an operator is about to change the state of the server.
 func (l *Log) Change(ctx context.Context, c *Changed) error {
-	body, err := (&rest{Kind: OfChange, Changed: c}).body()
-	return l.add(ctx, body, err)
+	return l.add(ctx, &Line{Kind: OfChange, Changed: c})
 }
 
 var _ event.Sink = (*Log)(nil)
@@ -126,11 +126,10 @@ func (l *Log) Emit(ctx context.Context, e event.Event) {
 	_ = l.Event(ctx, &run, e)
 }
 
-func (l *Log) add(ctx context.Context, body []byte, err error) error {
-	const op = "audit: write"
-	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
-	}
+const opWrite = "audit: write"
+
+// add writes the line with those of other goroutines.
+func (l *Log) add(ctx context.Context, line *Line) error {
 	l.mu.Lock()
 	b := l.next
 	first := b == nil
@@ -138,17 +137,18 @@ func (l *Log) add(ctx context.Context, body []byte, err error) error {
 		b = &batch{done: make(chan struct{})}
 		l.next = b
 	}
-	b.bodies = append(b.bodies, body)
+	b.lines = append(b.lines, line)
 	l.mu.Unlock()
 	if first {
 		l.turn <- struct{}{} // while it waits, others join
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
-		b.err = l.file.append(b.bodies)
+		b.err = l.file.append(b.lines)
 		<-l.turn
 		close(b.done)
 	}
+	var err error
 	select {
 	case <-b.done:
 		err = b.err
@@ -161,11 +161,11 @@ func (l *Log) add(ctx context.Context, body []byte, err error) error {
 		case <-b.done: // both: what was written counts
 			err = b.err
 		default:
-			return &lathe.Error{Code: code, Op: op, Err: ctx.Err()}
+			return &lathe.Error{Code: code, Op: opWrite, Err: ctx.Err()}
 		}
 	}
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
+		return &lathe.Error{Code: lathe.CodeUnavailable, Op: opWrite, Err: err}
 	}
 	return nil
 }

@@ -6,12 +6,10 @@
 package digest
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -42,30 +40,22 @@ const previewHex = 32
 // Few possible arguments can be guessed from Compat and Full by trying them all; Keyed needs key
 // for that. Keyed without a key returns "" rather than a hash that only looks safe.
 func ArgsPreview(args []byte, mode Mode, key []byte) string {
-	var buf [1024]byte // more than PreviewLength and all that may be written behind it
-	sum := func(text []byte) string {
-		hash := sha256.Sum256(text)
-		return hex.EncodeToString(hash[:previewHex/2])
-	}
-	if mode == Compat {
-		text, err := rawjson.AppendPythonPrefix(buf[:0], args, PreviewLength)
-		if err != nil {
-			return sum(args)
-		}
-		return sum(text[:min(len(text), PreviewLength)])
-	}
-	text, err := rawjson.AppendPython(slices.Grow(buf[:0], len(args)+len(args)/4), args)
-	if err != nil {
+	text, err := rawjson.AppendPython(make([]byte, 0, len(args)+len(args)/4), args)
+	switch {
+	case err != nil:
 		text = args
+	case mode == Compat:
+		text = text[:min(len(text), PreviewLength)]
 	}
-	if mode == Full {
-		return sum(text)
+	if mode != Keyed {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:previewHex/2])
 	}
 	if len(key) == 0 {
 		return ""
 	}
 	mac := hmac.New(sha256.New, key)
-	mac.Write(bytes.Clone(text)) // so that buf stays on the stack
+	mac.Write(text)
 	return hex.EncodeToString(mac.Sum(nil)[:previewHex/2])
 }
 
@@ -77,13 +67,10 @@ func ArgsPreview(args []byte, mode Mode, key []byte) string {
 // lists of fields have the same bytes: "lathe approval 1", run id, call id, tool, "json" or "text",
 // the SHA-256 of the schema, "json" or "text", the arguments.
 func ArgsDigest(runID, callID, tool string, schema, args []byte) string {
-	var buf [512]byte
-	form, schemaKind := canonical(buf[:0], schema)
+	form, schemaKind := canonical(schema)
 	schemaSum := sha256.Sum256(form)
-	form, kind := canonical(buf[:0], args)
-
-	var fields [1024]byte
-	b := fields[:0]
+	form, kind := canonical(args)
+	var b []byte
 	for _, s := range [...]string{"lathe approval 1", runID, callID, tool, schemaKind} {
 		b = appendField(b, s)
 	}
@@ -94,9 +81,9 @@ func ArgsDigest(runID, callID, tool string, schema, args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical returns the RFC 8785 form of text, appended to buf, and "json", or text and "text".
-func canonical(buf, text []byte) (form []byte, kind string) {
-	form, err := rawjson.AppendCanonical(buf, text)
+// canonical returns the RFC 8785 form of text and "json", or text and "text".
+func canonical(text []byte) (form []byte, kind string) {
+	form, err := rawjson.AppendCanonical(make([]byte, 0, len(text)), text)
 	if err != nil {
 		return text, "text"
 	}

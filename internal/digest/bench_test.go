@@ -28,14 +28,14 @@ func TestAllocations(t *testing.T) {
 		max  float64
 		fn   func()
 	}{
-		{"ArgsPreview small", 1, func() { ArgsPreview(small, Compat, nil) }},
-		{"ArgsPreview large", 1, func() { ArgsPreview(large, Compat, nil) }},
-		{"ArgsPreview full", 1, func() { ArgsPreview(small, Full, nil) }},
-		{"ArgsPreview full large", 2, func() { ArgsPreview(large, Full, nil) }},
-		{"ArgsPreview broken", 2, func() { ArgsPreview(small[:50], Compat, nil) }},
-		{"ArgsDigest", 2, func() { ArgsDigest("run", "call", "tool", schema, small) }},
-		{"Prompt.Sum", 2, func() { p.Sum(s, hash, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
-		{"Prompt.Add", 0, func() { p.Add(next...) }},
+		{"ArgsPreview small", 4, func() { ArgsPreview(small, Compat, nil) }},
+		{"ArgsPreview large", 4, func() { ArgsPreview(large, Compat, nil) }},
+		{"ArgsPreview full", 4, func() { ArgsPreview(small, Full, nil) }},
+		{"ArgsPreview full large", 4, func() { ArgsPreview(large, Full, nil) }},
+		{"ArgsPreview broken", 4, func() { ArgsPreview(small[:50], Compat, nil) }},
+		{"ArgsDigest", 12, func() { ArgsDigest("run", "call", "tool", schema, small) }},
+		{"Prompt.Sum", 12, func() { p.Sum(s, hash, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
+		{"Prompt.Add", 10, func() { p.Add(next...) }},
 	}
 	for _, tt := range tests {
 		if got := testing.AllocsPerRun(100, tt.fn); got > tt.max {

@@ -2,16 +2,12 @@ package digest
 
 import (
 	"crypto/sha256"
-	"encoding"
 	"encoding/hex"
 	"hash"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
-
-// maxScratch is the capacity above which a Prompt's buffer is not kept.
-const maxScratch = 64 << 10
 
 // A Prompt computes the two hashes of a conversation that grows. The state of the hash after the
 // last message is kept, so that a turn costs its new messages alone. It is used by one goroutine
@@ -35,55 +31,28 @@ const maxScratch = 64 << 10
 // and response_format among them; tools is what [Tools] returns; and tool_choice stands last where
 // there are tools and a choice. So no tools and an empty list of tools are the same.
 type Prompt struct {
-	v1, v2 resumable // after the last message
-	tail   resumable // what Sum works on
-	empty  bool      // no message yet
-	buf    []byte
-	state  []byte
-	sum    [sha256.Size]byte
-	digits [2 * sha256.Size]byte
+	v1, v2 hash.Cloner // after the last message
+	empty  bool        // no message yet
 }
-
-// A resumable is a hash whose state can be copied without allocating, as SHA-256's can.
-type resumable interface {
-	hash.Hash
-	encoding.BinaryAppender
-	encoding.BinaryUnmarshaler
-}
-
-func newHash() resumable { return sha256.New().(resumable) }
 
 // NewPrompt returns the Prompt of an empty conversation with the model of that name.
 func NewPrompt(model string) *Prompt {
-	p := &Prompt{v1: newHash(), v2: newHash(), tail: newHash()}
-	p.Reset(model)
-	return p
-}
-
-// Reset begins an empty conversation. It keeps the buffers, so that a Prompt that serves one
-// conversation after the other allocates little.
-func (p *Prompt) Reset(model string) {
-	p.empty = true
-	b := rawjson.AppendQuote(append(p.buf[:0], `","model":`...), model)
-	b = append(b, `,"messages":[`...)
-	for _, v := range []struct {
-		h      resumable
-		prefix string
-	}{{p.v1, `{"prompt_hash_version":"phv1`}, {p.v2, `{"prompt_hash_version":"phv2`}} {
-		v.h.Reset()
-		b = append(b, v.prefix...)
-		v.h.Write(b[len(b)-len(v.prefix):])
-		b = b[:len(b)-len(v.prefix)]
-		v.h.Write(b)
+	start := func(version string) hash.Cloner {
+		b := append(make([]byte, 0, 128), `{"prompt_hash_version":"`+version+`","model":`...)
+		b = rawjson.AppendQuote(b, model)
+		h := sha256.New().(hash.Cloner)
+		h.Write(append(b, `,"messages":[`...))
+		return h
 	}
-	p.buf = b
+	return &Prompt{v1: start("phv1"), v2: start("phv2"), empty: true}
 }
 
 // Add appends messages to the conversation.
 func (p *Prompt) Add(messages ...lathe.Message) {
+	b := make([]byte, 0, 512)
 	for i := range messages {
 		m := &messages[i]
-		b := p.buf[:0]
+		b = b[:0]
 		if !p.empty {
 			b = append(b, ',')
 		}
@@ -98,9 +67,6 @@ func (p *Prompt) Add(messages ...lathe.Message) {
 		b = appendRest(b[:end], m)
 		b = append(b, '}')
 		p.v2.Write(b)
-		if p.buf = b; cap(b) > maxScratch {
-			p.buf = nil
-		}
 	}
 }
 
@@ -195,22 +161,19 @@ func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (
 	if s == nil {
 		s = &lathe.Sampling{}
 	}
-	v1 = p.finish(p.v1, appendTail1(p.buf[:0], s))
-	return v1, p.finish(p.v2, appendTail2(p.buf[:0], s, tools, choice))
+	buf := make([]byte, 0, 256)
+	v1 = finish(p.v1, appendTail1(buf, s))
+	return v1, finish(p.v2, appendTail2(buf, s, tools, choice))
 }
 
 // finish returns the hash of what h has seen followed by tail, and leaves h as it is.
-func (p *Prompt) finish(h resumable, tail []byte) string {
-	p.buf = tail
-	var err error
-	if p.state, err = h.AppendBinary(p.state[:0]); err == nil {
-		err = p.tail.UnmarshalBinary(p.state)
-	}
+func finish(h hash.Cloner, tail []byte) string {
+	end, err := h.Clone()
 	if err != nil {
-		panic("digest: copying the state of SHA-256: " + err.Error()) // both are the same implementation
+		panic("digest: copying the state of SHA-256: " + err.Error())
 	}
-	p.tail.Write(tail)
-	return string(hex.AppendEncode(p.digits[:0], p.tail.Sum(p.sum[:0])))
+	end.Write(tail)
+	return hex.EncodeToString(end.Sum(nil))
 }
 
 // appendTail2 appends what follows the messages in phv2.

@@ -231,19 +231,3 @@ func TestPromptTemperatureThatIsNoNumber(t *testing.T) {
 		}
 	}
 }
-
-func TestPromptReset(t *testing.T) {
-	t.Parallel()
-	used := NewPrompt("another")
-	used.Add(conversation()...)
-	used.Sum(nil, Tools([]*lathe.ToolSpec{{Name: "f"}}), lathe.ToolChoice{})
-	used.Reset("m")
-	used.Add(conversation()...)
-	fresh := NewPrompt("m")
-	fresh.Add(conversation()...)
-	got1, got2 := used.Sum(nil, NoTools, lathe.ToolChoice{})
-	want1, want2 := fresh.Sum(nil, NoTools, lathe.ToolChoice{})
-	if got1 != want1 || got2 != want2 {
-		t.Errorf("after Reset: got %s and %s, want %s and %s", got1, got2, want1, want2)
-	}
-}

@@ -1,5 +1,4 @@
-// Package lazy makes values on first use: regular expressions, which a program that does not use them does not pay for at each
-// start, and the timers of deadlines that nothing waits for.
+// Package lazy compiles regular expressions on first use: a program that does not use them does not pay for them at each start.
 package lazy
 
 import (

@@ -7,15 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	_ "crypto/sha256" // by crypto.SHA256
-	_ "crypto/sha512" // by crypto.SHA384 and crypto.SHA512
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 // assertionLifetime is the validity of an assertion of the client.
@@ -27,14 +26,22 @@ func (c *Client) assertion(id string, as *authServer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	alg, hash := algorithm(key)
-	if len(as.TokenEndpointAuthSigningAlgValuesSupported) > 0 && !slices.Contains(as.TokenEndpointAuthSigningAlgValuesSupported, alg) {
+	alg := algorithm(key)
+	if len(as.TokenEndpointAuthSigningAlgValuesSupported) > 0 && !slices.Contains(as.TokenEndpointAuthSigningAlgValuesSupported, string(alg)) {
 		return "", errors.New("the authorization server does not take signatures of a key of this kind")
 	}
 	now := c.now()
 	claims := map[string]any{"iss": id, "sub": id, "aud": as.Issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()}
-	return sign(key, hash, map[string]any{"alg": alg, "typ": "JWT"}, claims)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", errors.New("signing failed")
+	}
+	token, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err != nil {
+		return "", errors.New("signing failed")
+	}
+	return token, nil
 }
 
 // key returns the private key of the configuration, or nil.
@@ -63,63 +70,30 @@ func (c *Config) key() (crypto.Signer, error) {
 	if err != nil || !ok {
 		return nil, bad
 	}
-	if alg, _ := algorithm(signer); alg == "" {
+	if algorithm(signer) == "" {
 		return nil, bad
 	}
 	return signer, nil
 }
 
-// algorithm returns the JWS algorithm and the hash for a key, or "" for an unsupported key.
-func algorithm(key crypto.Signer) (string, crypto.Hash) {
+// algorithm returns the JWS algorithm for a key, or "" for an unsupported key.
+func algorithm(key crypto.Signer) jose.SignatureAlgorithm {
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:
 		switch k.Curve {
 		case elliptic.P256():
-			return "ES256", crypto.SHA256
+			return jose.ES256
 		case elliptic.P384():
-			return "ES384", crypto.SHA384
+			return jose.ES384
 		case elliptic.P521():
-			return "ES512", crypto.SHA512
+			return jose.ES512
 		}
 	case *rsa.PrivateKey:
 		if k.N.BitLen() >= 2048 {
-			return "RS256", crypto.SHA256
+			return jose.RS256
 		}
 	case ed25519.PrivateKey:
-		return "EdDSA", 0
+		return jose.EdDSA
 	}
-	return "", 0
-}
-
-// sign returns a JWT.
-func sign(key crypto.Signer, hash crypto.Hash, header, claims map[string]any) (string, error) {
-	part := func(v any) string {
-		b, err := json.Marshal(v)
-		if err != nil {
-			panic("oauth: a claim that is no JSON") // they are made here
-		}
-		return base64.RawURLEncoding.EncodeToString(b)
-	}
-	text := part(header) + "." + part(claims)
-	digest := []byte(text)
-	if hash != 0 {
-		h := hash.New()
-		h.Write(digest)
-		digest = h.Sum(nil)
-	}
-	var sig []byte
-	var err error
-	if k, ok := key.(*ecdsa.PrivateKey); ok {
-		size := (k.Params().BitSize + 7) / 8
-		r, s, signErr := ecdsa.Sign(rand.Reader, k, digest)
-		if err = signErr; err == nil {
-			sig = append(r.FillBytes(make([]byte, size)), s.FillBytes(make([]byte, size))...)
-		}
-	} else {
-		sig, err = key.Sign(rand.Reader, digest, hash)
-	}
-	if err != nil {
-		return "", errors.New("signing failed")
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(sig), nil
+	return ""
 }

@@ -89,16 +89,6 @@ func BenchmarkCanonical(b *testing.B) {
 	})
 }
 
-func BenchmarkPythonPrefix(b *testing.B) {
-	var dst []byte
-	bench(b, func(text []byte) {
-		var err error
-		if dst, err = AppendPythonPrefix(dst[:0], text, 200); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
 func BenchmarkCompact(b *testing.B) {
 	var dst []byte
 	bench(b, func(text []byte) { dst = AppendCompact(dst[:0], text) })

@@ -21,7 +21,7 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 	if err := Check(b, Limits{}); err != nil {
 		return dst, err
 	}
-	w := writer{form: canonicalForm, max: noMax}
+	w := writer{form: canonicalForm}
 	return w.value(dst, b, SkipSpace(b, 0)), nil
 }
 
@@ -31,24 +31,12 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 // lone surrogates stay, and 1e999 becomes Infinity. b must pass [Check] with the default limits in
 // all else; the error is then that of Check, and dst is returned as it was.
 func AppendPython(dst, b []byte) ([]byte, error) {
-	return AppendPythonPrefix(dst, b, noMax)
-}
-
-// AppendPythonPrefix is [AppendPython] that stops early: it appends the first limit bytes of the
-// form, or all of it where it is shorter.
-func AppendPythonPrefix(dst, b []byte, limit int) ([]byte, error) {
 	if err := checkLoose(b); err != nil {
 		return dst, err
 	}
-	w := writer{form: pythonForm, max: noMax}
-	if limit < noMax-len(dst) {
-		w.max = len(dst) + max(limit, 0)
-	}
-	dst = w.value(dst, b, SkipSpace(b, 0))
-	return dst[:min(len(dst), w.max)], nil
+	w := writer{form: pythonForm}
+	return w.value(dst, b, SkipSpace(b, 0)), nil
 }
-
-const noMax = int(^uint(0) >> 1)
 
 type form uint8
 
@@ -61,7 +49,6 @@ const (
 type writer struct {
 	form  form
 	names []byte // the keys of open objects that have escapes, decoded
-	max   int    // writing may stop once dst is that long
 }
 
 // A member is one member of an object in the text: where its key literal and its value start, and
@@ -70,6 +57,9 @@ type member struct {
 	key, value int
 	name       span // of the text, or of writer.names
 }
+
+// A span is text[start:end], or writer.names[^start:end] when start is negative.
+type span struct{ start, end int }
 
 func (w *writer) name(b []byte, s span) []byte {
 	if s.start < 0 {
@@ -93,7 +83,7 @@ func (w *writer) value(dst, b []byte, i int) []byte {
 	case '[':
 		dst = append(dst, '[')
 		i = SkipSpace(b, i+1)
-		for first := true; b[i] != ']' && len(dst) < w.max; first = false {
+		for first := true; b[i] != ']'; first = false {
 			if !first {
 				dst = w.comma(dst)
 			}
@@ -109,9 +99,6 @@ func (w *writer) value(dst, b []byte, i int) []byte {
 		members := w.sorted(few[:0], b, i)
 		dst = append(dst, '{')
 		for j, m := range members {
-			if len(dst) >= w.max {
-				break
-			}
 			if j > 0 {
 				dst = w.comma(dst)
 			}
@@ -179,7 +166,7 @@ func (w *writer) comma(dst []byte) []byte {
 
 func (w *writer) string(dst, quoted []byte) []byte {
 	if w.form == pythonForm {
-		return appendASCII(dst, quoted, w.max)
+		return appendASCII(dst, quoted)
 	}
 	return appendShortest(dst, quoted)
 }
@@ -211,11 +198,10 @@ func appendShortest(dst, quoted []byte) []byte {
 	}
 }
 
-// appendASCII appends a valid string literal with everything but printable ASCII escaped. It may
-// stop once dst has max bytes.
-func appendASCII(dst, quoted []byte, maxLen int) []byte {
+// appendASCII appends a valid string literal with everything but printable ASCII escaped.
+func appendASCII(dst, quoted []byte) []byte {
 	dst = append(dst, '"')
-	for i, end := 1, len(quoted)-1; i < end && len(dst) < maxLen; {
+	for i, end := 1, len(quoted)-1; i < end; {
 		c := quoted[i]
 		switch {
 		case c == '\\' && quoted[i+1] == 'u':

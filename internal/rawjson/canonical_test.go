@@ -147,13 +147,6 @@ func TestAppendPython(t *testing.T) {
 		if err != nil || string(got) != "x"+tt.want {
 			t.Errorf("AppendPython(%s) = %s, %v; want x%s", tt.in, got, err, tt.want)
 		}
-		for n := -1; n <= len(tt.want)+1; n++ {
-			want := tt.want[:min(max(n, 0), len(tt.want))]
-			got, err := AppendPythonPrefix([]byte("x"), []byte(tt.in), n)
-			if err != nil || string(got) != "x"+want {
-				t.Errorf("AppendPythonPrefix(%s, %d) = %s, %v; want x%s", tt.in, n, got, err, want)
-			}
-		}
 	}
 	for _, in := range []string{``, `{`, `[1,]`, `NaN`, "\"\xff\"", "\"\n\"", strings.Repeat("[", 65) + strings.Repeat("]", 65)} {
 		if got, err := AppendPython([]byte("x"), []byte(in)); err == nil || string(got) != "x" {

@@ -7,9 +7,6 @@ import "unicode/utf8"
 // byte order mark, no object has two keys that are equal after unescaping, and no string has a
 // lone surrogate. Numbers may be of any size. A zero lim means the default limits.
 // The error is a *[SyntaxError].
-//
-// Objects of up to 32 keys without escapes cost no allocation, as long as the objects that are
-// open at once have no more than 64.
 func Check(b []byte, lim Limits) error {
 	c := checker{lim: lim.orDefault()}
 	if !c.run(b) {
@@ -30,28 +27,15 @@ func checkLoose(b []byte) error {
 // fewKeys is the number of keys of one object above which duplicates are sought with a map.
 const fewKeys = 32
 
-// A checker goes over a text once. The text is handed down beside it and not kept in it, so that
-// the caller's bytes need not be on the heap.
+// A checker goes over a text once.
 type checker struct {
 	lim   Limits
 	loose bool
-	keys  [64]span // of the open objects that have few keys, innermost last
-	n     int      // of keys in use
-	names []byte   // keys that had escapes, decoded
-	text  string   // the text, once a map of names needs it
-	at    int      // where the text fails
-	kind  string   // why
-	index *Index   // gets the long values; nil: none is wanted
-}
-
-// A span is text[start:end], or names[^start:end] when start is negative.
-type span struct{ start, end int }
-
-func (c *checker) bytes(b []byte, s span) []byte {
-	if s.start < 0 {
-		return c.names[^s.start:s.end]
-	}
-	return b[s.start:s.end]
+	keys  [64][]byte // of the open objects that have few keys, innermost last
+	n     int        // of keys in use
+	at    int        // where the text fails
+	kind  string     // why
+	index *Index     // gets the long values; nil: none is wanted
 }
 
 func (c *checker) run(b []byte) bool {
@@ -136,7 +120,7 @@ func (c *checker) object(b []byte, i, depth int) int {
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
-	names := nameSet{base: c.n, text: len(c.names)}
+	names := nameSet{base: c.n}
 	for n := 1; ; n++ {
 		if i >= len(b) {
 			return c.fail(i, KindEnd)
@@ -151,7 +135,11 @@ func (c *checker) object(b []byte, i, depth int) int {
 		if n > c.lim.MaxKeys {
 			return c.fail(i, KindKeys)
 		}
-		if !c.loose && !names.add(c, b, i, end, escaped) {
+		key := b[i+1 : end-1]
+		if escaped {
+			key, _ = unquote(nil, b[i:end], keepSurrogates)
+		}
+		if !c.loose && !names.add(c, key) {
 			return c.fail(i, KindDuplicate)
 		}
 		end, kind := scanColon(b, end)
@@ -169,7 +157,7 @@ func (c *checker) object(b []byte, i, depth int) int {
 		case ',':
 			i = SkipSpace(b, i+1)
 		case '}':
-			c.n, c.names = names.base, c.names[:names.text]
+			c.n = names.base
 			return i + 1
 		default:
 			return c.fail(i, KindCharacter)
@@ -179,67 +167,32 @@ func (c *checker) object(b []byte, i, depth int) int {
 
 // A nameSet holds the keys of one object: few of them in checker.keys from base on, many in a map.
 type nameSet struct {
-	base, text int    // where checker.keys and checker.names stood before
-	seen       uint64 // a bit for each sum of a key, so that most keys are compared with none
-	many       map[string]struct{}
+	base int // where checker.keys stood before
+	many map[string]bool
 }
 
-// add adds the key whose literal is b[start:end]; false means that it is there already.
-func (s *nameSet) add(c *checker, b []byte, start, end int, escaped bool) bool {
-	key := span{start + 1, end - 1}
-	if escaped {
-		n := len(c.names)
-		c.names, _ = unquote(c.names, b[start:end], keepSurrogates)
-		key = span{^n, len(c.names)}
-	}
-	if s.many != nil {
-		return s.addMany(c, b, key)
-	}
-	name := c.bytes(b, key)
-	bit := uint64(1) << (sum(name) & 63)
-	if s.seen&bit != 0 {
+// add adds a key; false means that it is there already.
+func (s *nameSet) add(c *checker, key []byte) bool {
+	if s.many == nil {
 		for _, k := range c.keys[s.base:c.n] {
-			if string(c.bytes(b, k)) == string(name) {
+			if string(k) == string(key) {
 				return false
 			}
 		}
-	}
-	s.seen |= bit
-	if c.n-s.base < fewKeys && c.n < len(c.keys) {
-		c.keys[c.n] = key
-		c.n++
-		return true
-	}
-	s.many = make(map[string]struct{}, 2*(c.n-s.base))
-	for _, k := range c.keys[s.base:c.n] {
-		s.addMany(c, b, k)
-	}
-	c.n = s.base
-	return s.addMany(c, b, key)
-}
-
-func (s *nameSet) addMany(c *checker, b []byte, key span) bool {
-	var name string
-	if key.start < 0 {
-		name = string(c.bytes(b, key))
-	} else {
-		if c.text == "" {
-			c.text = string(b)
+		if c.n-s.base < fewKeys && c.n < len(c.keys) {
+			c.keys[c.n] = key
+			c.n++
+			return true
 		}
-		name = c.text[key.start:key.end]
+		s.many = map[string]bool{}
+		for _, k := range c.keys[s.base:c.n] {
+			s.many[string(k)] = true
+		}
+		c.n = s.base
 	}
 	n := len(s.many)
-	s.many[name] = struct{}{}
+	s.many[string(key)] = true
 	return len(s.many) > n
-}
-
-// sum tells most of the keys of one small object apart.
-func sum(name []byte) uint {
-	n := uint(len(name))
-	if n == 0 {
-		return 0
-	}
-	return n*7 + uint(name[0])*3 + uint(name[n/2])*5 + uint(name[n-1])
 }
 
 // str checks the string that opens at b[i] and returns its end, or -1, and whether it has escapes.

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 func TestHasFoldedNames(t *testing.T) {
@@ -61,14 +60,6 @@ func TestHasFoldedNamesOfManyNames(t *testing.T) {
 		if text := open + `"last":1}},"OUTER":2}`; !rawjson.HasFoldedNames([]byte(text)) {
 			t.Errorf("%d names: OUTER is not found beside outer", n)
 		}
-	}
-}
-
-func TestHasFoldedNamesDoesNotAllocate(t *testing.T) {
-	testdata.CountsAllocations(t)
-	text := []byte(`{"expression":"6*7","options":{"digits":12,"round":[{"to":1},{"to":2}]}}`)
-	if n := testing.AllocsPerRun(100, func() { rawjson.HasFoldedNames(text) }); n > 0 {
-		t.Errorf("%.0f allocations, want none", n)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package rawjson reads and writes JSON text as bytes: strict checking, walking, quoting and
-// canonical forms, without reflection and without building values. Numbers stay text.
+// canonical forms, without reflection and without building values, but for [Marshal] and [Value]. Numbers stay text.
 //
 // All functions are pure, take time linear in the input (canonical forms: times the depth, which
 // is limited), never panic whatever the bytes, and may be called from several goroutines.

@@ -21,7 +21,7 @@ func (s *Schema) ValidateArguments(value []byte) []Violation {
 	if vs != nil {
 		return vs
 	}
-	if vs = s.check(v, len(value)); !rawjson.HasFoldedNames(value) {
+	if vs = s.check(v); !rawjson.HasFoldedNames(value) {
 		return vs
 	}
 	return tidy(append(vs, s.findFolded(v)...))

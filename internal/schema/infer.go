@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // For returns the schema of the JSON that encoding/json reads into a value of t. The bytes are
@@ -35,19 +36,14 @@ func For(t reflect.Type) (json.RawMessage, error) {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
 	// Through any: its maps are written with sorted keys.
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var doc any
-	if err := dec.Decode(&doc); err != nil {
+	doc, err := rawjson.Value(b)
+	if err == nil {
+		b, err = rawjson.Marshal(withoutNull(doc))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(withoutNull(doc)); err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", t, err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return b, nil
 }
 
 // withoutNull replaces each two-element type that allows null by the other type, in a schema that

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // The limits of a schema and of the values checked against it.
@@ -98,7 +100,7 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 	s = &Schema{root: root, flat: newFlat(root)} // before prepare, which changes root
 	var all []*jsonschema.Schema
 	s.metadata, all = prepare(root, func() []*jsonschema.Schema { return compileAt(c, anchors) })
-	if s.work, err = newWorkload(root, all); err != nil {
+	if s.work, err = newWorkload(all); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return s, nil
@@ -112,7 +114,7 @@ func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error)
 	if err := checkBounds(raw, 0); err != nil {
 		return nil, nil, fmt.Errorf("schema: %w", err)
 	}
-	if doc, err = unmarshal(raw); err != nil {
+	if doc, err = rawjson.Value(raw); err != nil {
 		return nil, nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
 	}
 	draft = jsonschema.Draft2020

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/testdata"
 )
 
@@ -35,7 +36,7 @@ func (dir remotes) Load(url string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unmarshal(b)
+	return rawjson.Value(b)
 }
 
 // suiteGroups calls f with each group of the tests of a draft in a folder, "" for the required ones

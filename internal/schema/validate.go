@@ -1,12 +1,11 @@
 package schema
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // Validate checks one JSON value. It returns nil for a valid value, and otherwise the violations, at most
@@ -20,7 +19,7 @@ func (s *Schema) Validate(value []byte) []Violation {
 	if vs != nil {
 		return vs
 	}
-	return s.check(v, len(value))
+	return s.check(v)
 }
 
 // decode returns the value of a text, or a violation if it is not JSON or beyond the limits.
@@ -28,21 +27,21 @@ func decode(value []byte) (any, []Violation) {
 	if err := checkBounds(value, 0); err != nil {
 		return nil, []Violation{{Keyword: "limit", Message: err.Error()}}
 	}
-	v, err := unmarshal(value)
+	v, err := rawjson.Value(value)
 	if err != nil {
 		return nil, []Violation{{Keyword: "json", Message: "is not a JSON value"}}
 	}
 	return v, nil
 }
 
-// check checks the value of a text of that size.
-func (s *Schema) check(v any, size int) (vs []Violation) {
+// check checks a value.
+func (s *Schema) check(v any) (vs []Violation) {
 	defer func() {
 		if p := recover(); p != nil {
 			vs = []Violation{{Keyword: "limit", Message: limitMessage(p)}}
 		}
 	}()
-	if !s.work.allows(s.root, v, size) {
+	if !s.work.allows(s.root, v) {
 		return []Violation{{Keyword: "limit", Message: "takes too much work to check against this schema"}}
 	}
 	err := s.root.Validate(v)
@@ -62,18 +61,4 @@ func limitMessage(p any) string {
 		return cut(slow.message)
 	}
 	return "cannot be checked against this schema"
-}
-
-// unmarshal builds a value with numbers as they are written.
-func unmarshal(b []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("invalid character after top-level value")
-	}
-	return v, nil
 }

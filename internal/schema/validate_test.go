@@ -65,7 +65,7 @@ func verdictOfLibrary(t *testing.T, raw, value []byte, from loader) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := unmarshal(value)
+	v, err := rawjson.Value(value)
 	if err != nil {
 		t.Fatal(err)
 	}

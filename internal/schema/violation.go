@@ -1,9 +1,7 @@
 package schema
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
@@ -225,13 +223,11 @@ func quoted(v any) string {
 	if s, ok := v.(string); ok {
 		return string(rawjson.AppendQuote(nil, s))
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	text, err := rawjson.Marshal(v)
+	if err != nil {
 		return "the value that the schema names"
 	}
-	return strings.TrimSuffix(buf.String(), "\n")
+	return string(text)
 }
 
 func number(r *big.Rat) string {

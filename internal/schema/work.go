@@ -27,19 +27,16 @@ const matchUnit = MaxPatternTime / maxWork
 type workload struct {
 	anchors map[string][]*jsonschema.Schema // by name of a dynamic anchor
 	fixed   map[*jsonschema.Schema]int      // cost of enum and const
-	perByte int                             // upper bound of the cost for each byte of a value; maxWork: unknown
-	unique  bool                            // an array may be compared pair by pair
 	uneval  bool                            // a schema has unevaluatedItems
 }
 
 // newWorkload refuses other drafts and schemas that apply themselves to the same value without end.
-func newWorkload(root *jsonschema.Schema, all []*jsonschema.Schema) (*workload, error) {
+func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 	w := &workload{anchors: map[string][]*jsonschema.Schema{}, fixed: map[*jsonschema.Schema]int{}}
 	for _, s := range all {
 		if s.DraftVersion != 7 && s.DraftVersion != 2020 {
 			return nil, fmt.Errorf("%q is of another draft than 2020-12 and 7", s.Location)
 		}
-		w.unique = w.unique || s.UniqueItems
 		w.uneval = w.uneval || s.UnevaluatedItems != nil
 		if s.DynamicAnchor != "" {
 			w.anchors[s.DynamicAnchor] = append(w.anchors[s.DynamicAnchor], s)
@@ -54,7 +51,6 @@ func newWorkload(root *jsonschema.Schema, all []*jsonschema.Schema) (*workload, 
 			return nil, errors.New("the schema refers to itself without end")
 		}
 	}
-	w.perByte = w.expanded(root, map[*jsonschema.Schema]int{})
 	return w, nil
 }
 
@@ -129,49 +125,10 @@ func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// expanded returns the cost of s for each byte of a value, with each schema counted as often as it
-// can be reached; maxWork where that is more or without end.
-func (w *workload) expanded(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
-	if n, ok := known[s]; ok {
-		return n
-	}
-	known[s] = maxWork // for schemas inside s that lead back to it
-	n := 2 + w.fixed[s] + len(s.Required)
-	if s.Pattern != nil || s.PatternProperties != nil || s.DynamicRef != nil {
-		n = maxWork
-	}
-	for _, names := range s.DependentRequired {
-		n += len(names)
-	}
-	if s.UniqueItems {
-		n += 20
-	}
-	for sub := range subschemas(s) {
-		if n >= maxWork {
-			break
-		}
-		n += w.expanded(sub, known)
-	}
-	known[s] = min(n, maxWork)
-	return known[s]
-}
-
-// allows reports whether a check of v, the value of a text of that size, stays within maxWork.
-func (w *workload) allows(root *jsonschema.Schema, v any, size int) bool {
-	if w.small(size) {
-		return true
-	}
+// allows reports whether a check of v stays within maxWork.
+func (w *workload) allows(root *jsonschema.Schema, v any) bool {
 	c := counter{workload: w, known: map[application]int{}}
 	return c.cost(root, newItem(v)) <= maxWork
-}
-
-// small reports whether no value of a text of that size can cost more than maxWork.
-func (w *workload) small(size int) bool {
-	pairs := 0
-	if w.unique {
-		pairs = pairWork(size / 3) // an item that is not a scalar has two bytes, and a comma
-	}
-	return w.perByte < maxWork && size < maxWork && w.perByte*(size+1)+pairs <= maxWork
 }
 
 // pairWork is the cost of comparing each pair of n items.

@@ -94,7 +94,6 @@ func BenchmarkCall(b *testing.B) {
 			var n atomic.Int64
 			one := func() {
 				work := site.Runner.Begin(&lathe.RunInfo{RunID: fmt.Sprint("run_", n.Add(1))}, nil)
-				defer work.Close()
 				out := work.Execute(context.Background(), 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "act", Arguments: "{}"}}}, func(event.Data) {})
 				if r := out.Messages[0].Parts[0].(lathe.ToolResult); r.IsError {
 					b.Errorf("%+v", r)

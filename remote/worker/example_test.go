@@ -78,7 +78,6 @@ func Example() {
 		panic(err)
 	}
 	work := atGateway.Begin(&lathe.RunInfo{RunID: "run_1"}, nil)
-	defer work.Close()
 	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "add", Arguments: `{"A":7,"B":35}`}}}, func(event.Data) {})
 	fmt.Println(out.Messages[0].Parts[0].(lathe.ToolResult).Content)
 	// Output: 42

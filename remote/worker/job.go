@@ -116,7 +116,6 @@ func (w *Worker) execute(ctx context.Context, f *workers.Frame) *workers.Frame {
 	limits.MaxToolCalls = 1
 	work := w.runner.Begin(&lathe.RunInfo{RunID: in.RunID, RequestID: in.RequestID, SessionID: in.SessionID, Depth: in.Depth, Principal: principal},
 		&tool.RunOptions{Settings: &settings, Limits: &limits, Allow: w.opts.Tools})
-	defer work.Close()
 	ctx = event.WithRemoteTrace(ctx, event.TraceContext{Parent: in.Traceparent, State: in.Tracestate})
 	ctx = event.WithTracer(ctx, in.RunID, w.opts.Sinks)
 	call := tool.Call{ToolCall: lathe.ToolCall{ID: in.CallID, Name: in.Tool, Arguments: string(in.Arguments)}}

@@ -20,6 +20,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/secret"
@@ -149,7 +150,6 @@ func (w *Worker) Name() string { return w.opts.Name }
 // describes them to gateways, sorted by name.
 func (w *Worker) Offers() []remote.Tool {
 	work := w.runner.Begin(&lathe.RunInfo{Principal: principal}, &tool.RunOptions{Allow: w.opts.Tools})
-	defer work.Close()
 	var out []remote.Tool
 	for _, s := range work.Specs() {
 		if s.Owner == lathe.OwnerClient || len(out) == workers.MaxTools {
@@ -193,7 +193,7 @@ func (w *Worker) Run(ctx context.Context) {
 		}
 		pause := jitter(min(wait, most))
 		w.reportState(State{Err: err, Retry: pause})
-		sleep(hard, pause)
+		_ = reconnect.Wait(hard, pause)
 		wait = min(2*wait, most)
 	}
 	w.mu.Lock()
@@ -248,13 +248,4 @@ func jitter(d time.Duration) time.Duration {
 	var b [1]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return d - d*time.Duration(b[0])/512
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

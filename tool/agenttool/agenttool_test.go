@@ -284,7 +284,6 @@ func TestFunctionThatStartsRuns(t *testing.T) {
 		if got := out.Calls[0].Code; got != want || (scope != nil) != (want == "") {
 			t.Errorf("at depth %d: %q and scope %v, want %q", depth, got, scope, want)
 		}
-		work.Close()
 	}
 }
 

@@ -1,13 +1,14 @@
 package builtin
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A Workspace is a small state of facts and a draft that a model reads and changes through tools.
@@ -52,7 +53,7 @@ func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 		if len(part.raw) == 0 {
 			continue
 		}
-		v, err := decode(part.raw)
+		v, err := rawjson.Value(part.raw)
 		obj, ok := v.(map[string]any)
 		if err != nil || !ok {
 			return nil, fmt.Errorf("builtin: %s of the workspace is not a JSON object", part.name)
@@ -73,7 +74,7 @@ func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	all := map[string]any{"id": w.id, "facts": w.facts, "draft": w.draft, "locks": map[string]any{"paths": w.locks}, "ui_state": w.ui,
 		"versions": map[string]any{"facts_etag": etag("facts", w.factsVer), "draft_etag": etag("draft", w.draftVer)}}
 	if len(pointers) == 0 {
-		return encode(all)
+		return rawjson.Marshal(all)
 	}
 	found := make(map[string]any, len(pointers))
 	for _, p := range pointers {
@@ -83,7 +84,7 @@ func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 		}
 		found[p], _ = lookup(any(all), tokens)
 	}
-	return encode(found)
+	return rawjson.Marshal(found)
 }
 
 // A PatchOp is one change of a draft. Op is set, delete, append or insert; Path is a JSON pointer
@@ -150,7 +151,7 @@ func (op *PatchOp) apply(root *any) (changed bool, err error) {
 	if len(op.Value) == 0 {
 		return false, errors.New("the value is missing")
 	}
-	value, err := decode(op.Value)
+	value, err := rawjson.Value(op.Value)
 	if err != nil {
 		return false, errors.New("the value is not JSON")
 	}
@@ -176,23 +177,6 @@ func (op *PatchOp) apply(root *any) (changed bool, err error) {
 }
 
 func etag(name string, version int) string { return fmt.Sprintf("%s:%d", name, version) }
-
-// decode reads JSON with the digits of its numbers.
-func decode(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	err := dec.Decode(&v)
-	return v, err
-}
-
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return json.RawMessage(bytes.TrimSpace(b.Bytes())), err
-}
 
 // newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {

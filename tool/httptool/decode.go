@@ -1,11 +1,9 @@
 package httptool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"strconv"
@@ -33,7 +31,7 @@ func decodeDocument(b []byte) (any, error) {
 			if err := rawjson.Check(b, rawjson.Limits{MaxDepth: maxNesting, MaxKeys: maxMembers}); err != nil {
 				return nil, err
 			}
-			return decodeJSON(b)
+			return rawjson.Value(b)
 		}
 	}
 	var root yaml.Node
@@ -42,17 +40,6 @@ func decodeDocument(b []byte) (any, error) {
 	}
 	y := fromYAML{left: maxAliased, bytes: maxAliasedBytes, open: map[*yaml.Node]bool{}}
 	return y.value(&root, 0)
-}
-
-func decodeJSON(b []byte) (v any, err error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err = dec.Decode(&v); err == nil {
-		if _, more := dec.Token(); more != io.EOF {
-			err = fmt.Errorf("there is more than one value")
-		}
-	}
-	return v, err
 }
 
 // fromYAML makes plain values of nodes.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // YAML becomes the values that JSON has: dates are texts, numbers keep their digits, merged members and aliases stand where they count.
@@ -63,7 +65,7 @@ func TestSchemasAreWrittenInOneForm(t *testing.T) {
 		`{"minLength":0,"required":[],"uniqueItems":false,"title":"","default":null,"properties":{},"enum":[]}`: `{}`,
 		`{"properties":{"minLength":{"type":"string","minLength":1}},"const":null}`:                             `{"const":null,"properties":{"minLength":{"minLength":1,"type":"string"}}}`,
 	} {
-		v, err := decodeJSON([]byte(in))
+		v, err := rawjson.Value([]byte(in))
 		if err != nil {
 			t.Fatal(err)
 		}

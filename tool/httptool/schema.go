@@ -1,12 +1,12 @@
 package httptool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -62,7 +62,7 @@ func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := marshal(out)
+	raw, err := rawjson.Marshal(out)
 	if err == nil {
 		err = s.spend(len(raw))
 	}
@@ -295,15 +295,4 @@ func old(in, out map[string]any) any {
 		return out
 	}
 	return map[string]any{"anyOf": []any{out, map[string]any{"type": "null"}}}
-}
-
-// marshal writes members sorted by name.
-func marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

@@ -318,9 +318,9 @@ func TestStderrIsBounded(t *testing.T) {
 	t.Parallel()
 	tl := &tail{}
 	for range 100 {
-		tl.write([]byte(strings.Repeat("x", 10_000)))
+		_, _ = tl.Write([]byte(strings.Repeat("x", 10_000)))
 	}
-	tl.write([]byte("the end"))
+	_, _ = tl.Write([]byte("the end"))
 	if got := tl.text(nil); len(got) != maxStderr || !strings.HasSuffix(got, "the end") {
 		t.Errorf("got %d bytes", len(got))
 	}

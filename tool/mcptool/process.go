@@ -20,14 +20,11 @@ const maxStderr = 64 << 10
 type process struct {
 	cmd           *exec.Cmd
 	stdin, stdout *os.File
-	stderr        *tail
-	errPipe       *os.File
 	done          chan struct{} // closed once it has ended and its group was killed
-	copied        chan struct{} // closed once its standard error was read
 	stopOnce      sync.Once
 }
 
-// lastWords is how long the standard error of a child that is gone may still be open.
+// lastWords is how long the standard error of a child that is gone may still be open, by what it has left behind.
 const lastWords = 100 * time.Millisecond
 
 // errStart says that a program could not be started at all.
@@ -38,13 +35,13 @@ func (e *errStart) Unwrap() error { return e.err }
 
 // startProcess starts the server's program.
 func startProcess(s *Server, environ []string, stderr *tail) (*process, error) {
-	p := &process{stderr: stderr, done: make(chan struct{}), copied: make(chan struct{})}
+	p := &process{done: make(chan struct{})}
 	env := childEnv(s, environ)
 	path, err := findProgram(s, env)
 	if err != nil {
 		return nil, &errStart{err}
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: append([]string{s.Command}, s.Args...), Dir: s.Dir, Env: env, SysProcAttr: ownGroup()}
+	p.cmd = &exec.Cmd{Path: path, Args: append([]string{s.Command}, s.Args...), Dir: s.Dir, Env: env, SysProcAttr: ownGroup(), Stderr: stderr, WaitDelay: lastWords}
 	var ends []*os.File
 	closeAll := func(files []*os.File) {
 		for _, f := range files {
@@ -62,33 +59,19 @@ func startProcess(s *Server, environ []string, stderr *tail) (*process, error) {
 	}
 	inR, inW := pipe()
 	outR, outW := pipe()
-	errR, errW := pipe()
 	if err != nil {
 		closeAll(ends)
 		return nil, &errStart{err}
 	}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = inR, outW, errW
-	p.stdin, p.stdout, p.errPipe = inW, outR, errR
+	p.cmd.Stdin, p.cmd.Stdout = inR, outW
+	p.stdin, p.stdout = inW, outR
 	if err := p.cmd.Start(); err != nil {
 		closeAll(ends)
 		return nil, &errStart{errors.Unwrap(err)}
 	}
-	closeAll([]*os.File{inR, outW, errW})
-	go p.copyStderr()
+	closeAll([]*os.File{inR, outW})
 	go p.wait()
 	return p, nil
-}
-
-func (p *process) copyStderr() {
-	defer close(p.copied)
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := p.errPipe.Read(buf)
-		p.stderr.write(buf[:n])
-		if err != nil {
-			return
-		}
-	}
 }
 
 // wait reaps the child, and kills what it has left behind: a program that was started through
@@ -112,11 +95,6 @@ func (p *process) stop(grace time.Duration) {
 			}
 		}
 		_ = p.stdout.Close()
-		if !within(p.copied, lastWords) { // a grandchild that left the group has it open
-			_ = p.errPipe.Close()
-			<-p.copied
-		}
-		_ = p.errPipe.Close()
 	})
 	<-p.done
 }
@@ -185,13 +163,15 @@ type tail struct {
 	buf []byte
 }
 
-func (t *tail) write(b []byte) {
+// Write implements [io.Writer].
+func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, b...)
 	if over := len(t.buf) - maxStderr; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
+	return len(b), nil
 }
 
 // text returns it with control characters made visible and secrets left out.

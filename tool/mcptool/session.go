@@ -63,7 +63,7 @@ func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) 
 		slow := late.Load()
 		if why := x.tap.broken(); why != nil {
 			err = why
-		} else if x.proc != nil && !slow && within(x.proc.done, lastWords) {
+		} else if x.proc != nil && !slow && within(x.proc.done, 2*lastWords) {
 			err = fmt.Errorf("the program ended before it had answered: %s", x.proc.cmd.ProcessState)
 		}
 		x.close(0)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -93,7 +94,7 @@ func (c *Catalogue) Follow(ctx context.Context) {
 			})
 			if err != nil && ctx.Err() == nil {
 				c.opts.Log.Warn("notifications of calls are lost for the moment", "code", string(lathe.CodeOf(err)))
-				pause(ctx, time.Second)
+				_ = reconnect.Wait(ctx, time.Second)
 			}
 		}
 	})
@@ -110,15 +111,6 @@ func (c *Catalogue) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

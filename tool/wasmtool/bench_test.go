@@ -58,7 +58,6 @@ func BenchmarkSample(b *testing.B) {
 			if res := out.Messages[0].Parts[0].(lathe.ToolResult); res.Content != `{"sum":42}` {
 				b.Fatal(res.Content)
 			}
-			w.Close()
 		}
 	})
 }

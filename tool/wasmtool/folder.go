@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -209,19 +210,10 @@ func (f *Folder) List() []lathe.Tool {
 
 func (f *Folder) listed() []lathe.Tool {
 	var out []lathe.Tool
-	for _, name := range sortedNames(f.tools) {
+	for _, name := range slices.Sorted(maps.Keys(f.tools)) {
 		out = append(out, f.tools[name])
 	}
 	return out
-}
-
-func sortedNames(tools map[string]*Tool) []string {
-	var names []string
-	for name := range tools {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Tools reads the folder again, as [Folder.Reload] does, and yields the tools in the order of [Folder.List].
@@ -248,7 +240,7 @@ func (f *Folder) Ready(ctx context.Context) error {
 
 func ready(ctx context.Context, tools map[string]*Tool) error {
 	var errs []error
-	for _, name := range sortedNames(tools) {
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		if err := tools[name].Ready(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}

@@ -83,7 +83,6 @@ func run(t testing.TB, r *tool.Runner, name, args string) (lathe.ToolResult, lat
 	t.Helper()
 	rc := 0
 	w := r.Begin(&lathe.RunInfo{}, nil)
-	defer w.Close()
 	out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: name, Arguments: args}}}, func(d event.Data) {
 		if e, ok := d.(*event.ToolCallExecuted); ok && e.RC != nil {
 			rc = *e.RC

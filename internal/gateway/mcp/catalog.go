@@ -122,7 +122,6 @@ func (t *tenantCatalog) readable(runner *tool.Runner) map[string]bool {
 		return nil
 	}
 	w := runner.Over(o.set).Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
-	defer w.Close()
 	out := map[string]bool{}
 	for _, spec := range w.Specs() {
 		out[spec.Name] = true

@@ -102,7 +102,6 @@ func (rc *runnerCall) end() { rc.t.s.runners.end(rc.runnerRef) }
 // execute executes the call. A call that requires an approval is denied: the protocol has no way to answer it later.
 func (rc *runnerCall) execute(ctx context.Context, info *lathe.RunInfo, opts *tool.RunOptions) (lathe.ToolResult, []event.CallTrace) {
 	w := rc.runner.Begin(info, opts)
-	defer w.Close()
 	ctx = event.WithTracer(ctx, info.RunID, rc.t.s.opts.Sinks)
 	notifier := rc.newNotifier(ctx, info)
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{rc.call}}

@@ -124,7 +124,6 @@ func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
 		return nil
 	}
 	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
-	defer w.Close()
 	t.others = map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(w.Specs()), func(s *lathe.ToolSpec) bool {
 		if s.Owner == lathe.OwnerClient {

@@ -62,7 +62,6 @@ func Ask(name string) tool.Call {
 func (s *Site) Run(ctx context.Context, id string, call tool.Call) lathe.ToolResult {
 	s.t.Helper()
 	w := s.Runner.Begin(&lathe.RunInfo{RunID: id, RequestID: "req", SessionID: "s", Depth: 1}, nil)
-	defer w.Close()
 	out := w.Execute(ctx, 1, []tool.Call{call}, func(event.Data) {})
 	if len(out.Messages) != 1 {
 		s.t.Errorf("%d messages", len(out.Messages))
