@@ -10,15 +10,20 @@ import (
 	"github.com/lathe-run/lathe/internal/plain"
 )
 
-// causeOf names the kind of a transport's error without addresses, for logs and events.
+// causeOf describes an error of the transport without addresses, for logs and events. It returns "" if it does not know the kind of the
+// error. What wraps an error, such as a *url.Error, may contain an address, so only texts of known errors are returned.
 func causeOf(err error) string {
+	for _, timeout := range []error{errOpenTimeout, errClientTimeout, errReadTimeout} {
+		if errors.Is(err, timeout) {
+			return timeout.Error()
+		}
+	}
 	var errno syscall.Errno
 	var lookup *net.DNSError
+	fault := plain.Fault(err)
 	switch {
-	case errors.Is(err, errOpenTimeout), errors.Is(err, errClientTimeout), errors.Is(err, errReadTimeout):
-		return err.Error()
-	case plain.Fault(err) != "":
-		return plain.Fault(err)
+	case fault != "":
+		return fault
 	case errors.As(err, &lookup):
 		return "the host's name cannot be resolved"
 	case errors.As(err, &errno):

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -326,6 +329,24 @@ func TestTransportErrors(t *testing.T) {
 		got := c.fromTransport(ctx, k.err, k.sent, k.responded)
 		if got.Kind != k.want.Kind || got.Connect != k.want.Connect || got.Retryable != k.want.Retryable || got.Err == nil || got.Message == "" {
 			t.Errorf("%s: got %+v, want %+v", k.name, got, k.want)
+		}
+		cancel(nil)
+	}
+}
+
+// The cause of a failed attempt names no address, whatever wraps the error.
+func TestCausesHaveNoAddress(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	for _, cause := range []error{errOpenTimeout, errClientTimeout, errReadTimeout, context.DeadlineExceeded, io.ErrUnexpectedEOF, syscall.ECONNREFUSED} {
+		wrapped := &url.Error{Op: "Post", URL: "http://10.1.2.3:4000/v1?key=x", Err: fmt.Errorf("dial 10.1.2.3: %w", cause)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(wrapped)
+		if got := causeOf(wrapped); got == "" || strings.Contains(got, "10.1.2.3") {
+			t.Errorf("%v: the cause is %q", cause, got)
+		}
+		if got := c.fromTransport(ctx, wrapped, true, false); strings.Contains(got.Detail, "10.1.2.3") {
+			t.Errorf("%v: the detail is %q", cause, got.Detail)
 		}
 		cancel(nil)
 	}
