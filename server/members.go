@@ -43,7 +43,7 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 		case name == "lathe":
 		case ms.protocol.withheld.Has(name) && !listed, !relayed && slices.Contains(ms.protocol.shaping, name), !same && !listed && ms.likes(name) == "":
 			ms.ignored = append(ms.ignored, name)
-		case listed, ms.protocol.published(name):
+		case listed, ms.protocol.published.Has(name):
 			ms.passed = append(ms.passed, member)
 		default:
 			return ms.unknown(m, name)
@@ -81,7 +81,7 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 
 // likes returns the member of the wire's schema that name equals under case folding without being it; "" if there is none.
 func (ms *members) likes(name string) string {
-	return cmp.Or(ms.protocol.withheld.Like(name), ms.protocol.like(name))
+	return cmp.Or(ms.protocol.withheld.Like(name), ms.protocol.published.Like(name))
 }
 
 // unknown is the answer to a request with a member that is not passed on.

@@ -19,10 +19,8 @@ type protocol struct {
 	wire.Served
 	// conversation and tools are the members of a request that have the messages and the tools, for errors.
 	conversation, tools string
-	// published reports whether the wire's published schema has a member that the codec does not read, and like returns the
-	// one that name equals under case folding without being it.
-	published func(name string) bool
-	like      func(name string) string
+	// published are the members of the wire's published schema that the codec does not read.
+	published *rawjson.Names
 	// withheld are members of the published schema that are not sent to the model server unless the model's entry lists them
 	// (models.NAME.pass): they make that server store data, call tools of its own, or answer with another model.
 	withheld *rawjson.Names
@@ -62,18 +60,13 @@ func (pr *protocol) reword(p *problem) *problem {
 var chatCompletions = &protocol{
 	Served: openai.Served{}, conversation: "messages", tools: "tools", pieces: true,
 	published: openai.Published,
-	like:      openai.LikePublished,
 	withheld:  rawjson.NewNames("store", "metadata", "web_search_options"),
 	shaping:   []string{"audio", "modalities", "logprobs", "top_logprobs"},
 }
 
-// publishedGemini are members of the published schema.
-var publishedGemini = rawjson.NewNames("cachedContent", "labels", "model", "safetySettings", "serviceTier", "store")
-
 var responsesAPI = &protocol{
 	Served: responses.Codec{}, conversation: "input", tools: "tools", ordered: true, showsCalls: true, pieces: true, resent: true,
 	published: responses.Published,
-	like:      responses.LikePublished,
 	withheld:  rawjson.NewNames("conversation", "metadata", "prompt", "store"),
 	shaping:   []string{"top_logprobs"},
 }
@@ -81,14 +74,12 @@ var responsesAPI = &protocol{
 var messagesAPI = &protocol{
 	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true, pieces: true,
 	published: messages.Published,
-	like:      messages.LikePublished,
 	withheld:  rawjson.NewNames("container", "fallbacks", "mcp_servers"),
 }
 
 var geminiAPI = &protocol{
 	Served: gemini.Codec{}, conversation: "contents", tools: "tools", ordered: true,
-	published: publishedGemini.Has,
-	like:      publishedGemini.Like,
+	published: rawjson.NewNames("cachedContent", "labels", "model", "safetySettings", "serviceTier", "store"),
 	withheld:  rawjson.NewNames("cachedContent", "store"),
 	complete:  completeGemini,
 }

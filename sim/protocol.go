@@ -153,30 +153,11 @@ func callDeltas(index int, c *lathe.ToolCall, yield func(lathe.Delta) bool) bool
 
 // NewWriter implements [wire.Served]. The names of calls are written as the model says them, also those that no server sends.
 func (c strictChat) NewWriter(head *wire.AnswerHead) wire.Writer {
-	if head.Whole {
-		return c.Served.NewWriter(head)
+	w := c.Served.NewWriter(head)
+	if chunks, ok := w.(*openai.ChunkWriter); ok {
+		chunks.AnyName = !head.Whole
 	}
-	cw := openai.NewChunkWriter("chatcmpl-"+head.ID, head.Model, head.Created, head.Request.IncludeUsage)
-	return &rawChunks{c.Served.NewWriter(head), cw}
-}
-
-// A rawChunks writes chat completions. Errors and keep-alives are those of the wire.Writer.
-type rawChunks struct {
-	wire.Writer
-	chunks *openai.ChunkWriter
-}
-
-// AppendStart implements [wire.Writer].
-func (w *rawChunks) AppendStart(dst []byte) []byte { return w.chunks.AppendStart(dst) }
-
-// AppendDelta implements [wire.Writer].
-func (w *rawChunks) AppendDelta(dst []byte, d lathe.Delta) []byte {
-	return w.chunks.AppendDelta(dst, d)
-}
-
-// AppendFinish implements [wire.Writer].
-func (w *rawChunks) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	return w.chunks.AppendDone(w.chunks.AppendFinish(dst, f, extra))
+	return w
 }
 
 // modelPath takes the path of a call of generateContent apart: the name of the model, with or without "models/", and the

@@ -19,15 +19,20 @@ func sent(t *testing.T, list List, body string, opts *openai.EncodeOptions) stri
 	}
 	c := &changed{chain: mustChain(t, list)}
 	once, _ := c.request(&req.Request)
-	first := string(openai.AppendRequest(nil, once, opts))
+	first := string(requestOf(once, opts))
 	twice, _ := c.request(once)
-	if second := string(openai.AppendRequest(nil, twice, opts)); second != first {
+	if second := string(requestOf(twice, opts)); second != first {
 		t.Errorf("applied twice it gives\n%s\nand once\n%s", second, first)
 	}
-	if plain := string(openai.AppendRequest(nil, &req.Request, opts)); plain != string(openai.AppendRequest(nil, mustParse(t, body), opts)) {
+	if plain := string(requestOf(&req.Request, opts)); plain != string(requestOf(mustParse(t, body), opts)) {
 		t.Error("the request that was given has changed")
 	}
 	return first
+}
+
+func requestOf(req *lathe.Request, opts *openai.EncodeOptions) []byte {
+	body, _ := openai.Upstream{}.AppendRequest(nil, req, opts)
+	return body
 }
 
 func mustParse(t *testing.T, body string) *lathe.Request {

@@ -140,7 +140,7 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	default:
 		return dst, nil, wire.ErrNoAnswer
 	}
-	if err == nil && a.finish == "" && a.blank() {
+	if err == nil && a.finish == "" && len(a.parts) == 0 && a.text.Len() == 0 {
 		return dst, nil, wire.ErrNoAnswer
 	}
 	if err != nil {
@@ -149,6 +149,3 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	f, err := a.Finish(true)
 	return dst, f, err
 }
-
-// blank reports whether nothing of an answer was read.
-func (a *Assembler) blank() bool { return len(a.parts) == 0 && a.text.Len() == 0 }

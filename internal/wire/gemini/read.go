@@ -23,15 +23,6 @@ type reader struct {
 var requestNames = newNameSet("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "cachedContent", "model",
 	"safetySettings", "serviceTier", "labels", "store")
 
-// published are the members of the wire's published schema that a request keeps in Unknown.
-var published = rawjson.NewNames("safetySettings", "generationConfig", "toolConfig", "serviceTier", "labels", "store")
-
-// Published reports whether name is a member of the wire's published schema that ParseRequest keeps in ClientRequest.Unknown.
-func Published(name string) bool { return published.Has(name) }
-
-// LikePublished returns the published member that differs from name only under Unicode simple case folding; "" if there is none.
-func LikePublished(name string) string { return published.Like(name) }
-
 var (
 	configNames = newNameSet("temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty",
 		"frequencyPenalty", "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig", "candidateCount")

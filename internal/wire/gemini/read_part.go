@@ -209,6 +209,10 @@ func (p *rawPart) extra(inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return p.rest
 	}
-	value := make(wire.JSON, 0, len(p.value)).Lit("{").Members(inner, nil).Lit("}")
+	size := len("{}")
+	for i := range inner {
+		size += len(inner[i].Name) + len(inner[i].Value) + len(`"":,`)
+	}
+	value := make(wire.JSON, 0, size).Lit("{").Members(inner, nil).Lit("}")
 	return append(p.rest, lathe.Member{Name: p.data, Value: json.RawMessage(value)})
 }

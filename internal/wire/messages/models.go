@@ -42,12 +42,6 @@ func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
 	return dst.Lit(`{"input_tokens":`).Int(tokens).Lit("}")
 }
 
-// published are the members of the published schema of a request that ParseRequest does not read.
-var published = rawjson.NewNames("cache_control", "container", "context_management", "diagnostics", "fallbacks", "inference_geo",
+// Published are the members of the published schema of a request that ParseRequest does not read.
+var Published = rawjson.NewNames("cache_control", "container", "context_management", "diagnostics", "fallbacks", "inference_geo",
 	"mcp_servers", "output_format", "service_tier", "speed", "user_profile_id")
-
-// Published reports whether the published schema of requests has the member and ParseRequest does not read it.
-func Published(name string) bool { return published.Has(name) }
-
-// LikePublished returns the published member that differs from name only under Unicode case folding; "" if there is none.
-func LikePublished(name string) string { return published.Like(name) }

@@ -25,10 +25,10 @@ func (Upstream) KeyHeader() (name, before string) { return "Authorization", "Bea
 // Headers returns nil: requests have no fixed headers.
 func (Upstream) Headers() [][2]string { return nil }
 
-// AppendRequest appends the body of a request, and returns the paths of what is not sent. See [AppendRequest].
+// AppendRequest appends the body of a request, and returns the paths of what is not sent.
 func (Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string) {
-	body, dropped = appendHead(dst, req, opts)
-	body = AppendTail(AppendMessages(body, req.Messages, opts))
+	head, dropped := appendHead(dst, req, opts)
+	body = AppendMessages(head, req.Messages, opts).Lit("]}")
 	return body, appendDropped(droppedOfHead(req, opts, dropped), req.Messages, opts)
 }
 

@@ -38,7 +38,7 @@ func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string
 	}
 }
 
-// droppedOfHead returns the paths of what [AppendHead] does not send; ofTools are those of its tools.
+// droppedOfHead returns the paths of what appendHead does not send; ofTools are those of its tools.
 func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []string {
 	var d dropped
 	if opts == nil {

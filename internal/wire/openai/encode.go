@@ -14,21 +14,8 @@ func reserved(name string) bool {
 	return false
 }
 
-// AppendRequest appends the body of a request. opts may be nil.
-func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
-	dst = AppendHead(dst, req, opts)
-	dst = AppendMessages(dst, req.Messages, opts)
-	return AppendTail(dst)
-}
-
-// AppendHead appends a request up to and with the bracket that opens messages, which come last: a
-// conversation grows by appending. An override replaces the member that Sampling would send.
-func AppendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) wire.JSON {
-	dst, _ = appendHead(dst, req, opts)
-	return dst
-}
-
-// appendHead is AppendHead. It also returns the paths of what is not sent of the tools.
+// appendHead appends a request up to and with the bracket that opens messages, which come last: a
+// conversation grows by appending. An override replaces the member that Sampling would send. It returns the paths of what is not sent of the tools.
 func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
 	if opts == nil {
 		opts = &EncodeOptions{}
@@ -89,9 +76,6 @@ func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, free 
 	}
 	return dst
 }
-
-// AppendTail appends what closes a request.
-func AppendTail(dst wire.JSON) wire.JSON { return dst.Lit("]}") }
 
 // AppendMessages appends messages to dst, which is empty or ends with a head or a message, with the commas between them. It omits
 // messages without a role. opts may be nil.

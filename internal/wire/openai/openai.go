@@ -1,5 +1,5 @@
 // Package openai turns the JSON of OpenAI's chat completions into Lathe's vocabulary and back, for
-// both ends of the wire: what a client sends and reads ([AppendRequest], [Assembler],
+// both ends of the wire: what a client sends and reads ([Upstream], [Assembler],
 // [ParseCompletion], [ParseError]) and what a server reads and sends ([ParseRequest],
 // [AppendCompletion], [ChunkWriter], [AppendError]). It does no I/O.
 //

@@ -307,11 +307,10 @@ func ExampleAssembler() {
 }
 
 func ExampleChunkWriter() {
-	w := NewChunkWriter("chatcmpl-1", "m", 1, false)
+	w := newChunkWriter("1", false)
 	var out []byte
 	out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaText, Text: "Hi"})
 	out = w.AppendDelta(out, lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Reason: lathe.FinishStop}})
-	out = w.AppendDone(out)
 	fmt.Print(string(out))
 	// Output:
 	// data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}

@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/testdata"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -225,13 +226,17 @@ func deltasOf(f *lathe.Finish, n int) []lathe.Delta {
 	return append(ds, lathe.Delta{Kind: lathe.DeltaFinish, Finish: f})
 }
 
+func newChunkWriter(id string, usage bool) *ChunkWriter {
+	return Served{}.NewWriter(&wire.AnswerHead{ID: id, Model: "m", Created: 1, Request: &wire.ClientRequest{IncludeUsage: usage}}).(*ChunkWriter)
+}
+
 func write(ds []lathe.Delta, usage bool) []byte {
-	w := NewChunkWriter("chatcmpl-1", "m", 1, usage)
+	w := newChunkWriter("1", usage)
 	var out []byte
 	for _, d := range ds {
 		out = w.AppendDelta(out, d)
 	}
-	return w.AppendDone(out)
+	return out
 }
 
 // events returns the data of a stream's events.
@@ -377,7 +382,7 @@ func TestChunksFitSchema(t *testing.T) {
 		}
 	}
 	e := apiSchema(t, "ErrorResponse")
-	for _, l := range events(t, AppendErrorFrame(nil, &APIError{Message: "boom\n\n"})) {
+	for _, l := range events(t, (&ChunkWriter{}).AppendError(nil, &APIError{Message: "boom\n\n"})) {
 		mustValidate(t, e, []byte(l))
 	}
 	mustValidate(t, e, AppendError(nil, &APIError{Status: 400, Message: "a", Type: "b", Code: "c", Param: "d"}))
@@ -420,7 +425,7 @@ func TestChunkWriterWaits(t *testing.T) {
 
 func TestChunkWriterAllocs(t *testing.T) {
 	testdata.CountsAllocations(t)
-	w := NewChunkWriter("id", "m", 1, true)
+	w := newChunkWriter("id", true)
 	buf := w.AppendDelta(make([]byte, 0, 4096), lathe.Delta{Kind: lathe.DeltaCallStart, ID: "a", Name: "f"})
 	for _, d := range []lathe.Delta{{Kind: lathe.DeltaText, Text: " word"}, {Kind: lathe.DeltaCallArgs, Text: "{\"x\""}} {
 		if n := testing.AllocsPerRun(100, func() { buf = w.AppendDelta(buf[:0], d) }); n != 0 {

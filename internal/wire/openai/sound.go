@@ -2,7 +2,6 @@ package openai
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 )
@@ -127,33 +126,5 @@ func (a *Assembler) judgeWhole() bool {
 	return true
 }
 
-// GoOn makes the following chunks bear the id and model of chunks that the caller has sent to the client
-// itself: some clients refuse chunks of another id.
-func (w *ChunkWriter) GoOn(id, model string) {
-	if id == "" {
-		return
-	}
-	own := NewChunkWriter(id, model, w.created, w.includeUsage)
-	w.head, w.tail = own.head, own.tail
-}
-
 // Finished reports whether the server has said why the model stopped.
 func (a *Assembler) Finished() bool { return a.finishSeen }
-
-// PassEnd records that the caller has sent a finish reason, or a usage, to the client itself.
-func (w *ChunkWriter) PassEnd(finish, usage bool) {
-	w.finished, w.usage = w.finished || finish, w.usage || usage
-}
-
-// Pass records a delta that the caller has sent to the client itself, so that AppendDelta continues after it.
-func (w *ChunkWriter) Pass(d lathe.Delta) {
-	switch d.Kind {
-	case lathe.DeltaText, lathe.DeltaCommentary:
-		w.started = true
-		w.length += utf8.RuneCountInString(d.Text)
-	case lathe.DeltaReasoning, lathe.DeltaRefusal:
-		w.started = true
-	default:
-		w.passed = w.AppendDelta(w.passed[:0], d)
-	}
-}

@@ -65,7 +65,7 @@ func TestMendingGoesOnFromEveryEvent(t *testing.T) {
 	lines := soundLines()
 	want := assembled(t, frames(lines))
 	for k := range lines {
-		a, w := NewAssembler(nil), NewChunkWriter("own", "m", 1, true)
+		a, w := NewAssembler(nil), newChunkWriter("own", true)
 		got := frames(lines[:k])
 		for i, line := range lines {
 			deltas, err := a.Append(nil, []byte(line))
@@ -80,16 +80,13 @@ func TestMendingGoesOnFromEveryEvent(t *testing.T) {
 				}
 				continue
 			}
-			for _, d := range append(a.AppendShown(nil), deltas...) {
-				w.Pass(d)
-			}
-			w.PassEnd(a.Finished(), a.UsageOnly())
+			w.Pass(&lathe.Raw{Deltas: append(a.AppendShown(nil), deltas...), Finished: a.Finished(), UsageOnly: a.UsageOnly()})
 		}
 		f, err := a.Finish(true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = w.AppendDone(w.AppendFinish(got, f, nil))
+		got = w.AppendFinish(got, f, nil)
 		if d := cmp.Diff(want, assembled(t, got)); d != "" {
 			t.Errorf("from event %d on (-want +got):\n%s\n%s", k, d, got)
 		}

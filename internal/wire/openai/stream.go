@@ -8,22 +8,25 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A ChunkWriter writes the deltas of one answer as the frames of a chat completion stream, in the
+// A ChunkWriter is a [wire.Writer] of chat completions, which show no call of this server. It writes the frames of a stream in the
 // form that OpenAI's own clients need: the role comes first and alone, each piece of a call names
 // its index, the id and the name come once, one call is whole before the next begins, a whole call
 // without arguments gets {}, and the finish reason stands alone. What cannot be sent yet (a call
-// while another is open, a call whose id or name is not known) is held until it can.
-//
-// It is used by one goroutine at a time.
+// while another is open, a call whose id or name is not known) is held until it can. The usage follows in a
+// chunk of its own if the client asked for it, and every other chunk says "usage":null.
 type ChunkWriter struct {
+	// AnyName says that the names of calls are sent also if no server sends such.
+	AnyName bool
+
 	head, tail   []byte // of every frame, around the delta
+	passed       string // the id of chunks that were passed; "": none was
 	includeUsage bool
 	created      int64
 	started      bool
 	open         *outCall // the call that is being sent
 	calls        []*outCall
-	sent         int // calls begun on the wire
-	passed       []byte
+	sent         int    // calls begun on the wire
+	scratch      []byte // frames that are not sent
 	padded       bool
 	finished     bool // the finish reason was sent by other means
 	usage        bool // and the usage
@@ -44,14 +47,25 @@ type outCall struct {
 	closed   bool // wholly on the wire
 }
 
-// NewChunkWriter returns a ChunkWriter for one answer. With includeUsage the usage follows in a
-// chunk of its own, and every other chunk says "usage":null.
-func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWriter {
-	head := make(wire.JSON, 0, 160+len(id)+len(model)).Lit(`data: {"id":`).Quote(id).Lit(`,"object":"chat.completion.chunk","created":`).Int(created).
-		Str("model", model)
-	w := &ChunkWriter{includeUsage: includeUsage, created: created, head: head.Lit(`,"choices":[{"index":0,"delta":`)}
-	w.tail = []byte(w.end("null"))
+// NewWriter implements [wire.Served].
+func (Served) NewWriter(head *wire.AnswerHead) wire.Writer {
+	w := &ChunkWriter{created: head.Created}
+	if head.Whole {
+		w.fold = &fold{head: head}
+		return w
+	}
+	if head.Request != nil {
+		w.includeUsage, w.padded = head.Request.IncludeUsage, head.Request.Obfuscate
+	}
+	w.setNames(completionID(head), head.Model)
 	return w
+}
+
+// setNames makes the following frames bear an id and a model.
+func (w *ChunkWriter) setNames(id, model string) {
+	head := make(wire.JSON, 0, 160+len(id)+len(model)).Lit(`data: {"id":`).Quote(id).Lit(`,"object":"chat.completion.chunk","created":`).Int(w.created).
+		Str("model", model)
+	w.head, w.tail = head.Lit(`,"choices":[{"index":0,"delta":`), []byte(w.end("null"))
 }
 
 // end returns what follows a delta.
@@ -63,8 +77,7 @@ func (w *ChunkWriter) end(finish string) string {
 	return s + "}\n\n"
 }
 
-// AppendStart appends the frame with the role, if no frame was appended before. AppendDelta does
-// so by itself.
+// AppendStart implements [wire.Writer]: it appends the frame with the role.
 func (w *ChunkWriter) AppendStart(dst []byte) []byte {
 	return w.start(dst, `""`)
 }
@@ -77,8 +90,7 @@ func (w *ChunkWriter) start(dst wire.JSON, content string) wire.JSON {
 	return dst.Raw(w.head).Lit(`{"role":"assistant","content":`).Lit(content).Lit("}").Raw(w.tail)
 }
 
-// AppendDelta appends the frames for d; there may be none. A delta of kind DeltaFinish closes the
-// answer: it also sends the parts of calls in Finish.Message that no delta has sent.
+// AppendDelta implements [wire.Writer]. A delta of kind DeltaFinish ends the answer.
 func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
@@ -92,7 +104,9 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.cite(dst, &d)
 	case lathe.DeltaCallStart:
 		c := w.call(d.Index)
-		c.id, c.name = d.ID, d.Name
+		if c.id, c.name = d.ID, d.Name; c.name != "" && !w.AnyName {
+			c.name = callName(c.name)
+		}
 		return w.advance(dst)
 	case lathe.DeltaCallArgs:
 		c := w.call(d.Index)
@@ -114,19 +128,8 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	return dst
 }
 
-// AppendDone appends the frame that ends the stream.
-func (w *ChunkWriter) AppendDone(dst wire.JSON) wire.JSON { return dst.Lit("data: [DONE]\n\n") }
-
-// AppendErrorFrame appends a frame that tells a client of an error within the stream.
-func AppendErrorFrame(dst wire.JSON, e *APIError) wire.JSON {
-	return wire.JSON(AppendError(append(dst, "data: "...), e)).Lit("\n\n")
-}
-
-// Pad adds a member `obfuscation` to each frame with text, so that the size of a frame does not reveal its
-// content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
-func (w *ChunkWriter) Pad() { w.padded = true }
-
-// close closes a frame whose delta began at from.
+// close closes a frame whose delta began at from. If frames are padded, it adds a member `obfuscation`, so that the size of a frame does not
+// reveal its content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
 func (w *ChunkWriter) close(dst wire.JSON, from int) wire.JSON {
 	size := len(dst) - from
 	if dst = dst.Raw(w.tail); !w.padded {
@@ -239,12 +242,14 @@ func (w *ChunkWriter) args(dst wire.JSON, c *outCall, text string) wire.JSON {
 	return w.close(dst.Lit("}}]}"), from)
 }
 
-// AppendFinish closes the answer as a delta of kind DeltaFinish does. The last frame gets the further
-// members of extra.
+// AppendFinish implements [wire.Writer]. The last frame but [DONE] gets the further members of extra.
 func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	dst := wire.JSON(to)
-	if f == nil {
+	switch {
+	case w.fold != nil && f == nil:
 		return dst
+	case f == nil:
+		return dst.Lit(endOfStream)
 	}
 	for i, call := range f.Message.Calls() {
 		c := w.call(i)
@@ -276,7 +281,50 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 	if len(extra) > 0 && len(dst) > before {
 		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion).Lit("}\n\n")
 	}
-	return dst
+	return dst.Lit(endOfStream)
+}
+
+// endOfStream is the frame that ends the stream.
+const endOfStream = "data: [DONE]\n\n"
+
+// AppendError implements [wire.Writer].
+func (*ChunkWriter) AppendError(dst []byte, e *wire.APIError) []byte {
+	return wire.JSON(AppendError(wire.JSON(dst).Lit("data: "), e)).Lit("\n\n")
+}
+
+// AppendKeepAlive implements [wire.Writer].
+func (*ChunkWriter) AppendKeepAlive(dst []byte) []byte {
+	return wire.JSON(dst).Lit(": keep-alive\n\n")
+}
+
+// AppendServerCall implements [wire.Writer].
+func (*ChunkWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
+
+// AppendApproval implements [wire.Writer].
+func (*ChunkWriter) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
+
+// AppendCarrier implements [wire.Writer].
+func (*ChunkWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
+
+// Pass implements [wire.Writer]. The following frames bear the id and model of those that were passed: some clients refuse chunks of another id.
+func (w *ChunkWriter) Pass(raw *lathe.Raw) []byte {
+	for _, d := range raw.Deltas {
+		switch d.Kind {
+		case lathe.DeltaText, lathe.DeltaCommentary:
+			w.started = true
+			w.length += utf8.RuneCountInString(d.Text)
+		case lathe.DeltaReasoning, lathe.DeltaRefusal:
+			w.started = true
+		default:
+			w.scratch = w.AppendDelta(w.scratch[:0], d)
+		}
+	}
+	w.finished, w.usage = w.finished || raw.Finished, w.usage || raw.UsageOnly
+	if raw.ID != "" && raw.ID != w.passed {
+		w.passed = raw.ID
+		w.setNames(raw.ID, raw.Model)
+	}
+	return raw.Bytes
 }
 
 // wireReason returns the finish reason in OpenAI's words.

@@ -29,31 +29,15 @@ var (
 // A reader parses one request.
 type reader struct {
 	wire.Reader
-	labels     []string                 // server_label of each of Hosted
-	inner      map[wire.ToolName]string // names in Request, by what the client calls the tools
-	taken      map[string]bool          // names in Request of the tools
-	loading    bool                     // the tools are those of an item
-	tools      []*lathe.ToolSpec        // those of the request
-	references bool                     // the input has items that refer to others
-	turns      []*turn
-	waiting    map[string][]place // calls without a result, by id
-	calls      map[string]string  // names of calls, by id
-	orphan     *wire.APIError     // the error of the first result without a call
-	updates    []update           // in the input
+	labels  []string                 // server_label of each of Hosted
+	inner   map[wire.ToolName]string // names in Request, by what the client calls the tools
+	taken   map[string]bool          // names in Request of the tools
+	loading bool                     // the tools are those of an item
+	tools   []*lathe.ToolSpec        // those of the request
 }
 
 func newReader(body []byte) *reader {
-	return &reader{Reader: wire.NewReader(body), inner: map[wire.ToolName]string{}, taken: map[string]bool{}, waiting: map[string][]place{},
-		calls: map[string]string{}}
-}
-
-// typeUpdate is the type of an item that changes the effort or the form of the answer for the turns after it.
-const typeUpdate = "configuration_update"
-
-// An update is such an item, and its path.
-type update struct {
-	at   string
-	item []byte
+	return &reader{Reader: wire.NewReader(body), inner: map[wire.ToolName]string{}, taken: map[string]bool{}}
 }
 
 // ParseRequest implements [wire.Served]. A member that is null counts as absent. ParseRequest refuses a member whose name
@@ -71,7 +55,7 @@ func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 func (r *reader) read(o wire.Object) {
 	// The tools are parsed first, since the names of calls in the input are mapped by them, and the choice after it, since items have tools.
 	r.readTools(o)
-	r.readInput(o)
+	in := r.readInput(o)
 	r.readChoice(o)
 	s := &r.Sampling
 	r.Model, r.User, r.Stream = o.OptString("model"), o.OptString("user"), o.Bool("stream")
@@ -95,14 +79,14 @@ func (r *reader) read(o wire.Object) {
 	for name, v := range o.Unread() {
 		r.readOther(o, name, v)
 	}
-	r.readUpdates()
+	r.readUpdates(in.updates)
 	switch {
 	case r.Model == "":
 		o.Fail("model", "Say which model to use.")
 	case o.Get("input") == nil && r.PreviousID == "":
 		o.Fail("input", "There must be an input.")
-	case r.orphan != nil && r.PreviousID == "" && !r.references: // else the call may be in a response that the input refers to
-		r.Fail(r.orphan.Param, "%s", r.orphan.Message)
+	case in.orphan != nil && r.PreviousID == "" && !in.references: // else the call may be in a response that the input refers to
+		r.Fail(in.orphan.Param, "%s", in.orphan.Message)
 	}
 }
 
@@ -153,12 +137,12 @@ func (r *reader) keepRest(name string, o wire.Object) {
 const codeUnsupported = "unsupported_parameter"
 
 // readUpdates sets Updated.
-func (r *reader) readUpdates() {
-	if len(r.updates) == 0 {
+func (r *reader) readUpdates(updates []update) {
+	if len(updates) == 0 {
 		return
 	}
 	given, unknown := r.Sampling, r.Unknown
-	for _, u := range r.updates {
+	for _, u := range updates {
 		for _, m := range members(u.item, "type", "id") {
 			switch {
 			case m.Name == "reasoning":

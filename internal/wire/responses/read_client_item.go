@@ -24,7 +24,7 @@ var clientItems = map[string]clientItem{
 
 // readClientItem parses a call of a clientItem or its output. It returns false for other items, and for those that the vendor's server
 // executed.
-func (r *reader) readClientItem(v []byte, o wire.Object, typ string) bool {
+func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 	call, isOutput := strings.CutSuffix(typ, "_output")
 	if call == "tool_search" {
 		call += "_call"

@@ -23,28 +23,49 @@ type place struct {
 	call int
 }
 
+// An input reads the items of a request's input.
+type input struct {
+	*reader
+	turns      []*turn
+	waiting    map[string][]place // calls without a result, by id
+	calls      map[string]string  // names of calls, by id
+	orphan     *wire.APIError     // the error of the first result without a call
+	references bool               // there are items that refer to others
+	updates    []update
+}
+
+// typeUpdate is the type of an item that changes the effort or the form of the answer for the turns after it.
+const typeUpdate = "configuration_update"
+
+// An update is such an item, and its path.
+type update struct {
+	at   string
+	item []byte
+}
+
 // readInput reads instructions and input into Messages.
-func (r *reader) readInput(o wire.Object) {
+func (r *reader) readInput(o wire.Object) *input {
+	in := &input{reader: r, waiting: map[string][]place{}, calls: map[string]string{}}
 	if s := o.OptString("instructions"); s != "" {
-		r.begin(lathe.Message{Role: lathe.RoleSystem, Parts: textParts(s)})
+		in.begin(lathe.Message{Role: lathe.RoleSystem, Parts: textParts(s)})
 	}
 	switch v := o.Get("input"); wire.Kind(v) {
 	case 0:
 	case '"':
-		r.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(v))})
+		in.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(v))})
 	case '[':
 		for el := range o.Elements("input") {
-			r.readItem(el)
+			in.readItem(el)
 		}
 	default:
 		o.Fail("input", "Must be a string or an array of items.")
 	}
-	n := len(r.turns)
-	for _, t := range r.turns {
+	n := len(in.turns)
+	for _, t := range in.turns {
 		n += len(t.results)
 	}
 	r.Messages = make([]lathe.Message, 0, n)
-	for _, t := range r.turns {
+	for _, t := range in.turns {
 		if t.message.Role == lathe.RoleAssistant && len(t.message.Parts) == 0 {
 			continue
 		}
@@ -55,10 +76,11 @@ func (r *reader) readInput(o wire.Object) {
 			}
 		}
 	}
+	return in
 }
 
 // begin begins a message.
-func (r *reader) begin(m lathe.Message) *turn {
+func (r *input) begin(m lathe.Message) *turn {
 	m.Wire = lathe.WireResponses
 	t := &turn{message: m}
 	r.turns = append(r.turns, t)
@@ -66,7 +88,7 @@ func (r *reader) begin(m lathe.Message) *turn {
 }
 
 // assistant returns the assistant message to which items of the model are added, and begins one if the last message is another.
-func (r *reader) assistant() *turn {
+func (r *input) assistant() *turn {
 	if n := len(r.turns); n > 0 {
 		if t := r.turns[n-1]; t.message.Role == lathe.RoleAssistant && !t.closed {
 			return t
@@ -78,7 +100,7 @@ func (r *reader) assistant() *turn {
 func (t *turn) add(p lathe.Part) { t.message.Parts = append(t.message.Parts, p) }
 
 // readItem parses one item.
-func (r *reader) readItem(v []byte) {
+func (r *input) readItem(v []byte) {
 	o := r.Object("", v, itemNames)
 	typ := "message"
 	if o.Get("type") != nil {
@@ -123,7 +145,7 @@ func (r *reader) readItem(v []byte) {
 	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
 }
 
-func (r *reader) readMessage(v []byte, o wire.Object) {
+func (r *input) readMessage(v []byte, o wire.Object) {
 	m := lathe.Message{Role: lathe.Role(o.String("role"))}
 	if o.Get("content") == nil {
 		o.Fail("content", "A message needs content.")
@@ -144,7 +166,7 @@ func (r *reader) readMessage(v []byte, o wire.Object) {
 }
 
 // readAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
-func (r *reader) readAnswer(v []byte, o wire.Object) {
+func (r *input) readAnswer(v []byte, o wire.Object) {
 	parts := r.readContent(o, "content")
 	phase := o.OptString("phase")
 	for i, p := range parts {
@@ -167,7 +189,7 @@ func (r *reader) readAnswer(v []byte, o wire.Object) {
 }
 
 // readThoughts parses a reasoning item.
-func (r *reader) readThoughts(o wire.Object) {
+func (r *input) readThoughts(o wire.Object) {
 	p := lathe.Reasoning{ID: o.OptString("id"), Data: o.OptString(fieldEncrypted)}
 	summary, thoughts := r.readTexts(o, "summary"), r.readTexts(o, "content")
 	if p.Text = summary; summary == "" {
@@ -203,7 +225,7 @@ const maxAnswers = 256
 // partBreak stands between the parts of a summary.
 const partBreak = "\n\n"
 
-func (r *reader) readCall(o wire.Object, custom bool) {
+func (r *input) readCall(o wire.Object, custom bool) {
 	c := lathe.ToolCall{ID: o.String("call_id")}
 	if c.ID == "" {
 		o.Fail("call_id", "Must not be empty.")
@@ -221,7 +243,7 @@ func (r *reader) readCall(o wire.Object, custom bool) {
 }
 
 // addCall adds a call to the message of the model.
-func (r *reader) addCall(c lathe.ToolCall) {
+func (r *input) addCall(c lathe.ToolCall) {
 	t := r.assistant()
 	same := r.waiting[c.ID]
 	if n := len(same); n > 0 && same[n-1].turn == t {
@@ -233,7 +255,7 @@ func (r *reader) addCall(c lathe.ToolCall) {
 	t.add(c)
 }
 
-func (r *reader) readResult(o wire.Object) {
+func (r *input) readResult(o wire.Object) {
 	id := o.String("call_id")
 	res := lathe.ToolResult{CallID: id, Name: r.calls[id]}
 	r.readOutput(&res, o)
@@ -242,7 +264,7 @@ func (r *reader) readResult(o wire.Object) {
 }
 
 // addResult adds a result after the message with its call.
-func (r *reader) addResult(res lathe.ToolResult, extra []lathe.Member) {
+func (r *input) addResult(res lathe.ToolResult, extra []lathe.Member) {
 	id := res.CallID
 	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: extra, Wire: lathe.WireResponses}
 	if waiting := r.waiting[id]; len(waiting) > 0 {
@@ -263,7 +285,7 @@ func (r *reader) addResult(res lathe.ToolResult, extra []lathe.Member) {
 // readApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
 // name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
 // accept answers that it has applied before.
-func (r *reader) readApproval(o wire.Object) {
+func (r *input) readApproval(o wire.Object) {
 	name := "approval_request_id"
 	id, other := o.Get(name), o.Get("request_id")
 	if id == nil && other != nil {

@@ -162,7 +162,7 @@ func TestPublishedMembersAreRead(t *testing.T) {
 		t.Errorf("%d members are kept", len(r.Unknown))
 	}
 	for _, m := range r.Unknown {
-		if !Published(m.Name) {
+		if !Published.Has(m.Name) {
 			t.Errorf("%s is refused", m.Name)
 		}
 	}

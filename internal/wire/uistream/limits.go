@@ -76,15 +76,13 @@ func text(o wire.Object, name, limit string, most int) string {
 }
 
 // name is text for an id or a name that may be empty.
-func (p *parser) name(o wire.Object, name string) string {
-	return text(o, name, "max_id", p.limits.MaxID)
-}
+func (l *Limits) name(o wire.Object, name string) string { return text(o, name, "max_id", l.MaxID) }
 
 // identifier is name for an id that must not be empty.
-func (p *parser) identifier(o wire.Object, name string) string {
-	id := p.name(o, name)
+func (l *Limits) identifier(o wire.Object, name string) string {
+	id := l.name(o, name)
 	if id == "" {
-		o.Fail(name, "It is required: 1 to %d characters.", p.limits.MaxID)
+		o.Fail(name, "It is required: 1 to %d characters.", l.MaxID)
 	}
 	return id
 }

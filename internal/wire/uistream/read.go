@@ -113,16 +113,16 @@ func (p *parser) head(o wire.Object) {
 		name string
 		to   *string
 	}{{"id", &out.ID}, {"threadId", &out.ID}, {"runId", &out.RunID}, {"model", &out.Model}} {
-		*m.to = cmp.Or(p.name(o, m.name), *m.to)
+		*m.to = cmp.Or(p.limits.name(o, m.name), *m.to)
 	}
 	if out.Model == "" && wire.Kind(o.Get("config")) == '{' { // assistant-ui's place for it
-		out.Model = p.name(o.Object("config", names), "modelName")
+		out.Model = p.limits.name(o.Object("config", names), "modelName")
 	}
 	out.Lathe = o.Get("lathe")
 	if wire.Kind(o.Get("forwardedProps")) == '{' { // AG-UI's place for both
 		props := o.Object("forwardedProps", names)
 		if out.Model == "" {
-			out.Model = p.name(props, "model")
+			out.Model = p.limits.name(props, "model")
 		}
 		if out.Lathe == nil {
 			out.Lathe = props.Get("lathe")
@@ -159,7 +159,7 @@ func (p *parser) tool(o wire.Object, name string) {
 		o = o.Object("function", names)
 	}
 	t := &lathe.ToolSpec{Name: cmp.Or(name, o.OptString("name")), Description: o.OptString("description"), Owner: lathe.OwnerClient}
-	p.checkToolName(o, "name", t.Name)
+	p.limits.checkToolName(o, "name", t.Name)
 	t.Schema = o.OptObject("parameters")
 	if t.Schema == nil {
 		t.Schema = o.OptObject("inputSchema")
@@ -167,18 +167,18 @@ func (p *parser) tool(o wire.Object, name string) {
 	p.out.Tools = append(p.out.Tools, t)
 }
 
-func (p *parser) checkToolName(o wire.Object, member, name string) {
+func (l *Limits) checkToolName(o wire.Object, member, name string) {
 	if name == "" {
-		o.Fail(member, "It is required: 1 to %d characters.", p.limits.MaxToolName)
+		o.Fail(member, "It is required: 1 to %d characters.", l.MaxToolName)
 	}
-	within(o, member, name, "max_tool_name", p.limits.MaxToolName)
+	within(o, member, name, "max_tool_name", l.MaxToolName)
 }
 
 // resumes reads AG-UI's answers to interrupts.
 func (p *parser) resumes(o wire.Object) {
 	for el := range o.Elements("resume") {
 		answer := p.Object("", el, names)
-		a := Approval{ID: p.identifier(answer, "interruptId"), Approved: answer.OptString("status") == "resolved"}
+		a := Approval{ID: p.limits.identifier(answer, "interruptId"), Approved: answer.OptString("status") == "resolved"}
 		payload := answer.Get("payload")
 		approved, _ := rawjson.Get(payload, "approved")
 		for _, no := range []string{"false", `"deny"`, `"denied"`} {

@@ -13,7 +13,7 @@ func (p *parser) assistant(o wire.Object, content string) {
 	t := &p.thread
 	t.closed, t.lastID, t.lastRun, t.lastFrom = false, o.OptString("id"), "", len(t.messages)
 	if o.Get("metadata") != nil {
-		t.lastRun = p.name(o.Object("metadata", names), "runId")
+		t.lastRun = p.limits.name(o.Object("metadata", names), "runId")
 	}
 	turn := func() { t.add(lathe.Message{Role: lathe.RoleAssistant}) }
 	add := func(part lathe.Part) {
@@ -66,20 +66,20 @@ func isCommentary(metadata []byte) bool {
 // callHead reads the id of a call from a member, and takes its name.
 func (p *parser) callHead(o wire.Object, id, name string) *readCall {
 	c := &readCall{}
-	c.call.ID = p.identifier(o, id)
-	p.checkToolName(o, "toolName", name)
+	c.call.ID = p.limits.identifier(o, id)
+	p.limits.checkToolName(o, "toolName", name)
 	c.call.Name = name
 	return c
 }
 
 // arguments returns the argument text of a member. A JSON string holds text that was not an object.
-func (p *parser) arguments(o wire.Object, name string) string {
-	return value(o, name, "{}", "max_args", p.limits.MaxArgs)
+func (l *Limits) arguments(o wire.Object, name string) string {
+	return value(o, name, "{}", "max_args", l.MaxArgs)
 }
 
 // output returns the text of a result for the model.
-func (p *parser) output(o wire.Object, name string) string {
-	return value(o, name, "null", "max_result", p.limits.MaxResult)
+func (l *Limits) output(o wire.Object, name string) string {
+	return value(o, name, "null", "max_result", l.MaxResult)
 }
 
 // value returns the text of a member that may be any JSON, and absent if there is none.
@@ -109,7 +109,7 @@ func (p *parser) toolPart(typ string, o wire.Object) bool {
 	if o.Get(input) == nil && o.Get("rawInput") != nil {
 		input = "rawInput"
 	}
-	c.call.Arguments = p.arguments(o, input)
+	c.call.Arguments = p.limits.arguments(o, input)
 	state := o.OptString("state")
 	if o.Get("approval") != nil {
 		p.approvalOf(c, o.Object("approval", names))
@@ -123,7 +123,7 @@ func (p *parser) toolPart(typ string, o wire.Object) bool {
 			o.Fail("approval", "It says whether the call was approved.")
 		}
 	case "output-available":
-		c.result, c.own = &lathe.ToolResult{Content: p.output(o, "output")}, true
+		c.result, c.own = &lathe.ToolResult{Content: p.limits.output(o, "output")}, true
 	case "output-error":
 		c.result, c.own = failed(text(o, "errorText", "max_result", p.limits.MaxResult)), true
 	case "output-denied":
@@ -147,7 +147,7 @@ func (p *parser) addCall(o wire.Object, c *readCall) bool {
 
 // approvalOf reads the approval of a part, which may be requested or decided.
 func (p *parser) approvalOf(c *readCall, o wire.Object) {
-	c.asked = p.identifier(o, "id")
+	c.asked = p.limits.identifier(o, "id")
 	reason := text(o, "reason", "max_text", p.limits.MaxText)
 	if approved := o.OptBool("approved"); approved != nil {
 		c.approval = &Approval{ID: c.asked, CallID: c.call.ID, Approved: *approved, Reason: reason}
@@ -196,7 +196,7 @@ func (p *parser) modelCall(of part) bool {
 			input = name
 		}
 	}
-	c.call.Arguments = p.arguments(of.Object, input)
+	c.call.Arguments = p.limits.arguments(of.Object, input)
 	if _, has := rawjson.Get(of.raw, "result"); has {
 		c.result, c.own = p.modelResult(of), true
 	}
@@ -216,7 +216,7 @@ func (p *parser) modelResult(of part) *lathe.ToolResult {
 			o, name = o.Object(name, names), "value"
 		}
 	}
-	return resultOf(p.output(o, name), bad)
+	return resultOf(p.limits.output(o, name), bad)
 }
 
 // resultOf returns a result with a content, which is the text of a failure if bad is set.
@@ -231,7 +231,7 @@ func resultOf(content string, bad bool) *lathe.ToolResult {
 func (p *parser) toolMessage(o wire.Object, content string) {
 	p.thread.closed = false
 	if o.Get("toolCallId") != nil { // AG-UI's
-		result := p.output(o, content)
+		result := p.limits.output(o, content)
 		p.answer(o, resultOf(result, rawjson.Text(o.Get("error")) != "" || isObject(result) && strings.HasPrefix(result, `{"ok":false,"error":{"code":`)))
 		return
 	}
@@ -245,7 +245,7 @@ func (p *parser) toolMessage(o wire.Object, content string) {
 
 // answer sets the result of the call that o names.
 func (p *parser) answer(o wire.Object, r *lathe.ToolResult) {
-	id := p.identifier(o, "toolCallId")
+	id := p.limits.identifier(o, "toolCallId")
 	c := p.thread.calls[id]
 	switch {
 	case c == nil:
@@ -263,7 +263,7 @@ func (p *parser) agCalls(message wire.Object) {
 		o := p.Object("", el, names)
 		fn := o.Object("function", names)
 		c := p.callHead(o, "id", fn.OptString("name"))
-		c.call.Arguments = p.arguments(fn, "arguments")
+		c.call.Arguments = p.limits.arguments(fn, "arguments")
 		p.addCall(o, c)
 	}
 }

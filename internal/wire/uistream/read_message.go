@@ -23,7 +23,7 @@ func (p *parser) messages(o wire.Object) {
 
 func (p *parser) message(o wire.Object) {
 	if o.Get("id") != nil {
-		p.identifier(o, "id")
+		p.limits.identifier(o, "id")
 	}
 	content := "parts"
 	if o.Get(content) == nil {
@@ -59,7 +59,7 @@ func (p *parser) spoken(role lathe.Role, o wire.Object, content, limit string, m
 			if !user {
 				part.Fail("type", "Only users send files.")
 			}
-			m.Parts = append(m.Parts, p.file(part.Object))
+			m.Parts = append(m.Parts, p.limits.file(part.Object))
 		case ignored(typ):
 		default:
 			part.Fail("type", "A part of a %s message is text%s.", role, map[bool]string{true: " or a file"}[user])
@@ -111,7 +111,7 @@ func (p *parser) parts(o wire.Object, content string) iter.Seq2[string, part] {
 }
 
 // file reads a file of a user under the names that the protocols have for its members.
-func (p *parser) file(o wire.Object) lathe.Blob {
+func (l *Limits) file(o wire.Object) lathe.Blob {
 	if o.Get("source") != nil { // AG-UI's
 		o = o.Object("source", names)
 	}
@@ -123,8 +123,8 @@ func (p *parser) file(o wire.Object) lathe.Blob {
 	}
 	b := lathe.Blob{MediaType: first("mediaType", "mimeType"), Name: first("filename")}
 	url := first("url", "image", "data", "value")
-	if len(url) > p.limits.MaxFileBytes {
-		o.FailCode("", "max_file_bytes", "The file is larger than max_file_bytes, which is %d.", p.limits.MaxFileBytes)
+	if len(url) > l.MaxFileBytes {
+		o.FailCode("", "max_file_bytes", "The file is larger than max_file_bytes, which is %d.", l.MaxFileBytes)
 	}
 	switch {
 	case strings.HasPrefix(url, "https://"), strings.HasPrefix(url, "http://"):

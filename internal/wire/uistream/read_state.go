@@ -111,7 +111,7 @@ func (p *parser) command(s *State, o wire.Object) {
 
 // toolResult reads the result of a call to the page's own tools.
 func (p *parser) toolResult(s *State, o wire.Object) {
-	content := p.output(o, "result")
+	content := p.limits.output(o, "result")
 	r := resultOf(content, string(o.Get("isError")) == "true")
 	p.answer(o, r)
 	where, ok := s.calls[r.CallID]
