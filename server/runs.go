@@ -100,15 +100,7 @@ type runBody struct {
 }
 
 func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBody {
-	b := &runBody{RunSummary: v.Summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
-	for k, label := range v.State.Run.Labels {
-		if !hiddenLabel(k) {
-			if b.Labels == nil {
-				b.Labels = map[string]string{}
-			}
-			b.Labels[k] = label
-		}
-	}
+	b := &runBody{RunSummary: v.Summary.Run, Labels: shownLabels(v.State.Run.Labels), Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
 	if f := v.State.Finished; f != nil {
 		b.Answer, b.Limit = f.Answer, f.Limit
 		if f.Reason == lathe.ReasonUpstreamError {
