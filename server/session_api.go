@@ -28,24 +28,6 @@ func (k *Key) role() role {
 	return roleUser
 }
 
-// onlyAdmin returns h for callers whose key is an admin key, and refuses the others.
-func onlyAdmin(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-		if p := c.requireAdmin(); p != nil {
-			return p
-		}
-		return h(w, r, c)
-	}
-}
-
-// requireAdmin refuses callers whose key is no admin key.
-func (c *caller) requireAdmin() *problem {
-	if c.key.isAdmin() {
-		return nil
-	}
-	return forbidden("admin_required", "This needs an admin key: keys.NAME.admin in the configuration.")
-}
-
 // A sessionBody says who the caller is.
 type sessionBody struct {
 	SignedIn     bool       `json:"signed_in"`     // whether requests of this caller are admitted
