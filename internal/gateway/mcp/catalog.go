@@ -220,9 +220,7 @@ func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListReso
 	for _, r := range t.offered() {
 		switch {
 		case r.Files != nil:
-			for _, f := range r.list() {
-				all = append(all, &mcp.Resource{Name: f.name, URI: f.uri, MIMEType: f.kind, Size: f.size})
-			}
+			all = append(all, r.list()...)
 		case r.fits == nil:
 			all = append(all, r.definition())
 		}
