@@ -137,12 +137,12 @@ func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) *p
 	case c.session:
 		return forbidden("key_required", "A session makes no links: send the API key itself.")
 	}
-	token, expires, p := g.sessions.link(c.key)
+	token, link, p := g.sessions.link(c.key)
 	if p != nil {
 		return p
 	}
 	return answerAs(w, http.StatusCreated, struct {
 		Fragment  string    `json:"fragment"` // of the address of the console
 		ExpiresAt time.Time `json:"expires_at"`
-	}{signInFragment(token), expires})
+	}{signInFragment(token), link.expires})
 }
