@@ -95,15 +95,10 @@ func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known 
 
 // specOf returns the definition of a tool of this server as it is now; nil: there is none of this name.
 func (c *access) specOf(name string) *lathe.ToolSpec {
-	if c.setup == nil || c.setup.Tools == nil {
+	if c.setup == nil {
 		return nil
 	}
-	for _, s := range c.setup.Tools.Specs() {
-		if s.Name == name {
-			return s
-		}
-	}
-	return nil
+	return c.setup.spec(name)
 }
 
 // A waitingCall is a call that waits for the decision of a person, and the run that it is of.

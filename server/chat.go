@@ -71,7 +71,7 @@ func (a *wholeAnswer) AppendEnd(_ []byte, res *event.Result, _ *problem) []byte 
 	if a.asItCame(res) {
 		a.noteReasoning(res)
 	} else {
-		body = a.appendWhole(nil, res)
+		body = a.appendWhole(make([]byte, 0, 1<<10), res)
 	}
 	a.size, a.reason = len(body), res.Reason
 	return body

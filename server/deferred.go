@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -41,12 +42,23 @@ func (s *Setup) mayWrite(tool string) bool {
 	if s.Tools == nil || tool == unknownTool {
 		return false
 	}
-	specs := s.Tools.Specs()
-	i := slices.IndexFunc(specs, func(t *lathe.ToolSpec) bool { return t.Name == tool })
-	if i < 0 {
-		return tool != searchTool
+	if spec := s.spec(tool); spec != nil {
+		return spec.Effect != lathe.ReadOnly
 	}
-	return specs[i].Effect != lathe.ReadOnly
+	return tool != searchTool
+}
+
+// spec returns the definition of a tool of this server; nil: there is none of this name.
+func (s *Setup) spec(name string) *lathe.ToolSpec {
+	if s.Tools == nil {
+		return nil
+	}
+	specs := s.Tools.Specs()
+	at, has := slices.BinarySearchFunc(specs, name, func(t *lathe.ToolSpec, name string) int { return strings.Compare(t.Name, name) })
+	if !has {
+		return nil
+	}
+	return specs[at]
 }
 
 // searchTool is the name of the tool with which a model searches for others. It is no tool of the set, and it only reads.

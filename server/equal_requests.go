@@ -24,17 +24,19 @@ func hiddenLabel(name string) bool {
 	return name == labelFingerprint || name == splice.LabelConversation || name == labelRequest || name == labelResponse
 }
 
+// shownLabels returns the labels without those of the gateway.
+func shownLabels(labels map[string]string) map[string]string {
+	shown := maps.Clone(labels)
+	maps.DeleteFunc(shown, func(name, _ string) bool { return hiddenLabel(name) })
+	return shown
+}
+
 // withLabel returns the labels with a further one, if their number is below the limit.
 func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map[string]string {
 	if len(labels) >= loop.MaxLabels {
 		return labels
 	}
-	out := maps.Clone(labels)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[name] = hex.EncodeToString(sum[:])
-	return out
+	return withOwn(labels, map[string]string{name: hex.EncodeToString(sum[:])})
 }
 
 // A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.

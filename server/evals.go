@@ -76,29 +76,16 @@ type EvalRun struct {
 	Cost     float64   `json:"cost,omitempty"`
 }
 
-// withEvals returns h for admin keys, or a handler that answers 404 where no results are configured.
-func withEvals(h func(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-		if c.setup.Evals == nil {
-			return notFound("no_evals", "This server shows no results of evaluations: serve.evals in the configuration names their folder.")
-		}
-		if p := c.requireAdmin(); p != nil {
-			return p
-		}
-		return h(w, r, c, c.setup.Evals)
-	}
-}
-
 func (h *catalogHandler) evalRoutes() []route {
 	return []route{
-		{pattern: "GET /api/evals", handle: withEvals(h.listEvals)},
-		{pattern: "GET /api/evals/{id}", handle: withEvals(h.showEval)},
-		{pattern: "GET /api/evals/{id}/runs/{name}", handle: withEvals(h.showEvalRun)},
+		{pattern: "GET /api/evals", handle: h.listEvals, needs: evalResults, admin: true},
+		{pattern: "GET /api/evals/{id}", handle: h.showEval, needs: evalResults, admin: true},
+		{pattern: "GET /api/evals/{id}/runs/{name}", handle: h.showEvalRun, needs: evalResults, admin: true},
 	}
 }
 
-func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
-	rows, truncated, err := evals.List(r.Context())
+func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	rows, truncated, err := c.setup.Evals.List(r.Context())
 	if err != nil {
 		return h.evalProblem(c, err)
 	}
@@ -108,8 +95,8 @@ func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *ca
 	return answerList(w, rows, "", truncated)
 }
 
-func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
-	res, err := evals.Show(r.Context(), r.PathValue("id"))
+func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	res, err := c.setup.Evals.Show(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return h.evalProblem(c, err)
 	}
@@ -117,8 +104,8 @@ func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *cal
 	return answer(w, res)
 }
 
-func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) *problem {
-	raw, err := evals.Run(r.Context(), r.PathValue("id"), r.PathValue("name"))
+func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+	raw, err := c.setup.Evals.Run(r.Context(), r.PathValue("id"), r.PathValue("name"))
 	if err != nil {
 		return h.evalProblem(c, err)
 	}

@@ -69,9 +69,6 @@ type inflightRun struct {
 	detach bool
 	once   sync.Once
 	id     string
-	// detachRequest makes the end of the request that began the run no longer call quit, which it does on a goroutine of its own. It is
-	// called before quit, and after the run has ended.
-	detachRequest func() bool
 
 	mu      sync.Mutex
 	clients int           // that wait for the run; without any it is cancelled
@@ -146,7 +143,6 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 		f.finish(ex.execute(ctx, f.cancel, j, sinks))
 	}()
 	return f, func() {
-		f.detachRequest()
 		f.quit()
 		<-gone
 	}, nil
@@ -192,7 +188,7 @@ func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func
 	if j.track != nil {
 		j.track.cancel = func() { f.cancel(context.Canceled) }
 	}
-	f.detachRequest = context.AfterFunc(asked, f.quit)
+	context.AfterFunc(asked, f.quit)
 	ex.inflight.add(f)
 	if ex.stopped.Err() != nil { // before it could be found
 		f.cancel(context.Cause(ex.stopped))

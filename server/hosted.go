@@ -57,9 +57,7 @@ func (a *request) acceptServer(raw []byte, relayed bool) *problem {
 	value, _ := rawjson.Get(raw, "server_label")
 	label, err := rawjson.AppendUnquote(nil, value)
 	c := a.caller
-	if err == nil && !relayed && len(label) > 0 && c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(s *lathe.ToolSpec) bool {
-		return s.For(c.key.Name, c.key.Profile) && c.serverOf(s.Name) == string(label)
-	}) {
+	if err == nil && !relayed && len(label) > 0 && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == string(label) }) {
 		return nil
 	}
 	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this server's configuration.")

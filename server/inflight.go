@@ -10,42 +10,24 @@ import (
 // A run in this process is executed by a request or by the supervisor.
 
 // inflightRuns are the runs that requests execute.
-type inflightRuns struct {
-	mu sync.Mutex
-	of map[string]*inflightRun // by run id
-}
+type inflightRuns struct{ of sync.Map } // *inflightRun by run id
 
 // add remembers the inflightRun of a run until it is removed.
-func (l *inflightRuns) add(f *inflightRun) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of = map[string]*inflightRun{}
-	}
-	l.of[f.id] = f
-}
+func (l *inflightRuns) add(f *inflightRun) { l.of.Store(f.id, f) }
 
-func (l *inflightRuns) remove(f *inflightRun) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.of[f.id] == f {
-		delete(l.of, f.id)
-	}
-}
+func (l *inflightRuns) remove(f *inflightRun) { l.of.CompareAndDelete(f.id, f) }
 
 // interrupt ends all of them.
 func (l *inflightRuns) interrupt(cause error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range l.of {
-		f.cancel(cause)
+	for _, f := range l.of.Range {
+		f.(*inflightRun).cancel(cause)
 	}
 }
 
 func (l *inflightRuns) find(id string) *inflightRun {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.of[id]
+	found, _ := l.of.Load(id)
+	f, _ := found.(*inflightRun)
+	return f
 }
 
 // executes reports whether this process executes the run now.

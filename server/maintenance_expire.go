@@ -19,13 +19,13 @@ func (mt *maintenance) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(mt.leaving, cancel)()
-	var suspendedRun sync.WaitGroup
-	defer suspendedRun.Wait()
+	var surveys sync.WaitGroup
+	defer surveys.Wait()
 	if mt.opts.Approvals != nil {
 		began := time.Now()
 		mt.recount(ctx)
 		took := time.Since(began)
-		suspendedRun.Go(func() { mt.recountEvery(ctx, took) })
+		surveys.Go(func() { mt.recountEvery(ctx, took) })
 	}
 	if mt.shared != nil {
 		mt.serve(ctx)

@@ -109,7 +109,9 @@ func (g *gate) guarded(rt *route) http.Handler {
 			if rt.outlivesDrain {
 				c.leave(g.core)
 			}
-			p = rt.handle(w, r, c)
+			if p = g.permits(c, rt); p == nil {
+				p = rt.handle(w, r, c)
+			}
 		} else if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
 			c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
 		}

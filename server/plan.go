@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/vendor"
@@ -111,15 +110,10 @@ func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 
 // ownTool returns the tool of this server with that name, hidden ones too, if there is one and the caller has it; nil otherwise.
 func (c *access) ownTool(name string) *lathe.ToolSpec {
-	if c.setup.Tools == nil {
-		return nil
+	if spec := c.specOf(name); spec != nil && spec.For(c.key.Name, c.key.Profile) {
+		return spec
 	}
-	own := c.setup.Tools.Specs()
-	at, has := slices.BinarySearchFunc(own, name, func(t *lathe.ToolSpec, name string) int { return strings.Compare(t.Name, name) })
-	if !has || !own[at].For(c.key.Name, c.key.Profile) {
-		return nil
-	}
-	return own[at]
+	return nil
 }
 
 // checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil

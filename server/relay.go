@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
@@ -17,16 +15,7 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	if m.Loop.Relays() != to || s.ToolUseMode != "" && s.ToolUseMode != lathe.ModeRelaxed {
 		return false
 	}
-	if c.setup.Tools == nil {
-		return true
-	}
-	if allow != nil {
-		return !slices.ContainsFunc(allow, func(name string) bool {
-			t := c.ownTool(name)
-			return t != nil && !t.Hidden
-		})
-	}
-	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return !t.Hidden && t.For(c.key.Name, c.key.Profile) })
+	return !c.hasTool(allow, func(t *lathe.ToolSpec) bool { return !t.Hidden })
 }
 
 // AppendRaw appends what the model server sent, or what it means.

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,15 +38,11 @@ func (a *content) keep() {
 	if a.protocol != responsesAPI || forbids || !a.in.Park || len(labels) >= loop.MaxLabels {
 		return
 	}
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[labelResponse] = keptPlain
+	kept := keptPlain
 	if a.instructed() {
-		labels[labelResponse] = keptInstructions
+		kept = keptInstructions
 	}
-	a.in.Run.Labels, a.head.Kept = labels, true
+	a.in.Run.Labels, a.head.Kept = withOwn(labels, map[string]string{labelResponse: kept}), true
 }
 
 // instructed reports whether the request has instructions, which are the first of its messages.

@@ -96,10 +96,12 @@ func (c *access) offersWrites(s *lathe.Settings, allow []string) bool {
 
 // offersTool reports whether a run of the caller under these settings may call a tool of this server of the kind.
 func offersTool(c *access, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
-	if c.setup.Tools == nil || s.ToolUseMode == lathe.ModeDisabled || s.Executor == lathe.ExecutorNoop {
-		return false
-	}
-	return slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
+	return s.ToolUseMode != lathe.ModeDisabled && s.Executor != lathe.ExecutorNoop && c.hasTool(allow, kind)
+}
+
+// hasTool reports whether the caller has a tool of this server of the kind, among those that allow names; nil: all.
+func (c *access) hasTool(allow []string, kind func(*lathe.ToolSpec) bool) bool {
+	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
 		return kind(t) && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -31,17 +32,8 @@ func resumeText(messages []lathe.Message, unasked bool) int {
 
 // firstElements returns an array of the first n elements of a compact one.
 func firstElements(array []byte, n int) []byte {
-	first := []byte{'['}
-	for e := range rawjson.Elements(array) {
-		if n--; n < 0 {
-			break
-		}
-		if len(first) > 1 {
-			first = append(first, ',')
-		}
-		first = append(first, e...)
-	}
-	return append(first, ']')
+	all := slices.Collect(rawjson.Elements(array))
+	return slices.Concat([]byte{'['}, bytes.Join(all[:min(n, len(all))], []byte{','}), []byte{']'})
 }
 
 // spliceResumed puts what an earlier run executed into the conversation of a request that resumes the stream of that run. The

@@ -19,6 +19,8 @@ type route struct {
 	body       bodyRule
 	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
 	maxBody int64
+	needs   need
+	admin   bool // refuses keys that are no admin keys
 	// startsRun refuses the request while the server drains.
 	startsRun bool
 	// outlivesDrain is set if a drain does not wait for the request: its handler ends it.
@@ -41,6 +43,31 @@ const (
 	noCredential                   // the answer is the same for every caller
 )
 
+// A need is a part that not every server has.
+type need int
+
+const (
+	nothing     need = iota
+	runStore         // a store that keeps runs
+	serverState      // [Setup].State
+	evalResults      // [Setup].Evals
+)
+
+// permits refuses a request for what the server does not have, or the caller may not do, by the row of its route.
+func (g *gate) permits(c *caller, rt *route) *problem {
+	switch {
+	case rt.needs == runStore && (g.opts.Index == nil || g.opts.Supervisor == nil || g.opts.Bus == nil):
+		return noStore()
+	case rt.needs == evalResults && c.setup.Evals == nil:
+		return notFound("no_evals", "This server shows no results of evaluations: serve.evals in the configuration names their folder.")
+	case rt.admin && !c.key.isAdmin():
+		return forbidden("admin_required", "This needs an admin key: keys.NAME.admin in the configuration.")
+	case rt.needs == serverState && c.setup.State == nil:
+		return notFound("not_found", "This server does not describe its parts.")
+	}
+	return nil
+}
+
 // A bodyRule says what the middleware does with the body of a request.
 type bodyRule int
 
@@ -58,10 +85,10 @@ func (g *Server) routes() []route {
 		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/input_tokens", handle: g.counter.countResponse, body: wholeBody},
 		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
-		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.stored.showResponse)},
-		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.stored.deleteResponse)},
-		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.stored.cancelResponse)},
-		{pattern: "GET /v1/responses/{id}/input_items", handle: g.withStore(g.stored.listInput)},
+		{pattern: "GET /v1/responses/{id}", handle: g.stored.showResponse, needs: runStore},
+		{pattern: "DELETE /v1/responses/{id}", handle: g.stored.deleteResponse, needs: runStore},
+		{pattern: "POST /v1/responses/{id}/cancel", handle: g.stored.cancelResponse, needs: runStore},
+		{pattern: "GET /v1/responses/{id}/input_items", handle: g.stored.listInput, needs: runStore},
 		{pattern: "POST /v1/messages", handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/messages/count_tokens", handle: g.counter.countMessages, body: wholeBody},
 		{pattern: "POST /v1beta/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
@@ -73,35 +100,35 @@ func (g *Server) routes() []route {
 
 		{pattern: "GET /api/tools", handle: g.catalog.listTools},
 		{pattern: "POST /api/tools/{name}/call", handle: g.catalog.callTool, body: wholeBody, startsRun: true},
-		{pattern: "POST /api/tools/{name}/disable", handle: g.catalog.switchTool(true), body: wholeBody},
-		{pattern: "POST /api/tools/{name}/enable", handle: g.catalog.switchTool(false)},
+		{pattern: "POST /api/tools/{name}/disable", handle: g.catalog.switchTool(true), admin: true, body: wholeBody},
+		{pattern: "POST /api/tools/{name}/enable", handle: g.catalog.switchTool(false), admin: true},
 		{pattern: "GET /api/summaries", handle: g.catalog.summaries},
 		{pattern: "GET /api/limits", handle: g.catalog.showLimits},
 
-		{pattern: "POST /api/runs", handle: g.withStore(g.runs.createRun), body: wholeBody, startsRun: true},
-		{pattern: "GET /api/runs", handle: g.withStore(g.runs.listRuns)},
-		{pattern: "POST /api/runs/import", handle: g.withStore(g.runs.importRun), body: wholeBody},
-		{pattern: "GET /api/stats", handle: g.withStore(g.runs.showStats)},
-		{pattern: "GET /api/runs/{id}", handle: g.withStore(g.runs.showRun)},
-		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.removal.deleteRun)},
-		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: admission.Watchers},
-		{pattern: "GET /api/runs/{id}/export", handle: g.withStore(g.runs.exportRun)},
-		{pattern: "POST /api/runs/{id}/cancel", handle: g.withStore(g.inputs.cancelRun)},
-		{pattern: "POST /api/runs/{id}/resume", handle: g.withStore(g.inputs.resumeRun)},
-		{pattern: "POST /api/runs/{id}/replay", handle: g.withStore(g.runs.replayRun), body: wholeBody, startsRun: true},
-		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.withStore(g.inputs.answerApproval), body: wholeBody},
-		{pattern: "POST /api/runs/{id}/tool_results", handle: g.withStore(g.inputs.takeResults), body: wholeBody},
-		{pattern: "GET /api/approvals", handle: g.withStore(g.runs.listApprovals)},
-		{pattern: "GET /api/sessions", handle: g.withStore(g.removal.listSessions)},
-		{pattern: "PATCH /api/sessions/{id}", handle: g.withStore(g.removal.renameSession), body: wholeBody},
-		{pattern: "DELETE /api/sessions/{id}", handle: g.withStore(g.removal.deleteSession)},
-		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.removal.deletePrincipal)},
+		{pattern: "POST /api/runs", handle: g.runs.createRun, needs: runStore, body: wholeBody, startsRun: true},
+		{pattern: "GET /api/runs", handle: g.runs.listRuns, needs: runStore},
+		{pattern: "POST /api/runs/import", handle: g.runs.importRun, needs: runStore, body: wholeBody},
+		{pattern: "GET /api/stats", handle: g.runs.showStats, needs: runStore},
+		{pattern: "GET /api/runs/{id}", handle: g.runs.showRun, needs: runStore},
+		{pattern: "DELETE /api/runs/{id}", handle: g.removal.deleteRun, needs: runStore},
+		{pattern: "GET /api/runs/{id}/events", handle: g.runs.watchRun, needs: runStore, pool: admission.Watchers},
+		{pattern: "GET /api/runs/{id}/export", handle: g.runs.exportRun, needs: runStore},
+		{pattern: "POST /api/runs/{id}/cancel", handle: g.inputs.cancelRun, needs: runStore},
+		{pattern: "POST /api/runs/{id}/resume", handle: g.inputs.resumeRun, needs: runStore},
+		{pattern: "POST /api/runs/{id}/replay", handle: g.runs.replayRun, needs: runStore, body: wholeBody, startsRun: true},
+		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.inputs.answerApproval, needs: runStore, body: wholeBody},
+		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.takeResults, needs: runStore, body: wholeBody},
+		{pattern: "GET /api/approvals", handle: g.runs.listApprovals, needs: runStore},
+		{pattern: "GET /api/sessions", handle: g.removal.listSessions, needs: runStore},
+		{pattern: "PATCH /api/sessions/{id}", handle: g.removal.renameSession, needs: runStore, body: wholeBody},
+		{pattern: "DELETE /api/sessions/{id}", handle: g.removal.deleteSession, needs: runStore},
+		{pattern: "DELETE /api/principals/{name}", handle: g.removal.deletePrincipal, needs: runStore},
 
 		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: admission.Watchers},
-		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: admission.Watchers, body: wholeBody},
+		{pattern: "GET /api/chat/{id}/stream", handle: g.ui.watchUI, needs: runStore, pool: admission.Watchers},
+		{pattern: "POST /api/chat/resume", handle: g.ui.resumeUI, needs: runStore, pool: admission.Watchers, body: wholeBody},
 
-		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload)},
+		{pattern: "POST /api/reload", handle: g.state.reload, admin: true},
 		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
 
 		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},

@@ -20,14 +20,6 @@ import (
 // long as it takes for approvals and for results of tools that clients have. What a run is comes from its
 // log alone, read once for each request; a run of another principal is one that there is not.
 
-// withStore returns h, or a handler that answers 404 where no store keeps runs.
-func (g *Server) withStore(h handler) handler {
-	if g.opts.Index != nil && g.opts.Supervisor != nil && g.opts.Bus != nil {
-		return h
-	}
-	return func(http.ResponseWriter, *http.Request, *caller) *problem { return noStore() }
-}
-
 // view reads the log of a run of the caller.
 func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.owns)
@@ -100,15 +92,7 @@ type runBody struct {
 }
 
 func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBody {
-	b := &runBody{RunSummary: v.Summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
-	for k, label := range v.State.Run.Labels {
-		if !hiddenLabel(k) {
-			if b.Labels == nil {
-				b.Labels = map[string]string{}
-			}
-			b.Labels[k] = label
-		}
-	}
+	b := &runBody{RunSummary: v.Summary.Run, Labels: shownLabels(v.State.Run.Labels), Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
 	if f := v.State.Finished; f != nil {
 		b.Answer, b.Limit = f.Answer, f.Limit
 		if f.Reason == lathe.ReasonUpstreamError {

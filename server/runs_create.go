@@ -70,10 +70,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			return h.created(w, r, c, found, n.status)
 		}
 		in.Run.RunID = once.id(h.opts.Now())
-		if in.Run.Labels == nil {
-			in.Run.Labels = map[string]string{}
-		}
-		in.Run.Labels[labelFingerprint] = once.fingerprint
+		in.Run.Labels = withOwn(in.Run.Labels, map[string]string{labelFingerprint: once.fingerprint})
 	}
 	if h.opts.Executor != nil && n.named {
 		return h.beginStepped(w, r, c, n, once)

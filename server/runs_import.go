@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -86,8 +85,7 @@ func ownImport(key *Key, events []event.Event) []event.Event {
 		case *event.RunStarted:
 			own := *d
 			own.Principal, own.Profile, own.Executor = key.Name, key.Profile, ""
-			own.Labels = maps.Clone(withOwn(d.Labels, key.Labels))
-			maps.DeleteFunc(own.Labels, func(name, _ string) bool { return hiddenLabel(name) })
+			own.Labels = shownLabels(withOwn(d.Labels, key.Labels))
 			out[i].Data = &own
 		case *event.ModelCallFinished:
 			own := *d

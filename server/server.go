@@ -95,36 +95,39 @@ func (co *core) takes() *problem {
 func head(http.ResponseWriter, *http.Request) {}
 
 func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
+	answerText(w, http.StatusOK, "ok")
+}
+
+// answerText answers with a line of text.
+func answerText(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(line + "\n")) // the client may have disconnected
 }
 
 // readyz answers /readyz and, for monitors that support only that path, /healthz.
 func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if g.draining.Load() {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(errDraining.Error() + "\n")) // the client may have disconnected
+		answerText(w, http.StatusServiceUnavailable, errDraining.Error())
 		return
 	}
 	if g.opts.Ready != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := g.opts.Ready(ctx); err != nil {
-			text := "the store cannot be written\n"
+			text := "the store cannot be written"
 			if p := problems.OfStore(err); p != nil {
-				text = p.Message + "\n"
+				text = p.Message
 			}
 			if g.unready.CompareAndSwap(false, true) {
 				g.opts.Log.Error("the server is not ready", "cause", err)
 			}
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(text)) // the client may have disconnected
+			answerText(w, http.StatusServiceUnavailable, text)
 			return
 		}
 		g.unready.Store(false)
 	}
-	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
+	answerText(w, http.StatusOK, "ok")
 }
 
 // readyTimeout bounds the check of the store for one /readyz.

@@ -69,34 +69,27 @@ func randomID() string {
 
 // begin begins a session of the key and returns its id. It returns a problem if the server holds [maxSessions].
 func (s *sessions) begin(k *Key) (id string, one *session, p *problem) {
-	id = randomID()
-	now := s.now()
-	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(s.life))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !put(s.of, hashOf(id), one, maxKeySessions, now) {
-		return "", nil, tooManySessions("sessions")
-	}
-	return id, one, nil
+	return s.add(s.of, k, s.life, maxKeySessions, "sessions")
 }
 
 // link makes a token that begins one session of the key within [linkLife]. It returns a problem if the server holds
 // [maxSessions] links that were not used.
-func (s *sessions) link(k *Key) (token string, expires time.Time, p *problem) {
-	token = randomID()
-	now := s.now()
-	one := &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, began: now, expires: k.until(now.Add(linkLife))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !put(s.links, hashOf(token), one, maxLinks, now) {
-		return "", time.Time{}, tooManySessions("sign-in links")
-	}
-	return token, one.expires, nil
+func (s *sessions) link(k *Key) (token string, one *session, p *problem) {
+	return s.add(s.links, k, linkLife, maxLinks, "sign-in links")
 }
 
-// tooManySessions is the problem of a caller who would get one more than [maxSessions].
-func tooManySessions(what string) *problem {
-	return unavailable("too_many_sessions", time.Minute, "The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
+// add adds a session of the key, or a link, under a random id. The key has at most that many.
+func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, one *session, p *problem) {
+	id = randomID()
+	now := s.now()
+	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(life))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !put(of, hashOf(id), one, most, now) {
+		return "", nil, unavailable("too_many_sessions", time.Minute,
+			"The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
+	}
+	return id, one, nil
 }
 
 // put adds an entry and reports whether there was room for it. It removes those that have expired, and the oldest of the
@@ -269,11 +262,11 @@ func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err
 	defer g.work.end(setup)
 	for i := range setup.Keys {
 		if setup.Keys[i].Name == key {
-			token, expires, p := g.browsers.sessions.link(&setup.Keys[i])
+			token, link, p := g.browsers.sessions.link(&setup.Keys[i])
 			if p != nil {
 				return "", time.Time{}, invalid("sign in", errors.New(p.Message))
 			}
-			return signInFragment(token), expires, nil
+			return signInFragment(token), link.expires, nil
 		}
 	}
 	return "", time.Time{}, invalid("sign in", fmt.Errorf("there is no key %q", key))

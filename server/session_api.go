@@ -28,24 +28,6 @@ func (k *Key) role() role {
 	return roleUser
 }
 
-// onlyAdmin returns h for callers whose key is an admin key, and refuses the others.
-func onlyAdmin(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-		if p := c.requireAdmin(); p != nil {
-			return p
-		}
-		return h(w, r, c)
-	}
-}
-
-// requireAdmin refuses callers whose key is no admin key.
-func (c *caller) requireAdmin() *problem {
-	if c.key.isAdmin() {
-		return nil
-	}
-	return forbidden("admin_required", "This needs an admin key: keys.NAME.admin in the configuration.")
-}
-
 // A sessionBody says who the caller is.
 type sessionBody struct {
 	SignedIn     bool       `json:"signed_in"`     // whether requests of this caller are admitted
@@ -155,12 +137,12 @@ func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) *p
 	case c.session:
 		return forbidden("key_required", "A session makes no links: send the API key itself.")
 	}
-	token, expires, p := g.sessions.link(c.key)
+	token, link, p := g.sessions.link(c.key)
 	if p != nil {
 		return p
 	}
 	return answerAs(w, http.StatusCreated, struct {
 		Fragment  string    `json:"fragment"` // of the address of the console
 		ExpiresAt time.Time `json:"expires_at"`
-	}{signInFragment(token), expires})
+	}{signInFragment(token), link.expires})
 }

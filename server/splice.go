@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -108,7 +107,7 @@ func lastTurn(res *event.Result) int {
 
 // hasTools reports whether the caller may have calls of tools of this server made.
 func (c *access) hasTools() bool {
-	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name, c.key.Profile) })
+	return c.hasTool(nil, func(*lathe.ToolSpec) bool { return true })
 }
 
 // keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not

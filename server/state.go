@@ -153,30 +153,20 @@ type stateHandler struct {
 	usage *admission.Limiter
 }
 
-// withState returns h, or a handler that answers 404 where the setup has no State.
-func withState(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-		if c.setup.State == nil {
-			return notFound("not_found", "This server does not describe its parts.")
-		}
-		return h(w, r, c)
-	}
-}
-
 func (h *stateHandler) routes() []route {
 	return []route{
-		{pattern: "GET /api/servers", handle: withState(h.listServers)},
-		{pattern: "POST /api/servers/{name}/reconnect", handle: onlyAdmin(withState(h.reconnect))},
-		{pattern: "GET /api/pins", handle: onlyAdmin(withState(h.listPins))},
-		{pattern: "POST /api/pins/{name}/accept", handle: onlyAdmin(withState(h.accept)), body: wholeBody},
+		{pattern: "GET /api/servers", handle: h.listServers, needs: serverState},
+		{pattern: "POST /api/servers/{name}/reconnect", handle: h.reconnect, admin: true, needs: serverState},
+		{pattern: "GET /api/pins", handle: h.listPins, admin: true, needs: serverState},
+		{pattern: "POST /api/pins/{name}/accept", handle: h.accept, admin: true, needs: serverState, body: wholeBody},
 		{pattern: "GET /api/tools/{name}", handle: h.showTool},
-		{pattern: "GET /api/models", handle: withState(h.listModels)},
+		{pattern: "GET /api/models", handle: h.listModels, needs: serverState},
 		{pattern: "GET /api/keys", handle: h.listKeys},
 		{pattern: "GET /api/usage", handle: h.showUsage},
-		{pattern: "POST /api/policy/explain", handle: withState(h.explain), body: wholeBody},
-		{pattern: "GET /api/audit", handle: onlyAdmin(withState(h.showAudit))},
-		{pattern: "GET /api/config", handle: onlyAdmin(withState(h.listSettings))},
-		{pattern: "GET /api/health", handle: onlyAdmin(h.health)},
+		{pattern: "POST /api/policy/explain", handle: h.explain, needs: serverState, body: wholeBody},
+		{pattern: "GET /api/audit", handle: h.showAudit, admin: true, needs: serverState},
+		{pattern: "GET /api/config", handle: h.listSettings, admin: true, needs: serverState},
+		{pattern: "GET /api/health", handle: h.health, admin: true},
 	}
 }
 

@@ -120,17 +120,11 @@ func timeOrNil(t time.Time) *time.Time {
 
 // tool says whether the caller may use the tool of that name.
 func (c *access) tool(name, param string) *problem {
-	for _, s := range c.specs() {
-		if s.Name == name {
+	if s := c.ownTool(name); s != nil && !s.Hidden {
+		if c.key.mayTool(name) {
 			return nil
 		}
-	}
-	if c.setup.Tools != nil {
-		for _, s := range c.setup.Tools.Specs() {
-			if s.Name == name && !s.Hidden && s.For(c.key.Name, c.key.Profile) {
-				return forbidden("tool_forbidden", "This key may not use the tool %s.", name).WithParam(param)
-			}
-		}
+		return forbidden("tool_forbidden", "This key may not use the tool %s.", name).WithParam(param)
 	}
 	return notFound("unknown_tool", "There is no such tool.%s", mean(name, c.toolNames())).WithParam(param)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -121,9 +122,8 @@ func (t *tenantCatalog) readable(runner *tool.Runner) map[string]bool {
 	if o.empty() || runner.Settings().ToolUseMode == lathe.ModeDisabled {
 		return nil
 	}
-	w := runner.Over(o.set).Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
 	out := map[string]bool{}
-	for _, spec := range w.Specs() {
+	for _, spec := range specsOf(t.tenant, runner.Over(o.set)) {
 		out[spec.Name] = true
 	}
 	return out
@@ -136,14 +136,8 @@ func (t *tenantCatalog) syncCatalog(runner *tool.Runner) {
 	for name := range may {
 		next[name] = o.byTool[name]
 	}
-	if len(next) == len(t.readables) {
-		same := true
-		for name, item := range next {
-			same = same && t.readables[name] == item
-		}
-		if same {
-			return
-		}
+	if maps.Equal(next, t.readables) {
+		return
 	}
 	for name, item := range t.readables {
 		if next[name] == item {
@@ -226,9 +220,7 @@ func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListReso
 	for _, r := range t.offered() {
 		switch {
 		case r.Files != nil:
-			for _, f := range r.list() {
-				all = append(all, &mcp.Resource{Name: f.name, URI: f.uri, MIMEType: f.kind, Size: f.size})
-			}
+			all = append(all, r.list()...)
 		case r.fits == nil:
 			all = append(all, r.definition())
 		}

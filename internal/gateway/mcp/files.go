@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"net/url"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/tool"
@@ -100,14 +101,8 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 	return &lathe.Blob{MediaType: kind, Data: b}, nil
 }
 
-// A listed is a file among those of a resource.
-type listed struct {
-	uri, name, kind string
-	size            int64
-}
-
 // list returns the files there are, at most maxFiles of them, by their paths.
-func (r *resource) list() (out []listed) {
+func (r *resource) list() (out []*mcp.Resource) {
 	walked := 0
 	_ = fs.WalkDir(r.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		walked++
@@ -135,7 +130,7 @@ func (r *resource) list() (out []listed) {
 		if kind == "" {
 			kind = byExtension(name)
 		}
-		out = append(out, listed{uri: r.uriOf(name), name: name, kind: kind, size: info.Size()})
+		out = append(out, &mcp.Resource{Name: name, URI: r.uriOf(name), MIMEType: kind, Size: info.Size()})
 		return nil
 	})
 	return out
@@ -157,7 +152,7 @@ func (r *resource) stamp(uri string) stamp {
 		return stamp{gone: true}
 	}
 	info, err := fs.Stat(r.Files, name)
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	if err != nil {
 		return stamp{gone: true}
 	}
 	return stamp{size: info.Size(), when: info.ModTime()}

@@ -96,24 +96,19 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, invalid("", "there is a body where none belongs"))
 		return
 	}
-	switch r.Method {
-	case http.MethodGet:
-		if modernVersion(r.Header.Get(headerVersion)) {
-			t.modern.ServeHTTP(guarded, r)
-			return
-		}
-		t.stateful.ServeHTTP(guarded, r)
-	case http.MethodDelete:
-		if modernVersion(r.Header.Get(headerVersion)) {
-			t.modern.ServeHTTP(guarded, r)
-			return
-		}
-		t.leave(r.Header.Get(headerSession))
-		t.stateful.ServeHTTP(guarded, r)
-	default:
+	modern := modernVersion(r.Header.Get(headerVersion))
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		answer(w, http.StatusMethodNotAllowed, invalid("", "this method is not served here"))
+		return
+	case modern:
+		t.modern.ServeHTTP(guarded, r)
+		return
+	case r.Method == http.MethodDelete:
+		t.leave(r.Header.Get(headerSession))
 	}
+	t.stateful.ServeHTTP(guarded, r)
 }
 
 // modernVersion reports whether a version is of the era without sessions.
@@ -172,10 +167,9 @@ func namesTask(r *http.Request, m *message, body []byte) *refusal {
 	if taskMethods[m.method] == nil {
 		return nil
 	}
-	if params, ok := rawjson.Get(bytes.TrimSpace(body), "params"); ok {
-		if id, ok := rawjson.Get(params, "taskId"); ok && id[0] == '"' && string(rawjson.AppendUnquoteLossy(nil, id)) == strings.TrimSpace(r.Header.Get(headerName)) {
-			return nil
-		}
+	params, _ := rawjson.Get(bytes.TrimSpace(body), "params")
+	if id, ok := rawjson.Get(params, "taskId"); ok && id[0] == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
+		return nil
 	}
 	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}
 }

@@ -117,19 +117,9 @@ func inspect(b []byte) (m message, no *refusal) {
 }
 
 func metaVersion(params []byte) string {
-	meta, ok := rawjson.Get(params, "_meta")
-	if !ok || meta[0] != '{' {
-		return ""
-	}
-	v, ok := rawjson.Get(meta, "io.modelcontextprotocol/protocolVersion")
-	if !ok || v[0] != '"' {
-		return ""
-	}
-	text, err := rawjson.AppendUnquote(nil, v)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	meta, _ := rawjson.Get(params, "_meta")
+	v, _ := rawjson.Get(meta, "io.modelcontextprotocol/protocolVersion")
+	return rawjson.Text(v)
 }
 
 // validID takes texts, and whole numbers that every decoder reads the same.

@@ -123,14 +123,19 @@ func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
 	if runner.Settings().ToolUseMode == lathe.ModeDisabled {
 		return nil
 	}
-	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
 	t.others = map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(w.Specs()), func(s *lathe.ToolSpec) bool {
+	return slices.DeleteFunc(specsOf(t, runner), func(s *lathe.ToolSpec) bool {
 		if s.Owner == lathe.OwnerClient {
 			t.others[s.Name] = true
 		}
 		return s.Owner == lathe.OwnerClient
 	})
+}
+
+// specsOf returns the tools of a runner that a run of the caller would have.
+func specsOf(t *tenant, runner *tool.Runner) []*lathe.ToolSpec {
+	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
+	return slices.Clone(w.Specs())
 }
 
 // digest counts and hashes the tools that a call may use: most calls may use the same.

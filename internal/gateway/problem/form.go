@@ -102,18 +102,6 @@ func (c *Client) Fail(w http.ResponseWriter, p *Problem) {
 	if c.Form == Anthropic { // whose errors have no code
 		h.Set("X-Lathe-Error-Code", p.Code)
 	}
-	if codec := c.Form.codec(); codec != nil {
-		h.Set("Content-Type", "application/json")
-		w.WriteHeader(c.Form.status(p))
-		_, _ = w.Write(codec.AppendError(nil, c.APIError(p))) // the client may have disconnected
-		return
-	}
-	if c.Form == RPC {
-		h.Set("Content-Type", "application/json")
-		w.WriteHeader(p.Status)
-		_, _ = w.Write(p.rpcError(c.RequestID)) // the client may have disconnected
-		return
-	}
 	if c.Form == Text {
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="lathe workers"`)
@@ -121,8 +109,22 @@ func (c *Client) Fail(w http.ResponseWriter, p *Problem) {
 		http.Error(w, p.Message, p.Status)
 		return
 	}
-	h.Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
+	contentType, body := "application/json", []byte(nil)
+	switch codec := c.Form.codec(); {
+	case codec != nil:
+		body = codec.AppendError(nil, c.APIError(p))
+	case c.Form == RPC:
+		body = p.rpcError(c.RequestID)
+	default:
+		contentType, body = "application/problem+json", c.details(p)
+	}
+	h.Set("Content-Type", contentType)
+	w.WriteHeader(c.Form.status(p))
+	_, _ = w.Write(body) // the client may have disconnected
+}
+
+// details returns the problem in the form of RFC 9457.
+func (c *Client) details(p *Problem) []byte {
 	uri, title := p.typeOf()
 	form := &problemBody{Type: uri, Title: title, Status: p.Status, Detail: p.Message, Instance: problemInstance + c.RequestID,
 		Code: p.Code, Param: p.Param, RequestID: c.RequestID, Newest: p.NewestEvent}
@@ -132,8 +134,8 @@ func (c *Client) Fail(w http.ResponseWriter, p *Problem) {
 	if c.Form == Ollama {
 		form.Error = p.Message
 	}
-	body, _ := json.Marshal(form)      // strings, a number and a time
-	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+	body, _ := json.Marshal(form) // strings, a number and a time
+	return append(body, '\n')
 }
 
 // codeRefused is the code of JSON-RPC errors that answer requests which the gateway does not admit.

@@ -3,7 +3,6 @@ package splice
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,33 +27,23 @@ const maxLoaded = 1000
 // loadedRuns reads from the store what other processes kept, and earlier ones: the logs of runs that handed
 // calls over, and that wait for their results. Each log is read once when its run has come to rest. It looks no further back than turns are kept.
 // One request of a key at a time reads them, and the others of that key wait for it, each as long as its client does.
-type loadedRuns struct {
-	mu   sync.Mutex
-	read map[string]time.Time // runs that were looked at, and when they were begun
-}
+type loadedRuns struct{ read sync.Map } // by the runs that were looked at: when they were begun
 
 // forget removes runs that were begun before a time.
 func (r *loadedRuns) forget(oldest time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.read, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	for id, began := range r.read.Range {
+		if began.(time.Time).Before(oldest) {
+			r.read.Delete(id)
+		}
+	}
 }
 
 func (r *loadedRuns) has(runID string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, has := r.read[runID]
+	_, has := r.read.Load(runID)
 	return has
 }
 
-func (r *loadedRuns) add(runID string, began time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.read == nil {
-		r.read = map[string]time.Time{}
-	}
-	r.read[runID] = began
-}
+func (r *loadedRuns) add(runID string, began time.Time) { r.read.Store(runID, began) }
 
 // Turns keeps what runs did that their clients do not see, and splices it into the conversations that they send. Its methods may be called from
 // several goroutines at once.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -157,11 +158,7 @@ func (w *Handler) remove(c *conn) {
 func (w *Handler) all() []*conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := make([]*conn, 0, len(w.conns))
-	for c := range w.conns {
-		out = append(out, c)
-	}
-	return out
+	return slices.Collect(maps.Keys(w.conns))
 }
 
 // Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting
