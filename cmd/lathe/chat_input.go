@@ -65,7 +65,7 @@ type terminalLine struct {
 func (t *terminalLine) readLine(ctx context.Context) (string, error) {
 	old, err := term.MakeRaw(int(t.tty.Fd()))
 	if err != nil {
-		return "", &exitError{exitFailed, err}
+		return "", err
 	}
 	restore := func() { _ = term.Restore(int(t.tty.Fd()), old) } // there is nothing to do about a terminal that is gone
 	defer restore()

@@ -187,7 +187,7 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 	case errors.Is(err, connect.ErrNothingWritten):
 		return usageError("nothing was written for %s: `lathe connect %s --write` does", a.Name, a.Name)
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	}
 	c := &connection{Agent: a.Name, Wire: a.Wire}
 	for _, change := range changes {

@@ -100,7 +100,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	if rep.Broken() {
 		return errReported

@@ -71,7 +71,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	if _, err := os.Lstat(path); writes && !f.Force && !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return err
 		}
 		return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
 	}
@@ -103,10 +103,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 			f.view.note("wrote " + path + "; next: `lathe chat`, or `lathe serve` and `lathe open`")
 		}
 	}
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return nil
+	return err
 }
 
 // examine returns the entry of the model, with what quick probes find.

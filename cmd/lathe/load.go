@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -61,15 +60,6 @@ func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
 	}
 	set, err := app.NewToolSet(cfg)
 	return cfg, set, err
-}
-
-// absolute returns the path from the root, for what is read relative to another folder.
-func absolute(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", &exitError{exitFailed, err}
-	}
-	return abs, nil
 }
 
 // noTool says that the set has no such tool, and how to get it where Lathe has it.

@@ -27,11 +27,11 @@ written over.`,
 				return usageError("want --dir DIR, such as --dir ~/.local/share/man/man1")
 			}
 			if err := os.MkdirAll(f.Dir, 0o755); err != nil {
-				return &exitError{exitFailed, err}
+				return err
 			}
 			n, err := writeManual(rootCommand(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), nil), f.Dir)
 			if err != nil {
-				return &exitError{exitFailed, err}
+				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s into %s\n", count(n, "page"), f.Dir)
 			return err

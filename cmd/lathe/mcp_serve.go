@@ -161,8 +161,7 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 		o.sinks = append(o.sinks, o.lines)
 	}
 	if f.Metrics != "" {
-		v := currentVersion()
-		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
+		o.metrics = newMetrics(false)
 		o.sinks = append(o.sinks, o.metrics)
 	}
 	if f.Log != "" {

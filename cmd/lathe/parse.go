@@ -108,10 +108,8 @@ func (f *parseFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	out := append(job.parse(nil, string(text)), "}\n"...)
 	out[0] = '{'
-	if _, err := cmd.OutOrStdout().Write(out); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return nil
+	_, err = cmd.OutOrStdout().Write(out)
+	return err
 }
 
 // A parseJob is what one text is read with.

@@ -81,8 +81,6 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		}
 		out = append(out, "}\n"...)
 	}
-	if _, err := cmd.OutOrStdout().Write(out); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return nil
+	_, err = cmd.OutOrStdout().Write(out)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -145,7 +146,7 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 		set("--wire", "wire", f.Wire)
 	}
 	if f.KeyFile != "" {
-		path, err := absolute(f.KeyFile) // config starts relative paths at its own file
+		path, err := filepath.Abs(f.KeyFile) // config starts relative paths at its own file
 		if err != nil {
 			return nil, "", err
 		}
@@ -358,11 +359,16 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 		}
 	}
 	if f.Metrics != "" {
-		v := currentVersion()
-		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
+		o.metrics = newMetrics(false)
 		o.all = append(o.all, o.metrics)
 	}
 	return o
+}
+
+// newMetrics returns metrics of this version. process adds those of the process.
+func newMetrics(process bool) *observe.Metrics {
+	v := currentVersion()
+	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process})
 }
 
 // A wordless sink passes events on without what model servers and tools said about their failures.

@@ -82,7 +82,7 @@ func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop
 	go func() { done <- srv.Serve(ln) }()
 	select {
 	case err := <-done:
-		return &exitError{exitFailed, err}
+		return err
 	case <-ctx.Done():
 	}
 	stop()
@@ -92,7 +92,7 @@ func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop
 		_ = srv.Close() // what did not finish in time is cut off
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ server, out of the file tools.tokens. At the authorization server they stay good
 			}
 			defer l.Close()
 			if err := l.Forget(); err != nil {
-				return &exitError{exitFailed, err}
+				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "the tokens of %s are forgotten\n", l.Name)
 			return nil

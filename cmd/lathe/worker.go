@@ -15,7 +15,6 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/text"
-	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
 )
@@ -75,7 +74,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	v := currentVersion()
-	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	metrics := newMetrics(true)
 	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
 	if err != nil {
 		return err

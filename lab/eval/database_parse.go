@@ -19,7 +19,7 @@ func (p *parser) database(into *json.RawMessage) member {
 		if n.Kind != yaml.MappingNode {
 			return p.errorf(n, "database wants a mapping")
 		}
-		if err := p.value("database", into).read(n); err != nil {
+		if err := p.read(n, "database", into); err != nil {
 			return err
 		}
 		if len(*into) > maxDatabase {
@@ -36,15 +36,15 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 			return p.errorf(n, "a step wants a mapping")
 		}
 		s := step{Kind: stepKind(n.Content[0].Value)}
-		at := p.text(string(s.Kind), &s.Pointer)
-		otherwise := p.text("else", &s.Else)
-		value := p.value("value", &s.Value)
+		at := member{string(s.Kind), &s.Pointer}
+		otherwise := member{"else", &s.Else}
+		value := member{"value", &s.Value}
 		var members []member
 		switch s.Kind {
 		case stepGet:
-			members = []member{at, p.text("as", &s.As), otherwise}
+			members = []member{at, {"as", &s.As}, otherwise}
 		case stepList:
-			members = []member{at, p.value("where", &s.Where), otherwise}
+			members = []member{at, {"where", &s.Where}, otherwise}
 		case stepCheck:
 			members = []member{at, otherwise}
 			for _, c := range conditions {
@@ -53,7 +53,7 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 						return p.errorf(n, "a check has one of %s", strings.Join(conditions, ", "))
 					}
 					s.Condition = c
-					return p.value(c, &s.Operand).read(n)
+					return p.read(n, c, &s.Operand)
 				}})
 			}
 		case stepSet, stepAppend, stepAdd, stepSubtract:
@@ -61,7 +61,7 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 		case stepDelete:
 			members = []member{at, otherwise}
 		case stepReturn:
-			members = []member{p.value("return", &s.Value)}
+			members = []member{{"return", &s.Value}}
 		default:
 			words := make([]string, len(stepKinds))
 			for i, k := range stepKinds {
@@ -69,7 +69,7 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 			}
 			return p.errorf(n, "a step begins with %s, not with %q", strings.Join(words, ", "), s.Kind)
 		}
-		if err := p.mapping(n, "the step "+string(s.Kind), members...); err != nil {
+		if err := p.mapping(n, "the step "+string(s.Kind), members); err != nil {
 			return err
 		}
 		if why := s.wrong(); why != "" {
@@ -146,7 +146,7 @@ func (p *parser) gold(into *[]GoldTurn) member {
 			var turn GoldTurn
 			err := p.entries(item, "a gold action", func(k, v *yaml.Node) error {
 				if k.Value == "say" {
-					return p.text("say", &turn.Say).read(v)
+					return p.read(v, "say", &turn.Say)
 				}
 				made := []*yaml.Node{v}
 				if v.Kind == yaml.SequenceNode {
@@ -160,7 +160,7 @@ func (p *parser) gold(into *[]GoldTurn) member {
 						return p.errorf(v, "%s wants the arguments of a call, or a list of such", k.Value)
 					}
 					call := GoldCall{Tool: k.Value, line: k.Line}
-					if err := p.value(k.Value, &call.Arguments).read(c); err != nil {
+					if err := p.read(c, k.Value, &call.Arguments); err != nil {
 						return err
 					}
 					turn.Calls = append(turn.Calls, call)
@@ -181,11 +181,11 @@ func (p *parser) simulator(into **userSimulator) member {
 	return member{"user_simulator", func(n *yaml.Node) error {
 		u := &userSimulator{}
 		*into = u
-		err := p.mapping(n, "user_simulator", p.text("instructions", &u.Instructions), p.text("end", &u.End), p.number("max_turns", &u.MaxTurns),
-			member{"replies", func(n *yaml.Node) error {
+		err := p.mapping(n, "user_simulator", []member{{"instructions", &u.Instructions}, {"end", &u.End}, {"max_turns", &u.MaxTurns},
+			{"replies", func(n *yaml.Node) error {
 				return p.list(n, "replies", func(item *yaml.Node) error {
 					var r reply
-					if err := p.mapping(item, "a reply", p.text("when", &r.When), p.text("say", &r.Say)); err != nil {
+					if err := p.mapping(item, "a reply", []member{{"when", &r.When}, {"say", &r.Say}}); err != nil {
 						return err
 					}
 					if _, err := regexp.Compile("(?i)" + r.When); err != nil {
@@ -197,7 +197,7 @@ func (p *parser) simulator(into **userSimulator) member {
 					u.Replies = append(u.Replies, r)
 					return nil
 				})
-			}})
+			}}})
 		switch {
 		case err != nil:
 			return err
@@ -218,7 +218,7 @@ func (p *parser) generated(into *[]mockTool) member {
 	return member{"generated_tools", func(n *yaml.Node) error {
 		var verbs, nouns []string
 		schema := json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`)
-		if err := p.mapping(n, "generated_tools", p.texts("verbs", &verbs), p.texts("nouns", &nouns), p.value("schema", &schema)); err != nil {
+		if err := p.mapping(n, "generated_tools", []member{{"verbs", &verbs}, {"nouns", &nouns}, {"schema", &schema}}); err != nil {
 			return err
 		}
 		if slices.Contains(slices.Concat(verbs, nouns), "") || len(verbs) == 0 || len(nouns) == 0 || len(verbs)*len(nouns) > maxGenerated {

@@ -55,15 +55,15 @@ func (p *parser) guard(into **guard) member {
 	return member{"policy", func(n *yaml.Node) error {
 		g := &guard{}
 		*into = g
-		return p.mapping(n, "policy", p.texts("allow", &g.Allow), p.texts("ask", &g.Ask), p.texts("deny", &g.Deny),
-			member{"approve", func(n *yaml.Node) error {
+		return p.mapping(n, "policy", []member{{"allow", &g.Allow}, {"ask", &g.Ask}, {"deny", &g.Deny},
+			{"approve", func(n *yaml.Node) error {
 				return p.list(n, "approve", func(item *yaml.Node) error {
 					a := approvedCall{Arguments: json.RawMessage("{}")}
 					g.Approve = append(g.Approve, a)
 					last := &g.Approve[len(g.Approve)-1]
-					return p.mapping(item, "an approved call", p.text("tool", &last.Tool), p.value("arguments", &last.Arguments))
+					return p.mapping(item, "an approved call", []member{{"tool", &last.Tool}, {"arguments", &last.Arguments}})
 				})
-			}})
+			}}})
 	}}
 }
 

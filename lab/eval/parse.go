@@ -90,14 +90,14 @@ func (p *parser) errorf(n *yaml.Node, format string, args ...any) error {
 	return &syntaxError{File: p.file, Line: n.Line, Message: fmt.Sprintf(format, args...)}
 }
 
-// A member reads the value of one key of a mapping.
+// A member is a key of a mapping, and where its value goes: see parser.read.
 type member struct {
 	name string
-	read func(*yaml.Node) error
+	into any
 }
 
 // mapping reads a mapping that has no other keys than those, each at most once.
-func (p *parser) mapping(n *yaml.Node, what string, members ...member) error {
+func (p *parser) mapping(n *yaml.Node, what string, members []member) error {
 	names := make([]string, len(members))
 	for i, m := range members {
 		names[i] = m.name
@@ -107,7 +107,7 @@ func (p *parser) mapping(n *yaml.Node, what string, members ...member) error {
 		if i < 0 {
 			return p.errorf(k, "unknown key %q: %s has %s", k.Value, what, strings.Join(names, ", "))
 		}
-		return members[i].read(v)
+		return p.read(v, members[i].name, members[i].into)
 	})
 }
 
@@ -149,65 +149,51 @@ func (p *parser) list(n *yaml.Node, what string, fn func(*yaml.Node) error) erro
 	return nil
 }
 
-// Readers of single values.
-
-func (p *parser) text(name string, into *string) member {
-	return member{name, func(n *yaml.Node) error {
+// read reads the value of a key into a text, a number, a truth, a list of texts, JSON, a node, or what else the reader of YAML decodes;
+// or calls a function with it.
+func (p *parser) read(n *yaml.Node, name string, into any) error {
+	switch into := into.(type) {
+	case func(*yaml.Node) error:
+		return into(n)
+	case *string:
 		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 			return p.errorf(n, "%s wants text", name)
 		}
 		*into = n.Value
-		return nil
-	}}
-}
-
-func (p *parser) number(name string, into *int) member {
-	return member{name, func(n *yaml.Node) error {
+	case *int:
 		v, err := strconv.Atoi(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil || v < 0 {
 			return p.errorf(n, "%s wants a number from 0 on", name)
 		}
 		*into = v
-		return nil
-	}}
-}
-
-func (p *parser) boolean(name string, into *bool) member {
-	return member{name, func(n *yaml.Node) error {
+	case *bool:
 		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
 			return p.errorf(n, "%s wants true or false", name)
 		}
 		return n.Decode(into)
-	}}
-}
-
-func (p *parser) texts(name string, into *[]string) member {
-	return member{name, func(n *yaml.Node) error {
+	case *[]string:
 		return p.list(n, name, func(item *yaml.Node) error {
 			var s string
-			if err := p.text("an entry of "+name, &s).read(item); err != nil {
+			if err := p.read(item, "an entry of "+name, &s); err != nil {
 				return err
 			}
 			*into = append(*into, s)
 			return nil
 		})
-	}}
-}
-
-// value reads any value as JSON.
-func (p *parser) value(name string, into *json.RawMessage) member {
-	return member{name, func(n *yaml.Node) error {
+	case *json.RawMessage:
 		v, err := p.plain(n)
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(v)
-		if err != nil {
+		if *into, err = json.Marshal(v); err != nil {
 			return p.errorf(n, "%s has no JSON form", name)
 		}
-		*into = raw
-		return nil
-	}}
+	case **yaml.Node:
+		*into = n
+	default:
+		return n.Decode(into)
+	}
+	return nil
 }
 
 // plain turns a node into what encoding/json writes. {repeat: x, times: n} is a long text.

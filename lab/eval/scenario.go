@@ -18,13 +18,13 @@ import (
 func (p *parser) root(n *yaml.Node) error {
 	s := p.suite
 	var presets, scenarios *yaml.Node
-	err := p.mapping(n, "a suite",
-		p.text("name", &s.Name),
-		p.settings(&s.Settings), p.measures(&s.MeasuresLathe), p.texts("models", &s.Models), p.text("system", &p.system), p.database(&p.db),
+	err := p.mapping(n, "a suite", []member{
+		{"name", &s.Name},
+		p.settings(&s.Settings), p.measures(&s.MeasuresLathe), {"models", &s.Models}, {"system", &p.system}, p.database(&p.db),
 		p.tools(&p.mocks), p.generated(&p.mocks), p.guard(&p.policy),
-		member{"presets", func(n *yaml.Node) error { presets = n; return nil }},
-		member{"scenarios", func(n *yaml.Node) error { scenarios = n; return nil }},
-	)
+		{"presets", &presets},
+		{"scenarios", &scenarios},
+	})
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (p *parser) root(n *yaml.Node) error {
 	}
 	return p.entries(presets, "presets", func(k, v *yaml.Node) error {
 		pre := preset{Name: k.Value}
-		if err := p.texts("preset "+k.Value, &pre.IDs).read(v); err != nil {
+		if err := p.read(v, "preset "+k.Value, &pre.IDs); err != nil {
 			return err
 		}
 		if k.Value == All {
@@ -56,7 +56,7 @@ var isID = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 func (p *parser) measures(lathe *bool) member {
 	return member{"measures", func(n *yaml.Node) error {
 		var what string
-		if err := p.text("measures", &what).read(n); err != nil {
+		if err := p.read(n, "measures", &what); err != nil {
 			return err
 		}
 		*lathe = what == "lathe"
@@ -70,21 +70,21 @@ func (p *parser) measures(lathe *bool) member {
 func (p *parser) scenario(n *yaml.Node) error {
 	sc := &Scenario{Tools: slices.Clone(p.mocks), Guard: p.policy, System: p.system, Database: p.db}
 	var state *yaml.Node
-	err := p.mapping(n, "a scenario",
-		p.text("id", &sc.ID), p.text("title", &sc.Title), p.text("category", &sc.Category), p.text("system", &sc.System), p.text("user", &sc.User),
+	err := p.mapping(n, "a scenario", []member{
+		{"id", &sc.ID}, {"title", &sc.Title}, {"category", &sc.Category}, {"system", &sc.System}, {"user", &sc.User},
 		p.settings(&sc.Settings),
 		p.sampling(&sc.Sampling),
-		member{"state", func(n *yaml.Node) error { state = n; return p.state(&sc.State).read(n) }},
+		{"state", func(n *yaml.Node) error { state = n; return p.state(n, &sc.State) }},
 		p.database(&sc.Database), p.tools(&sc.Tools), p.generated(&sc.Tools), p.overlay(&sc.Tools), p.guard(&sc.Guard),
 		p.simulator(&sc.Simulator), p.gold(&sc.Gold),
-		member{"assert", func(n *yaml.Node) error {
+		{"assert", func(n *yaml.Node) error {
 			return p.list(n, "assert", func(item *yaml.Node) error {
 				a, err := p.assert(item)
 				sc.Asserts = append(sc.Asserts, a)
 				return err
 			})
 		}},
-	)
+	})
 	switch {
 	case err != nil:
 		return err
@@ -173,12 +173,13 @@ func apply(list []Setting) (lathe.Settings, lathe.Limits, error) {
 
 func (p *parser) sampling(into *lathe.Sampling) member {
 	return member{"sampling", func(n *yaml.Node) error {
-		err := p.mapping(n, "sampling",
-			member{"temperature", func(n *yaml.Node) error { return n.Decode(&into.Temperature) }},
-			member{"top_p", func(n *yaml.Node) error { return n.Decode(&into.TopP) }},
-			member{"max_tokens", func(n *yaml.Node) error { return n.Decode(&into.MaxTokens) }},
-			member{"seed", func(n *yaml.Node) error { return n.Decode(&into.Seed) }},
-			p.text("reasoning_effort", &into.ReasoningEffort))
+		err := p.mapping(n, "sampling", []member{
+			{"temperature", &into.Temperature},
+			{"top_p", &into.TopP},
+			{"max_tokens", &into.MaxTokens},
+			{"seed", &into.Seed},
+			{"reasoning_effort", &into.ReasoningEffort},
+		})
 		var syntax *syntaxError
 		if err != nil && !errors.As(err, &syntax) {
 			return p.errorf(n, "sampling wants numbers")
@@ -187,18 +188,16 @@ func (p *parser) sampling(into *lathe.Sampling) member {
 	}}
 }
 
-func (p *parser) state(into *state) member {
+func (p *parser) state(n *yaml.Node, into *state) error {
 	object := func(name string, raw *json.RawMessage) member {
 		return member{name, func(n *yaml.Node) error {
 			if n.Kind != yaml.MappingNode {
 				return p.errorf(n, "%s wants a mapping", name)
 			}
-			return p.value(name, raw).read(n)
+			return p.read(n, name, raw)
 		}}
 	}
-	return member{"state", func(n *yaml.Node) error {
-		return p.mapping(n, "state", object("facts", &into.Facts), object("draft", &into.Draft), object("ui_state", &into.UI))
-	}}
+	return p.mapping(n, "state", []member{object("facts", &into.Facts), object("draft", &into.Draft), object("ui_state", &into.UI)})
 }
 
 // assert reads one assert. Its first key says its kind.
@@ -209,23 +208,23 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	}
 	var code, match string
 	atMost, bounded := 0, false
-	pointer := p.text("pointer", &a.Pointer)
-	tool := func(name string) member { return p.text(name, &a.Tool) }
-	least, most := p.number("at_least", &a.AtLeast), member{"at_most", func(n *yaml.Node) error { bounded = true; return p.number("at_most", &atMost).read(n) }}
+	pointer := member{"pointer", &a.Pointer}
+	tool := func(name string) member { return member{name, &a.Tool} }
+	least, most := member{"at_least", &a.AtLeast}, member{"at_most", func(n *yaml.Node) error { bounded = true; return p.read(n, "at_most", &atMost) }}
 	kinds := map[assertKind][]member{
-		assertState:    {p.text("state", &a.Pointer), p.value("equals", &a.Equals)},
+		assertState:    {{"state", &a.Pointer}, {"equals", &a.Equals}},
 		assertCalled:   {tool("called"), least, most},
-		assertExecuted: {tool("executed"), pointer, p.value("equals", &a.Equals), least, most},
-		assertRefused:  {tool("refused"), p.text("code", &code)},
-		assertUntold:   {p.text("untold", &a.Text)},
-		assertOrder:    {p.texts("order", &a.Tools)}, assertTogether: {p.texts("together", &a.Tools)},
-		assertArguments: {tool("arguments"), pointer, p.value("equals", &a.Equals), p.boolean("missing", &a.Missing)},
-		assertGuard:     {p.text("guard", &code)},
-		assertFailed:    {tool("failed"), p.text("code", &code)},
+		assertExecuted: {tool("executed"), pointer, {"equals", &a.Equals}, least, most},
+		assertRefused:  {tool("refused"), {"code", &code}},
+		assertUntold:   {{"untold", &a.Text}},
+		assertOrder:    {{"order", &a.Tools}}, assertTogether: {{"together", &a.Tools}},
+		assertArguments: {tool("arguments"), pointer, {"equals", &a.Equals}, {"missing", &a.Missing}},
+		assertGuard:     {{"guard", &code}},
+		assertFailed:    {tool("failed"), {"code", &code}},
 		assertNotAsked:  {tool("not_asked")},
-		assertText:      {p.text("text", &a.Text), p.text("match", &match)},
-		assertSaid:      {p.text("said", &a.Text)},
-		assertDatabase:  {p.text("database", &a.Pointer), p.value("equals", &a.Equals)},
+		assertText:      {{"text", &a.Text}, {"match", &match}},
+		assertSaid:      {{"said", &a.Text}},
+		assertDatabase:  {{"database", &a.Pointer}, {"equals", &a.Equals}},
 	}
 	a.Kind = assertKind(n.Content[0].Value)
 	members, ok := kinds[a.Kind]
@@ -235,8 +234,8 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	if a.Kind == assertCalled || a.Kind == assertExecuted {
 		a.AtLeast = -1
 	}
-	members = append(members, p.boolean("provoked", &a.Provoked))
-	if err := p.mapping(n, "the assert "+string(a.Kind), members...); err != nil {
+	members = append(members, member{"provoked", &a.Provoked})
+	if err := p.mapping(n, "the assert "+string(a.Kind), members); err != nil {
 		return a, err
 	}
 	a.Code, a.Tolerant = lathe.Code(code), match == "tolerant"

@@ -82,11 +82,12 @@ func findTool(list []mockTool, name string) int {
 func (p *parser) tool(n *yaml.Node) (mockTool, error) {
 	var m mockTool
 	timeout := ""
-	err := p.mapping(n, "a tool",
-		p.text("name", &m.Name), p.text("description", &m.Description), p.value("schema", &m.Schema), p.text("effect", &m.Effect),
-		p.boolean("hidden", &m.Hidden), p.texts("show", &m.Show), p.text("timeout", &timeout),
-		member{"answers", func(n *yaml.Node) error { return p.answers(n, &m.Answers) }},
-		member{"steps", func(n *yaml.Node) error { return p.list(n, "steps", p.step(&m.Steps)) }})
+	err := p.mapping(n, "a tool", []member{
+		{"name", &m.Name}, {"description", &m.Description}, {"schema", &m.Schema}, {"effect", &m.Effect},
+		{"hidden", &m.Hidden}, {"show", &m.Show}, {"timeout", &timeout},
+		{"answers", func(n *yaml.Node) error { return p.answers(n, &m.Answers) }},
+		{"steps", func(n *yaml.Node) error { return p.list(n, "steps", p.step(&m.Steps)) }},
+	})
 	if err != nil {
 		return m, err
 	}
@@ -144,9 +145,9 @@ func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
 	var echo, hang, panics, none bool
 	kinds := map[string]mock.Kind{"value": mock.KindValue, "text": mock.KindValue, "raw": mock.KindRaw, "base64": mock.KindRaw, "size": mock.KindSize,
 		"error": mock.KindError, "echo": mock.KindEcho, "hang": mock.KindHang, "panic": mock.KindPanic, "none": mock.KindNone}
-	err = p.mapping(n, "an answer", p.value("value", &value), p.text("text", &text), p.text("raw", &a.Text), p.text("base64", &coded),
-		p.number("size", &a.Size), p.text("error", &code), p.boolean("echo", &echo), p.boolean("hang", &hang), p.boolean("panic", &panics),
-		p.boolean("none", &none), p.number("times", &times))
+	err = p.mapping(n, "an answer", []member{{"value", &value}, {"text", &text}, {"raw", &a.Text}, {"base64", &coded},
+		{"size", &a.Size}, {"error", &code}, {"echo", &echo}, {"hang", &hang}, {"panic", &panics},
+		{"none", &none}, {"times", &times}})
 	if err != nil {
 		return a, 0, err
 	}
