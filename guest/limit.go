@@ -51,7 +51,5 @@ const (
 	maxLog         = 16 << 10 // one log call
 	maxCallBytes   = 16 << 20 // one text that a guest passes
 	firstFD        = 1000
-	firstOutput    = 4 << 10 // the first buffer of a function
-	maxAttempts    = 8       // of one call, each with a larger buffer
 	defaultTimeout = 15 * time.Minute
 )

@@ -66,13 +66,12 @@ func parse(b []byte) (*Patch, error) {
 	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
 		return fail(err)
 	}
-	at := rawjson.SkipSpace(b, 0)
-	if b[at] != '{' {
+	if !rawjson.IsObject(b, rawjson.Limits{}) {
 		return fail(fmt.Errorf("a patch is an object"))
 	}
 	p := &Patch{}
 	v := reflect.ValueOf(p).Elem()
-	for key, value := range rawjson.Members(b[at:]) {
+	for key, value := range rawjson.Members(b) {
 		name, err := rawjson.AppendUnquote(nil, key)
 		if err != nil {
 			return fail(err)
@@ -144,11 +143,10 @@ func CheckOverrides(raw json.RawMessage) error {
 	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
 		return fmt.Errorf("request_overrides: %w", err)
 	}
-	at := rawjson.SkipSpace(raw, 0)
-	if raw[at] != '{' {
+	if !rawjson.IsObject(raw, rawjson.Limits{}) {
 		return fmt.Errorf("request_overrides: wants an object")
 	}
-	for key := range rawjson.Members(raw[at:]) {
+	for key := range rawjson.Members(raw) {
 		name, err := rawjson.AppendUnquote(nil, key)
 		if err != nil {
 			return fmt.Errorf("request_overrides: %w", err)
@@ -170,12 +168,8 @@ func (p *Patch) Transforms() transform.List {
 
 // Overrides returns the members of request_overrides, in order.
 func (p *Patch) Overrides() []lathe.Member {
-	at := rawjson.SkipSpace(p.RequestOverrides, 0)
-	if at == len(p.RequestOverrides) {
-		return nil
-	}
 	var out []lathe.Member
-	for key, value := range rawjson.Members(p.RequestOverrides[at:]) {
+	for key, value := range rawjson.Members(p.RequestOverrides) {
 		name, err := rawjson.AppendUnquote(nil, key)
 		if err == nil {
 			out = append(out, lathe.Member{Name: string(name), Value: slices.Clone(json.RawMessage(value))})

@@ -39,7 +39,7 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	v.request, v.dropped, v.betas = p, nil, r.Betas
 	v.raw = r.Relay != nil && r.Relay.Request != nil && !refusesRoles(v.c.accepts, r, opts)
 	if v.raw {
-		p.body = v.c.wire.AppendRelayed(nil, r.Relay.Request, r, opts)
+		p.body = v.c.wire.AppendRelayed(make([]byte, 0, len(r.Relay.Request)+headBytes), r.Relay.Request, r, opts)
 		return nil
 	}
 	v.betas = betas(v.c, r, opts)
@@ -49,13 +49,18 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	v.short = v.c.shortIDs.Load()
 	changed := opts.Takes.Fit(v.c.wire.Wire(), r)
 	fit, ofMessages := adapt(v.c, r, &opts.Takes, v.short)
-	p.body, v.dropped = v.c.wire.AppendRequest(nil, r, opts)
+	size := headBytes
+	eachText(r.Messages, func(text string) { size += len(text) + len(text)/8 + 64 })
+	p.body, v.dropped = v.c.wire.AppendRequest(make([]byte, 0, size), r, opts)
 	for i, path := range v.dropped {
 		v.dropped[i] = fit.Place(path)
 	}
 	v.dropped = slices.Concat(changed, v.dropped, ofMessages)
 	return nil
 }
+
+// headBytes is the memory that is set aside for a request beside its messages: one that has to grow is copied each time.
+const headBytes = 1 << 10
 
 // adapt replaces the messages of a request by those that are encoded: as the destination takes them, with the content that the wire has a
 // form for, and with ids of calls that are unique and, if short is set, short. It returns the paths of what changed, and the conversation

@@ -117,9 +117,8 @@ func errorMember(body []byte, name string) string {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
 		return ""
 	}
-	obj := body[rawjson.SkipSpace(body, 0):]
 	for _, path := range [...][]string{{"error"}, {"response", "error"}, {}} {
-		inner, ok := obj, true
+		inner, ok := body, true
 		for _, step := range path {
 			if inner, ok = rawjson.Get(inner, step); !ok {
 				break

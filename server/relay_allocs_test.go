@@ -39,7 +39,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // maxRelayAllocs is the ceiling of the allocations of a relayed request without those of net/http: of the request's plan, its
 // run with four events, the copy of the run in the store, two log lines of the run and one of the request, and about 20 of the test itself.
-const maxRelayAllocs = 270
+const maxRelayAllocs = 270 // three are the changes of a relayed request, and 26 what a whole answer has in common with a stream
 
 func TestRelayedRequestAllocatesLittle(t *testing.T) {
 	const message = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"word"},` +
@@ -95,10 +95,10 @@ func TestShortRequestsAllocateLittle(t *testing.T) {
 		tools, stream bool
 		bytes, allocs uint64
 	}{
-		{"relayed, whole", false, false, 36_600, 233},
-		{"relayed, streamed", false, true, 49_700, 267},
-		{"with a call, whole", true, false, 82_400, 485},
-		{"with a call, streamed", true, true, 87_600, 485},
+		{"relayed, whole", false, false, 36_500, 230},
+		{"relayed, streamed", false, true, 49_900, 265},
+		{"with a call, whole", true, false, 84_500, 480},
+		{"with a call, streamed", true, true, 87_500, 480},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bytes, allocs := leastAllocated(20, batch, shortRequest(t, c.tools, c.stream))
@@ -136,11 +136,11 @@ func TestLongHistoriesAllocateLittle(t *testing.T) {
 		bytes  float64
 		allocs uint64
 	}{
-		{"chat", false, 5.3, 6600},
-		{"chat", true, 10.0, 7400},
-		{"messages", true, 10.5, 9200},
-		{"responses", true, 10.7, 10_300},
-		{"gemini", true, 12.6, 18_700},
+		{"chat", false, 5.2, 6500},
+		{"chat", true, 5.6, 7200},
+		{"messages", true, 6.0, 9200},
+		{"responses", true, 6.0, 9400},
+		{"gemini", true, 8.2, 18_700},
 	} {
 		t.Run(fmt.Sprintf("%s, tools %v", c.wire, c.tools), func(t *testing.T) {
 			request, size := historyRequest(t, c.wire, c.tools, 500_000)

@@ -51,7 +51,6 @@ func before(body []byte, i int) string {
 
 // appendUncached appends a JSON value without white space and without members cache_control. The order of members counts.
 func appendUncached(dst, v []byte) []byte {
-	v = v[rawjson.SkipSpace(v, 0):]
 	switch v[0] {
 	case '{':
 		dst = append(dst, '{')

@@ -27,8 +27,8 @@ const (
 	perPart = 256
 )
 
-// ErrTooLarge reports a grammar of more than [MaxBytes], of too many rules, or of schemas that refer to parts of themselves too often.
-var ErrTooLarge = errors.New("the grammar is too large")
+// errTooLarge reports a grammar of more than [MaxBytes], of too many rules, or of schemas that refer to parts of themselves too often.
+var errTooLarge = errors.New("the grammar is too large")
 
 // A Builder collects the rules of one grammar. It is used by one goroutine.
 type Builder struct {
@@ -55,11 +55,11 @@ func (b *Builder) Fail(err error) {
 // Err returns the first error.
 func (b *Builder) Err() error { return b.err }
 
-// Part counts the bytes of a part of a schema that is read, and reports whether the builder has no error. It fails with [ErrTooLarge]
+// Part counts the bytes of a part of a schema that is read, and reports whether the builder has no error. It fails with errTooLarge
 // after 8 MiB: parts that references repeat share one rule, so the size of the grammar does not bound them.
 func (b *Builder) Part(size int) bool {
 	if b.read += perPart + size; b.read > maxRead {
-		b.Fail(ErrTooLarge)
+		b.Fail(errTooLarge)
 	}
 	return b.err == nil
 }
@@ -98,7 +98,7 @@ func (b *Builder) Rule(hint, body string) string {
 // reserve returns the name of a rule whose body follows by define, for rules that refer to themselves.
 func (b *Builder) reserve(hint string) string {
 	if len(b.rules) >= maxRules {
-		b.Fail(ErrTooLarge)
+		b.Fail(errTooLarge)
 		return "root"
 	}
 	name := hint + strconv.Itoa(len(b.rules))
@@ -115,7 +115,7 @@ func (b *Builder) define(name, body string) {
 		b.rules[i].body = body
 	}
 	if b.bytes += len(name) + len(body) + len(" ::= \n"); b.bytes > MaxBytes {
-		b.Fail(ErrTooLarge)
+		b.Fail(errTooLarge)
 	}
 }
 
@@ -147,7 +147,7 @@ func (b *Builder) Grammar(root string) (string, error) {
 		queue = references(queue, body)
 	}
 	if text.Len() > MaxBytes {
-		return "", ErrTooLarge
+		return "", errTooLarge
 	}
 	return text.String(), nil
 }

@@ -9,9 +9,9 @@ import (
 // integerDigits bounds the digits of an integer without limits: all of them fit into 64 bits.
 const integerDigits = 18
 
-// Integers returns the expression of the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64 mean no
+// integers returns the expression of the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64 mean no
 // limit: the integer then has at most 18 digits. If least > most, ok is false.
-func Integers(least, most int64) (expr string, ok bool) {
+func integers(least, most int64) (expr string, ok bool) {
 	const bound = 999_999_999_999_999_999
 	if least > most {
 		return "", false

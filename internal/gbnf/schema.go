@@ -496,7 +496,7 @@ func (c *compiler) integer(schema []byte, path string) string {
 	if v := get(schema, "multipleOf"); v != nil && string(v) != "1" {
 		c.b.Loosen(path, "multipleOf")
 	}
-	expr, ok := Integers(least, most)
+	expr, ok := integers(least, most)
 	if !ok {
 		c.b.Fail(fmt.Errorf("%s: no integer is within minimum and maximum", path))
 		return Empty

@@ -25,7 +25,7 @@ var (
 )
 
 // An inline renders the text of lines: emphasis, code spans, links. What may be one of these is held until its end is seen;
-// at the end of the line, or after MaxSpan bytes, it is written as it is.
+// at the end of the line, or after maxSpan bytes, it is written as it is.
 type inline struct {
 	out    *bytes.Buffer
 	colour bool
@@ -129,7 +129,7 @@ func (t *inline) write(c byte) {
 // hold keeps a byte of a span, and gives the span up when it is too long.
 func (t *inline) hold(c byte) {
 	t.held = append(t.held, c)
-	if len(t.held) > MaxSpan {
+	if len(t.held) > maxSpan {
 		t.literal()
 	}
 }

@@ -1,7 +1,7 @@
 // Package markdown renders Markdown for a terminal while it is being written: headings, lists, quotes, code, tables,
 // emphasis and links. It is made for the answers of models, which come in pieces: the output does not depend on how the
-// input is cut, each byte is looked at a bounded number of times, and no more is held back than a span of [MaxSpan] bytes or a
-// table of [MaxTable] bytes. It reads no HTML and follows no links; the address of a link is always shown.
+// input is cut, each byte is looked at a bounded number of times, and no more is held back than a span of maxSpan bytes or a
+// table of maxTable bytes. It reads no HTML and follows no links; the address of a link is always shown.
 //
 // The package does not escape: callers replace control characters before they write, since the output has the escape
 // sequences of the styles.
@@ -14,8 +14,8 @@ import (
 
 // Limits of what is held back until its form is known, in bytes. Longer text is written as it is.
 const (
-	MaxSpan  = 1 << 10  // an emphasis, a code span, a link
-	MaxTable = 64 << 10 // a table
+	maxSpan  = 1 << 10  // an emphasis, a code span, a link
+	maxTable = 64 << 10 // a table
 	maxLine  = 8 << 10  // a line of code
 	maxStart = 64       // what stands before the text of a line: indentation, marks
 	maxDepth = 3        // of an emphasis in an emphasis
@@ -259,7 +259,7 @@ func (w *Writer) end(newline bool) {
 		if !newline {
 			break
 		}
-		if w.size += len(w.held); w.size > MaxTable {
+		if w.size += len(w.held); w.size > maxTable {
 			w.held = w.held[:0]
 			w.endTable()
 			break // its last row ends with the line end below

@@ -112,7 +112,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 			}
 			held = max(held, len(w.held)+len(w.text.held)+w.size)
 		}
-		if limit := MaxTable + MaxSpan + maxLine; held > limit {
+		if limit := maxTable + maxSpan + maxLine; held > limit {
 			t.Errorf("%.10q…: %d bytes were held, the limit is %d", text, held, limit)
 		}
 		t.Logf("%.10q…: %v, %d held", text, time.Since(began), held)

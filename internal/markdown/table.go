@@ -40,7 +40,7 @@ func (w *Writer) endTable() {
 			t := inline{out: &out, colour: w.colour}
 			t.line(cell)
 			line = append(line, out.String())
-			widths[j] = max(widths[j], Width(out.String()))
+			widths[j] = max(widths[j], width(out.String()))
 		}
 		texts = append(texts, line)
 	}
@@ -75,7 +75,7 @@ func (w *Writer) row(line []string, widths []int, align []alignment) {
 		if j < len(line) {
 			text = line[j]
 		}
-		left, right := 0, n-Width(text)
+		left, right := 0, n-width(text)
 		switch align[j] {
 		case alignRight:
 			left, right = right, 0
@@ -146,9 +146,9 @@ func cells(row []byte) [][]byte {
 	return out
 }
 
-// Width returns how many columns of a terminal s takes, escape sequences of styles not counted. It is an estimate for scripts
+// width returns how many columns of a terminal s takes, escape sequences of styles not counted. It is an estimate for scripts
 // whose characters join.
-func Width(s string) int {
+func width(s string) int {
 	n := 0
 	for len(s) > 0 {
 		if strings.HasPrefix(s, "\x1b[") {

@@ -59,7 +59,7 @@ var rules = []rule{
 	{path: "internal/regular", std: []string{"os", "syscall"}},
 	{path: "internal/schema", imports: []string{"internal/rawjson", "internal/text"},
 		outside: []string{"github.com/dlclark/regexp2/v2", "github.com/google/jsonschema-go", "github.com/santhosh-tekuri/jsonschema/v6"}},
-	{path: "internal/wasmrt", imports: []string{"internal/text"}, std: []string{"os"}, outside: []string{"github.com/tetratelabs/wazero"}},
+	{path: "internal/wasmrt", imports: []string{"internal/rawjson", "internal/text"}, std: []string{"os"}, outside: []string{"github.com/tetratelabs/wazero"}},
 	{path: "internal/wasmrt/wasmtest", std: []string{"os", "os/exec"}},
 	{path: "internal/digest", imports: []string{"", "internal/rawjson"}},
 	{path: "internal/delta", imports: []string{""}},

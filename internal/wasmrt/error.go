@@ -62,15 +62,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the first [Error] in err's tree, or 0.
-func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return 0
-}
-
 func invalid(format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Err: fmt.Errorf(format, args...)}
 }

@@ -1,6 +1,10 @@
 package wasmrt
 
-import "github.com/tetratelabs/wazero/api"
+import (
+	"errors"
+
+	"github.com/tetratelabs/wazero/api"
+)
 
 // MaxStack bounds the stacks of an instance.
 const MaxStack = maxStack
@@ -14,4 +18,13 @@ func (f *Func) Stack() func() int {
 		return last
 	}
 	return func() int { return callStack{engine: stackOf(last)}.size() }
+}
+
+// KindOf returns the kind of the first [Error] in err's tree, or 0.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return 0
 }

@@ -77,13 +77,6 @@ func (f *Func) Params() int { return len(f.def.ParamTypes()) }
 // places returns the number of values that the function finds or leaves on the stack.
 func (f *Func) places() int { return max(f.Params(), len(f.def.ResultTypes())) }
 
-// NeedsSpace reports whether a function that wrote n as the length of its output has returned that its buffer of that capacity
-// is too small. The number of ENOSPC is 28 on Linux, as in the contract of guests, and 51 in the C library of WASI, which only
-// counts beside a larger length: in a program that has other numbers it is another error.
-func NeedsSpace(rc int32, n uint32, capacity uint64) bool {
-	return rc == -28 || rc == -51 && uint64(n) > capacity
-}
-
 // Invoke calls the function: its parameters stand on the stack from index 0, and its results do
 // afterwards. The guest is stopped when ctx is done, and then it never runs again. The error is an *[Error]; after it the
 // instance is [Instance.Spent].

@@ -11,12 +11,10 @@ import (
 // [Int32] and [Uint32] to read the low half.
 type ValueType = api.ValueType
 
-// The value types.
+// The value types of parameters and results.
 const (
 	I32 ValueType = api.ValueTypeI32
 	I64 ValueType = api.ValueTypeI64
-	F32 ValueType = api.ValueTypeF32
-	F64 ValueType = api.ValueTypeF64
 )
 
 // Int32 returns the i32 in v.

@@ -14,8 +14,8 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// MaxRecordedBytes bounds what [Measured.Recorded] reads.
-const MaxRecordedBytes = 256 << 20
+// maxRecordedBytes bounds what [Measured.Recorded] reads.
+const maxRecordedBytes = 256 << 20
 
 // Recorded reads outputs that a model gave elsewhere, and returns what gives each scenario of the suite
 // a model that answers with its output again: so they pass through the same runs as a live model's. They
@@ -54,8 +54,8 @@ func readOutputs(r io.Reader) (map[string][]byte, error) {
 		if _, err := recordedCalls(nil, of.Output); err != nil {
 			return false, err
 		}
-		if size += len(line); size > MaxRecordedBytes {
-			return false, fmt.Errorf("larger than %d bytes", MaxRecordedBytes)
+		if size += len(line); size > maxRecordedBytes {
+			return false, fmt.Errorf("larger than %d bytes", maxRecordedBytes)
 		}
 		if outputs[of.ID] != nil {
 			return false, fmt.Errorf("the id %.80q stands twice", of.ID)

@@ -19,7 +19,7 @@ import (
 // Limits of what is read.
 const (
 	MaxLineBytes   = 4 << 20  // one entry of a file
-	MaxAnswerBytes = 64 << 20 // all answers of one category
+	maxAnswerBytes = 64 << 20 // all answers of one category
 )
 
 // ErrNoCategory says that the data has no file for a category.
@@ -143,8 +143,8 @@ func readAnswers(fsys fs.FS, category string) (map[string][]byte, error) {
 		if err := json.Unmarshal(line, &of); err != nil {
 			return false, errors.New("an entry is not of the form it should have")
 		}
-		if size += len(line); size > MaxAnswerBytes {
-			return false, fmt.Errorf("larger than %d bytes", MaxAnswerBytes)
+		if size += len(line); size > maxAnswerBytes {
+			return false, fmt.Errorf("larger than %d bytes", maxAnswerBytes)
 		}
 		out[of.ID] = bytes.Clone(line)
 		return true, nil

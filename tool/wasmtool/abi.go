@@ -1,26 +1,17 @@
 package wasmtool
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wasmrt"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// noSpace is the return code of an output that is too large: see [wasmrt.NeedsSpace]. Any other but 0 is a failure of the tool's own.
+// noSpace is the return code of an output that is too large.
 const noSpace = -28
-
-const (
-	firstOutput = 4 << 10 // bytes of the output buffer at the first attempt
-	maxAttempts = 8       // of one call, each with a larger output buffer
-)
 
 // abi is how one module is called.
 type abi struct {
@@ -69,15 +60,16 @@ func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 
 // instanceState is the state of an instance that is kept between calls: its functions and its arena.
 type instanceState struct {
+	inst      *wasmrt.Instance
+	how       allocator
 	fn, alloc *wasmrt.Func // alloc is nil where there is an arena
 	base, end uint64       // of the arena
-	stack     [4]uint64
 }
 
 // prepare sets the state of an instance before the memory snapshot is taken. A module may allocate its arena when it is asked
 // for the address; the snapshot then contains the arena, and all calls use it.
 func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
-	d := &instanceState{}
+	d := &instanceState{inst: i, how: a.how}
 	var err error
 	if d.fn, err = i.Func(a.export); err != nil {
 		return err
@@ -115,7 +107,7 @@ func (d *instanceState) arena(ctx context.Context, i *wasmrt.Instance) error {
 		}
 		v[n] = uint64(wasmrt.Uint32(res[0]))
 	}
-	d.base, d.end = (v[0]+7)&^7, v[0]+v[1]
+	d.base, d.end = wasmrt.Align8(v[0]), v[0]+v[1]
 	if v[0] == 0 || d.end > uint64(i.Memory().Size()) {
 		return fault("the arena is not in memory")
 	}
@@ -124,101 +116,59 @@ func (d *instanceState) arena(ctx context.Context, i *wasmrt.Instance) error {
 
 func fault(text string) error { return fmt.Errorf("%w: %s", tool.ErrGuestFault, text) }
 
-// reserve allocates n bytes in the module and returns their address, aligned to 8. It is called once per attempt.
-func (d *instanceState) reserve(ctx context.Context, i *wasmrt.Instance, a *abi, n uint64) (uint64, error) {
+// Most implements [wasmrt.Space].
+func (d *instanceState) Most() uint64 {
+	if d.alloc != nil {
+		return 1 << 32
+	}
+	return d.end - min(d.base, d.end)
+}
+
+// Reserve implements [wasmrt.Space].
+func (d *instanceState) Reserve(ctx context.Context, n uint64) (uint64, error) {
+	if d.alloc == nil {
+		return d.base, nil
+	}
 	want := n + 7 // an allocator may align to less
 	if want >= 1<<32 {
 		return 0, fault("the memory cannot hold the call")
 	}
-	if a.how == byRealloc {
-		d.stack = [4]uint64{0, 0, 8, want}
-	} else {
-		d.stack[0] = want
+	stack := []uint64{want}
+	if d.how == byRealloc {
+		stack = []uint64{0, 0, 8, want}
 	}
-	if err := d.alloc.Invoke(ctx, d.stack[:]); err != nil {
+	if err := d.alloc.Invoke(ctx, stack); err != nil {
 		return 0, err
 	}
-	ptr := uint64(wasmrt.Uint32(d.stack[0]))
-	if ptr == 0 || ptr+want > uint64(i.Memory().Size()) {
+	ptr := uint64(wasmrt.Uint32(stack[0]))
+	if ptr == 0 || ptr+want > uint64(d.inst.Memory().Size()) {
 		return 0, fault("the allocator gave no memory")
 	}
-	return (ptr + 7) &^ 7, nil
+	return wasmrt.Align8(ptr), nil
 }
 
-// call runs the tool, and runs it again with a larger output buffer if it returns noSpace.
-//
-// The length word comes first, then the arguments with a NUL behind them, then the output, each at
-// a multiple of 8.
+// call runs the tool.
 func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe.Output, error) {
 	d := i.Data().(*instanceState)
-	head := 8 + (uint64(len(args))+1+7)&^7
-	room := min(uint64(firstOutput), uint64(a.limit))
-	block := d.base
-	var out, most uint64
-	var err error
-	most = uint64(a.limit)
-	if d.alloc == nil {
-		if d.base+head+8 > d.end {
-			return nil, tool.Fail(lathe.CodeExecutionFailed, "the arguments do not fit into the arena of the module")
-		}
-		most = min(most, d.end-d.base-head)
-		room = min(room, most)
-	} else if block, err = d.reserve(ctx, i, a, head+room); err != nil {
-		return nil, err
-	}
-	out = block + head
-	mem := i.Memory()
-	word, argsAt := uint32(block), uint32(block+8)
-	for range maxAttempts {
-		// The tool may have written over its arguments: each attempt gets them anew.
-		if err := errors.Join(mem.WriteUint32(word, uint32(room)), mem.Write(argsAt, args), mem.Write(argsAt+uint32(len(args)), []byte{0})); err != nil {
-			return nil, err
-		}
-		d.stack = [4]uint64{uint64(argsAt), uint64(len(args)), out, uint64(word)}
-		if err := d.fn.Invoke(ctx, d.stack[:]); err != nil {
-			return nil, err
-		}
-		rc := wasmrt.Int32(d.stack[0])
-		n, err := mem.ReadUint32(word)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case rc == 0:
-			return output(mem, uint32(out), n, uint32(room))
-		case !wasmrt.NeedsSpace(rc, n, room):
-			return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: int(rc)}, nil
-		case uint64(n) > most:
-			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: noSpace}, nil
-		case uint64(n) <= room: // it has that much already
-			return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: int(rc)}, nil
-		}
-		room = uint64(n)
-		if d.alloc != nil {
-			if out, err = d.reserve(ctx, i, a, room); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: noSpace}, nil
-}
-
-// output takes n bytes out of memory. Text that is not JSON becomes a string of JSON.
-func output(mem wasmrt.Memory, at, n, room uint32) (*lathe.Output, error) {
-	if n > room {
-		return &lathe.Output{IsError: true, Code: lathe.CodeInvalidOutput}, nil
-	}
-	view, err := mem.Read(at, n)
+	res, err := d.fn.Exchange(ctx, d, args, uint64(a.limit))
 	if err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(view) {
-		return &lathe.Output{IsError: true, Code: lathe.CodeInvalidOutput}, nil
+	out := &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: int(res.RC)}
+	switch res.Outcome {
+	case wasmrt.Returned:
+		return &lathe.Output{Data: res.Data}, nil
+	case wasmrt.Cramped:
+		return nil, tool.Fail(lathe.CodeExecutionFailed, "the arguments do not fit into the arena of the module")
+	case wasmrt.TooLarge:
+		out.Code, out.RC = lathe.CodeOutputTooLarge, noSpace
+	case wasmrt.TooOften:
+		out.RC = noSpace
+	case wasmrt.Garbled:
+		out.Code = lathe.CodeInvalidOutput
+	case wasmrt.Refused, wasmrt.NoLarger: // with the code that the tool returned
 	}
-	if n > 0 && !json.Valid(view) {
-		return &lathe.Output{Data: rawjson.AppendQuote(nil, string(view))}, nil
-	}
-	return &lathe.Output{Data: bytes.Clone(view)}, nil
+	return out, nil
 }
 
 // outcome turns what a module did into what the runner knows.
