@@ -304,6 +304,13 @@ func (o *Options) within(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(context.WithoutCancel(ctx), o.StoreTimeout)
 }
 
+// within calls the audit or a recorder with the event, and with the context of [Options.within].
+func (s *stamper) within(ctx context.Context, ev *event.Event, call func(context.Context, event.Event) error) error {
+	ctx, cancel := s.engine.opts.within(ctx)
+	defer cancel()
+	return call(ctx, *ev)
+}
+
 // append has ev audited and appends it. An append that panics has failed.
 func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	who := "the audit"
@@ -312,17 +319,15 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 			err = errors.New(who + " panicked")
 		}
 	}()
-	within, cancel := s.engine.opts.within(ctx)
-	defer cancel()
 	if audit := s.engine.opts.Audit; audit != nil {
-		if err := audit(within, s.run, *ev); err != nil {
+		if err := s.within(ctx, ev, func(ctx context.Context, e event.Event) error { return audit(ctx, s.run, e) }); err != nil {
 			return err
 		}
 	}
 	who = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
-			if err := r.Record(within, *ev); err != nil {
+			if err := s.within(ctx, ev, r.Record); err != nil {
 				return err
 			}
 		}
