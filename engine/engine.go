@@ -304,13 +304,6 @@ func (o *Options) within(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(context.WithoutCancel(ctx), o.StoreTimeout)
 }
 
-// within calls the audit or a recorder with the event, and with the context of [Options.within].
-func (s *stamper) within(ctx context.Context, ev *event.Event, call func(context.Context, event.Event) error) error {
-	ctx, cancel := s.engine.opts.within(ctx)
-	defer cancel()
-	return call(ctx, *ev)
-}
-
 // append has ev audited and appends it. An append that panics has failed.
 func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	who := "the audit"
@@ -320,14 +313,18 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 		}
 	}()
 	if audit := s.engine.opts.Audit; audit != nil {
-		if err := s.within(ctx, ev, func(ctx context.Context, e event.Event) error { return audit(ctx, s.run, e) }); err != nil {
+		ctx, cancel := s.engine.opts.within(ctx)
+		defer cancel()
+		if err := audit(ctx, s.run, *ev); err != nil {
 			return err
 		}
 	}
 	who = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
-			if err := s.within(ctx, ev, r.Record); err != nil {
+			ctx, cancel := s.engine.opts.within(ctx)
+			err := r.Record(ctx, *ev)
+			if cancel(); err != nil {
 				return err
 			}
 		}
