@@ -312,17 +312,19 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 			err = errors.New(who + " panicked")
 		}
 	}()
-	within, cancel := s.engine.opts.within(ctx)
-	defer cancel()
 	if audit := s.engine.opts.Audit; audit != nil {
-		if err := audit(within, s.run, *ev); err != nil {
+		ctx, cancel := s.engine.opts.within(ctx)
+		defer cancel()
+		if err := audit(ctx, s.run, *ev); err != nil {
 			return err
 		}
 	}
 	who = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
-			if err := r.Record(within, *ev); err != nil {
+			ctx, cancel := s.engine.opts.within(ctx)
+			err := r.Record(ctx, *ev)
+			if cancel(); err != nil {
 				return err
 			}
 		}

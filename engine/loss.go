@@ -95,10 +95,10 @@ func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []even
 	log := c.engine.opts.Log
 	if row.Resumable {
 		log.Error("the store lacks events of a run that it had confirmed: the run is parked until it is resumed or cancelled", "run_id", runID)
-		err = c.record(ctx, nil, row, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks)
+		err = c.record(ctx, nil, row, sinks, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}})
 	} else {
 		log.Error("the store lacks events of a run that it had confirmed: the run is ended, since it cannot be resumed", "run_id", runID)
-		err = c.recordAll(ctx, nil, row, s.Abandon(), sinks)
+		err = c.record(ctx, nil, row, sinks, s.Abandon()...)
 	}
 	if errors.Is(err, lathe.ErrConflict) { // another process has written to it
 		err = &lathe.Error{Code: lathe.CodeConflict, Op: "engine: set aside", Err: err}

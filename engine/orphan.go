@@ -56,7 +56,7 @@ func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []eve
 	}
 	own := *row
 	own.LastID, own.Turns = s.LastID, s.Turn
-	err = c.recordAll(ctx, h, &own, s.Abandon(), sinks)
+	err = c.record(ctx, h, &own, sinks, s.Abandon()...)
 	if errors.Is(err, lathe.ErrConflict) || errors.Is(err, errLeft) { // another process has written to it
 		return nil
 	}

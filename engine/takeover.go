@@ -74,25 +74,20 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 		return nil, nil
 	case tried.n >= maxAttempts:
 		c.engine.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", row.RunID, "attempts", tried.n)
-		err = errors.Join(err, c.record(ctx, h, row, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks))
+		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
 		h.end(false)
 		return nil, err
 	case err != nil:
 		c.engine.opts.Log.Error("a run cannot be resumed from its log", "run_id", row.RunID, "attempts", tried.n, "code", code)
-		err = errors.Join(err, c.record(ctx, h, row, &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks))
+		err = errors.Join(err, c.record(ctx, h, row, sinks, &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}))
 		h.end(false)
 		return nil, err
 	}
 	return g.resume(ctx, l, nil, sinks)
 }
 
-// record appends and publishes an event that no loop has emitted.
-func (c *Supervisor) record(ctx context.Context, h *claimHandle, row *store.RunSummary, d event.Data, sinks []event.Sink) error {
-	return c.recordAll(ctx, h, row, []event.Data{d}, sinks)
-}
-
-// recordAll appends and publishes events one by one, until one cannot be stored.
-func (c *Supervisor) recordAll(ctx context.Context, h *claimHandle, row *store.RunSummary, all []event.Data, sinks []event.Sink) error {
+// record appends and publishes events that no loop has emitted, one by one, until one cannot be stored.
+func (c *Supervisor) record(ctx context.Context, h *claimHandle, row *store.RunSummary, sinks []event.Sink, all ...event.Data) error {
 	e := c.engine
 	s := &stamper{engine: e, own: sinks, log: e.opts.Store, owned: h, last: row.LastID, cancel: func(error) {}}
 	s.in.Run = lathe.RunInfo{RunID: row.RunID, RequestID: row.RequestID, SessionID: row.SessionID, Principal: row.Principal}

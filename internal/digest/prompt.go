@@ -49,7 +49,7 @@ func NewPrompt(model string) *Prompt {
 
 // Add appends messages to the conversation.
 func (p *Prompt) Add(messages ...lathe.Message) {
-	b := make([]byte, 0, 512)
+	b := make([]byte, 0, 256)
 	for i := range messages {
 		m := &messages[i]
 		b = b[:0]

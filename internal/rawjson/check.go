@@ -35,7 +35,6 @@ type checker struct {
 	n     int        // of keys in use
 	at    int        // where the text fails
 	kind  string     // why
-	index *Index     // gets the long values; nil: none is wanted
 }
 
 func (c *checker) run(b []byte) bool {
@@ -64,23 +63,18 @@ func (c *checker) value(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return c.fail(i, KindEnd)
 	}
-	var end int
 	switch b[i] {
 	case '"':
-		end, _ = c.str(b, i)
-	case '{':
-		end = c.object(b, i, depth+1)
-	case '[':
-		end = c.array(b, i, depth+1)
-	default:
-		end, kind := scanScalar(b, i)
-		if kind != "" {
-			return c.fail(end, kind)
-		}
+		end, _ := c.str(b, i)
 		return end
+	case '{':
+		return c.object(b, i, depth+1)
+	case '[':
+		return c.array(b, i, depth+1)
 	}
-	if c.index != nil {
-		c.index.add(i, end)
+	end, kind := scanScalar(b, i)
+	if kind != "" {
+		return c.fail(end, kind)
 	}
 	return end
 }

@@ -8,10 +8,7 @@ import (
 // Members yields the members of the JSON object obj in order: the key as its literal, quotes and
 // escapes included, and the value without white space around it. Both are parts of obj.
 // obj must be valid; what is no object yields nothing.
-func Members(obj []byte) iter.Seq2[[]byte, []byte] { return members(obj, nil, 0) }
-
-// members is [Members] of an object that stands at the offset in the text of x, which may be nil.
-func members(obj []byte, x *Index, offset int) iter.Seq2[[]byte, []byte] {
+func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		i := begin(obj, '{')
 		for i < len(obj) && obj[i] == '"' {
@@ -22,7 +19,7 @@ func members(obj []byte, x *Index, offset int) iter.Seq2[[]byte, []byte] {
 				return
 			}
 			i = SkipSpace(obj, i+1)
-			end := x.skip(obj, i, offset)
+			end := skip(obj, i)
 			if end == i || !yield(key, obj[i:end:end]) {
 				return
 			}
@@ -33,14 +30,11 @@ func members(obj []byte, x *Index, offset int) iter.Seq2[[]byte, []byte] {
 
 // Elements yields the values of the JSON array arr in order, without white space around them.
 // They are parts of arr. arr must be valid; what is no array yields nothing.
-func Elements(arr []byte) iter.Seq[[]byte] { return elements(arr, nil, 0) }
-
-// elements is [Elements] of an array that stands at the offset in the text of x, which may be nil.
-func elements(arr []byte, x *Index, offset int) iter.Seq[[]byte] {
+func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := begin(arr, '[')
 		for i < len(arr) && arr[i] != ']' {
-			end := x.skip(arr, i, offset)
+			end := skip(arr, i)
 			if end == i || !yield(arr[i:end:end]) {
 				return
 			}

@@ -19,7 +19,6 @@ import (
 // begin at the element.
 type Reader struct {
 	*ClientRequest
-	index  *rawjson.Index // of the body
 	path   []step
 	fields []field // memory of the objects that are being read
 
@@ -43,8 +42,7 @@ func NewReader(body []byte) Reader { return Reader{ClientRequest: &ClientRequest
 // ParseBody checks the body, reads it with read, which gets its members, and returns the request. The error is an *[APIError].
 func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*ClientRequest, error) {
 	if err := r.Try(func() {
-		var bad error
-		if r.index, bad = rawjson.CheckIndexed(r.Body, rawjson.Limits{}); bad != nil {
+		if bad := rawjson.Check(r.Body, rawjson.Limits{}); bad != nil {
 			r.Fail("", "The body is not acceptable JSON: %v.", bad)
 		}
 		v := r.Body[rawjson.SkipSpace(r.Body, 0):]
@@ -111,7 +109,7 @@ func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
 	}
 	depth, used := len(r.path), len(r.fields)
 	r.path = append(r.path, step{at, 0})
-	for el := range r.index.Elements(v) {
+	for el := range rawjson.Elements(v) {
 		if !yield(el) {
 			break
 		}
@@ -142,7 +140,7 @@ func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
 		r.Fail(at, "Must be an object.")
 	}
 	start := len(r.fields)
-	for key, value := range r.index.Members(v) {
+	for key, value := range rawjson.Members(v) {
 		name, ok := names.Exact(key)
 		if !ok {
 			r.rejectAmbiguous(at, key, names)
@@ -258,7 +256,7 @@ func (o Object) Elements(name string) iter.Seq[[]byte] {
 
 // Len returns the number of elements of a member that is an array; 0 for any other.
 func (o Object) Len(name string) (n int) {
-	for range o.r.index.Elements(o.Get(name)) {
+	for range rawjson.Elements(o.Get(name)) {
 		n++
 	}
 	return n
