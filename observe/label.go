@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Labels of metrics come from bounded vocabularies, so that no client can create an unbounded number of series.
+// Labels of metrics come from vocabularies with a limit, so that no client can create an unbounded number of series.
 
-// A vocabulary hands out what belongs to the labels of one kind, such as a set of series: made once, found without allocating. Labels that
-// clean refuses count as rest, and so does each new one once there are max.
+// A vocabulary contains the values for the labels of one kind, such as a set of series: each is made once and found without allocating. A
+// label that clean refuses gets the value of rest, and so does each new label after there are max.
 type vocabulary[K comparable, T any] struct {
 	max   int
 	rest  K
