@@ -103,7 +103,7 @@ func checkShow(out reflect.Type, show []string) error {
 	}
 	s, err := schema.For(out)
 	if err != nil {
-		return nil //nolint:nilerr // the fields are known only from an output
+		return nil //nolint:nilerr // what the output is shows when it is written
 	}
 	more, _ := rawjson.Get(s, "additionalProperties")
 	fields, _ := rawjson.Get(s, "properties")
