@@ -15,7 +15,7 @@ type RetentionMode string
 // The retention modes. The zero value has the effect of MetricsOnly.
 const (
 	MetricsOnly      RetentionMode = "metrics_only"      // no commentary: events of the run contain its size
-	HashedSlice      RetentionMode = "hashed_slice"      // the length of its first 160 characters, at most 160, and their hash
+	HashedSlice      RetentionMode = "hashed_slice"      // the length and a hash of its first 160 characters
 	RedactedSnippets RetentionMode = "redacted_snippets" // its first 160 characters, as [secret.ScrubProse] returns them
 	RawEphemeral     RetentionMode = "raw_ephemeral"     // all of it, as long as the session is in memory
 )

@@ -130,7 +130,7 @@ func runCall(ctx context.Context, c *call) {
 	c.awaitPrevious() // concurrent calls are named and planned in call order
 	identify(c)       //  1 id
 	resolveName(c)    //  2 name
-	plan(c)           // \ from here on the call will get a result
+	plan(c)           // from here on the call will get a result
 	c.releaseNext()
 	if c.handedOver() {
 		withdrawApproval(c)
