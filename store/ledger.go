@@ -19,12 +19,12 @@ import (
 // spent and the reserved amount of an account is at most its limit, however many processes reserve concurrently, if no call uses more than
 // it reserved. Example, with a limit of 100:
 //
-//		Reserve a 60  → reserved 60
-//		Reserve b 60  → budget_exhausted: 60 of 100 are reserved
-//		Settle  a 20  → spent 20
-//		Reserve b 60  → spent 20, reserved 60
-//	             the process that made b stops; the reservation expires
-//		Sweep         → spent 80
+//	Reserve a 60  → reserved 60
+//	Reserve b 60  → budget_exhausted: 60 of 100 are reserved
+//	Settle  a 20  → spent 20
+//	Reserve b 60  → spent 20, reserved 60
+//	              the process that made b stops; the reservation expires
+//	Sweep         → spent 80
 //
 // The caller supplies the times. They determine the day for which a call counts and the time at which a reservation expires, but not the
 // limit of an account, so that processes with different clocks do not exceed a limit. Errors have the codes of every store.
