@@ -275,8 +275,8 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
-		if r.Context().Err() != nil {
-			return nil // the client left
+		if left := gone(r.Context()); left != nil {
+			return left
 		}
 		if p == nil {
 			sp, p = h.responses.keptResponse(r.Context(), c, id)

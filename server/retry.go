@@ -142,7 +142,7 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 func (t *tracked) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
-	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, 0); err != nil {
+	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, time.Now()); err != nil {
 		t.earlier.opts.Log.Warn("the record of a request could not be withdrawn: a repetition is refused", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	t.forget()
@@ -244,7 +244,7 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
-	if err := er.requests.DeliverRequest(own, t.digest, t.runID, time.Since(began)); err != nil {
+	if err := er.requests.DeliverRequest(own, t.digest, t.runID, began); err != nil {
 		er.opts.Log.Warn("the delivery of an answer could not be recorded: the same request gets the same answer", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	return nil

@@ -15,9 +15,10 @@ func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *call
 	id := r.PathValue("id")
 	for retried := false; ; retried = true {
 		retry, status, p := h.tryCancel(r.Context(), c, id, retried)
+		if left := gone(r.Context()); left != nil {
+			return left
+		}
 		switch {
-		case r.Context().Err() != nil:
-			return nil // the client left
 		case p != nil:
 			return p
 		case !retry:

@@ -46,16 +46,6 @@ var (
 	protocols = []*protocol{chatCompletions, responsesAPI, messagesAPI, generateContent}
 )
 
-// protocolOf returns the protocol of a wire.
-func protocolOf(w lathe.Wire) *protocol {
-	for _, p := range protocols {
-		if p.Wire() == w {
-			return p
-		}
-	}
-	return chatCompletions
-}
-
 // strictChat is the codec of chat completions that refuses what the internal form does not have.
 type strictChat struct{ openai.Served }
 
