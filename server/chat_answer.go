@@ -168,8 +168,11 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	return a.writer.AppendDelta(dst, *d)
 }
 
-// getsData reports whether the client gets the opaque data of the model's reasoning: they have the same wire.
-func getsData(a *content) bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
+// getsData reports whether the client gets the opaque data of the model's reasoning: they have the same wire. A stored response whose model
+// is not configured any more is returned without it.
+func getsData(a *content) bool {
+	return a.job.loop != nil && a.job.loop.Wire() == a.protocol.Wire()
+}
 
 // appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
 func (a *content) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {

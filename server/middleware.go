@@ -14,6 +14,7 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/workers"
 	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/stack"
 )
 
 // Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its
@@ -80,7 +81,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(v)
 			}
-			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v))
+			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v), "stack", stack.Functions())
 			if rec.status == 0 {
 				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed.", NoRetry: true})
 			}

@@ -77,9 +77,11 @@ func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 		a.shows, a.session = options.show != showHidden, options.session
 	}
 	l, p := a.caller.loopOf(v)
-	if p != nil || len(s.Binding) == 0 {
+	if p != nil {
 		return
 	}
-	a.job.loop = l
+	if a.job.loop = l; len(s.Binding) == 0 {
+		return
+	}
 	a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 }
