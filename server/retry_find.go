@@ -106,7 +106,7 @@ type lookup struct {
 type nextLook int
 
 const (
-	lookDone  nextLook = iota // nothing
+	lookDone  nextLook = iota // the lookup is complete
 	lookAgain                 // look again at once
 	lookLater                 // look again after findPause
 )

@@ -117,7 +117,7 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 		}
 		defer unlock()
 	}
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	_ = h.opts.Engine.Flush(r.Context(), "") // if the store fails, the list below reports it
 	rows, next, truncated, err := store.Find(r.Context(), h.opts.Index, f, q)
 	if err != nil {
 		return h.storeFailed(c, err)
@@ -209,7 +209,7 @@ var _ engine.Leaver = (*holder)(nil)
 func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
 	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // run ids have no blanks, so the name is not that of a run
 	if p == nil {
-		_ = co.opts.Engine.Flush(ctx, "") // the list says what is wrong with the store
+		_ = co.opts.Engine.Flush(ctx, "") // if the store fails, the next read reports it
 	}
 	return unlock, p
 }
