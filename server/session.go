@@ -24,7 +24,7 @@ const csrfHeader = "X-Lathe-Csrf"
 
 // Limits of sessions.
 const (
-	maxSessions    = 10_000           // sessions, and links, of all keys together
+	maxSessions    = 10_000           // sessions of all keys, and likewise links
 	maxKeySessions = 32               // sessions of one key; a further one ends the oldest
 	maxLinks       = 16               // unused sign-in links of one key; a further one ends the oldest
 	linkLife       = 10 * time.Minute // lifetime of a sign-in link
