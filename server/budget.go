@@ -19,7 +19,7 @@ type budgetRow struct {
 	Name           string    `json:"name"`
 	Period         string    `json:"period"` // "2026-11-23" or "2026-11", in UTC
 	Resets         time.Time `json:"resets_at"`
-	CostLimit      *float64  `json:"cost_limit,omitempty"` // US dollars, as are the other costs
+	CostLimit      *float64  `json:"cost_limit,omitempty"` // in US dollars, like all costs here
 	TokenLimit     *int64    `json:"token_limit,omitempty"`
 	SpentCost      float64   `json:"spent_cost"`
 	SpentTokens    int64     `json:"spent_tokens"`

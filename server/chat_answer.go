@@ -32,9 +32,9 @@ type content struct {
 type chat struct {
 	content
 	enc       stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
-	last      int64          // ID of the last event that was written
+	last      int64          // the id of the last event that was passed to AppendEvent
 	follows   bool           // another request or process executes the run: missed events are read from its log
-	bytesSent bool           // bytes of the model server were written
+	bytesSent bool           // bytes of the model server were relayed
 	reencodes bool           // the answer began with relayed bytes, and this server encodes the rest
 	whole     []byte         // the body of the model server's response, for an answer that is not streamed
 	finished  bool           // the relayed bytes contained the finish reason
@@ -397,11 +397,11 @@ type report struct {
 	ToolCalls []callReport `json:"tool_calls"` // calls of tools of this server, executed or refused
 	Turns     []turnReport `json:"turns"`
 	LostJoins int          `json:"lost_joins,omitempty"` // the number of turns whose hidden calls and results could not be restored, so the model does not get them
-	Usage     lathe.Usage  `json:"usage"`                // of all model calls
-	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose cost is known
+	Usage     lathe.Usage  `json:"usage"`                // the usage of all model calls together
+	Cost      float64      `json:"cost,omitempty"`       // in US dollars; only model calls with a known cost count
 	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express, and parts of the answer that the client's cannot
 	Pending   []string     `json:"pending,omitempty"`    // the ids of the calls that are open; calls of the client have the ids that the client knows
-	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
+	Ignored   []string     `json:"ignored,omitempty"`    // names of members of the request that had no effect
 	Passed    []string     `json:"passed,omitempty"`     // members of the request that were sent to the model server although Lathe does not read them
 }
 
@@ -427,7 +427,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	drop := func(paths []string) {
 		for _, path := range paths {
 			if path == loop.FormatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
-				continue // the last turn had the format
+				continue // the last turn did not drop response_format, so the answer has the format
 			}
 			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
@@ -453,7 +453,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	}
 	raw, err := json.Marshal(&r)
 	if err != nil {
-		return nil // it is numbers and words
+		return nil // encoding a report does not fail
 	}
 	return []lathe.Member{{Name: "lathe", Value: raw}}
 }

@@ -91,7 +91,7 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
 	rc := http.NewResponseController(w)
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the next request of the connection must not get this deadline
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

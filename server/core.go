@@ -99,13 +99,13 @@ type planner struct {
 // A chatHandler serves requests for an answer of a model, on all protocols except that of chat pages.
 type chatHandler struct{ *planner }
 
-// A responsesHandler serves stored responses.
+// A responsesHandler serves the stored responses of the Responses API.
 type responsesHandler struct{ *planner }
 
 // A tokenCounter serves requests that count the tokens of a request for an answer.
 type tokenCounter struct{ *planner }
 
-// A runsHandler serves /api/runs: it starts, lists, shows and streams runs.
+// A runsHandler serves /api/runs: it starts, imports, replays, lists, shows and streams runs.
 type runsHandler struct{ *runStarter }
 
 // A sessionsHandler serves /api/sessions: groups of runs with the same session id, and their titles.

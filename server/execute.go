@@ -36,7 +36,8 @@ type job struct {
 	answers map[string]lathe.Output
 	// stepped is the log of the resumed run, if an [Executor] executes that run; else nil.
 	stepped *runlog.View
-	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
+	// follow is the id of a run that another request or process executes and whose answer this request gets, instead of a
+	// new run of in.
 	follow string
 	after  int64      // the id of the event after which the run follow is followed
 	note   event.Sink // an additional sink of the run; nil: none
@@ -70,7 +71,7 @@ func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
 
 // An inflightRun is a run in progress that the request of a client waits for.
 type inflightRun struct {
-	over   chan struct{} // closed when the run has ended or waits
+	over   chan struct{} // closed when the run has ended or is suspended
 	res    *event.Result // the result; read it only after over is closed
 	cancel context.CancelCauseFunc
 	detach bool

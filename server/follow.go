@@ -92,8 +92,8 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 type followed struct {
 	text      []byte        // the text received, commentary included
 	textEnd   int           // offset in text of the last end of a text
-	reasoning int           // bytes
-	refusal   int           // bytes
+	reasoning int           // bytes of reasoning received
+	refusal   int           // bytes of a refusal received
 	data      int           // number of opaque data of reasoning
 	parts     int           // number of parts of the vendor
 	waits     bool          // a delta came without content: the deltas after it are written with the rest of the turn

@@ -14,7 +14,7 @@ type Server struct {
 	*core
 	table []route
 	mux   *http.ServeMux
-	// consoleMux has the routes of the console's own listener.
+	// consoleMux serves the routes of the console's own listener.
 	consoleMux *http.ServeMux
 	gate       *gate
 	browsers   *signIns

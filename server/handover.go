@@ -54,7 +54,7 @@ func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 // newHandover returns a handover for a run with these client tools, settings and limits.
 func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{writer: writer, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
-	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // with that setting a turn may be repeated without its calls
+	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // with that setting a turn whose calls cannot be read is repeated without tools
 	h.mends = s.Repair != lathe.RepairOff
 	if len(tools) > 0 {
 		h.names = make(map[string]bool, len(tools))

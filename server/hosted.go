@@ -34,7 +34,7 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 			a.in.HostedTools = append(a.in.HostedTools, disallowedTool(t.JSON))
 		case same:
 			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
-		case t.Disallowed: // the tool choice excludes the tool, so leaving it out has no effect
+		case t.Disallowed: // the request does not allow the tool, so leaving it out has no effect
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
 		default:

@@ -42,7 +42,7 @@ type Key struct {
 	// VendorTools lists the types of tools that the vendor may execute for requests of the key, such as "web_search". nil:
 	// all.
 	VendorTools []string
-	// Limits narrow those of the models; a zero field does not narrow.
+	// Limits narrow the limits of the models; a zero field does not narrow.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: unlimited
 	Concurrency       int // number of concurrent requests; 0: unlimited
@@ -280,7 +280,7 @@ func noKey(r *http.Request) *problem {
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
 
-// Narrowed returns limits narrowed by those of the key.
+// Narrowed returns the limits narrowed by those of the key: the lower value of each field.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
 	limits, _ = limits.Narrow(k.Limits)
 	return limits

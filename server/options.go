@@ -87,8 +87,8 @@ type Setup struct {
 	// WaitingText is the template of the sentence in a completion whose run waits for an approval; see
 	// [approval.NewSentence]. "": [approval.DefaultSentence].
 	WaitingText string
-	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response
-	// ends at once. It requires Options.Index and Options.Bus.
+	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response ends
+	// at once. A positive value requires Options.Index and Options.Bus.
 	Hold time.Duration
 }
 
@@ -147,47 +147,48 @@ type Options struct {
 	// returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
 	Limits   Limits
-	Log      *slog.Logger     // logs requests without their content; nil: nothing is logged
+	Log      *slog.Logger     // logs requests, without their content; nil: nothing is logged
 	Now      func() time.Time // nil: time.Now
 }
 
 // Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
 type Limits struct {
 	MaxBody       int `key:"max_body" default:"16MiB"`      // 16 MiB of a request body, decompressed
-	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in a conversation that a request has
-	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of its messages together, tool calls left out
-	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls of its messages together
+	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in the conversation of a request
+	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of the messages of a request together, without tool calls
+	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls in the messages of a request together
 	MaxTools      int `key:"max_tools" default:"10000"`     // 10 000 tools that a request declares
 	MaxText       int `key:"max_text" default:"1000000"`    // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int `key:"max_concurrent" default:"1024"` // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
-	// MaxInflightBytes bounds the memory of what clients have sent and that is not answered yet: bodies, decompressed, the conversations
-	// that are decoded from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
-	// limit in GOMEMLIMIT, or 1 GiB if there is none.
+	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, and 1 024 WebSockets; neither count in MaxConcurrent. With several keys one key has at most a quarter of each
+	// MaxInflightBytes bounds the memory for requests in progress: their decompressed bodies, the conversations decoded
+	// from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
+	// limit in GOMEMLIMIT, or 1 GiB if that is not set.
 	MaxInflightBytes int64
 	MaxIdle          int           `key:"max_idle_connections" default:"4096"` // 4 096 idle connections; if there are more, the one that has been idle longest is closed
 	MaxBuffer        int           `key:"max_buffer" default:"4MiB"`           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
-	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of a request's head
-	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s for the head of a request
-	BodyTimeout      time.Duration `key:"body_timeout" default:"30s"`          // 30 s for its body
+	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of the request line and headers of a request
+	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s to receive the headers of a request
+	BodyTimeout      time.Duration `key:"body_timeout" default:"30s"`          // 30 s to receive the body of a request
 	IdleTimeout      time.Duration `key:"idle_timeout" default:"2m"`           // 2 min between requests of one connection
 	WriteTimeout     time.Duration `key:"write_timeout" default:"30s"`         // 30 s for one write to a client, up to an eighth more
 	SocketIdle       time.Duration `key:"socket_idle" default:"10m"`           // 10 min without a request until a WebSocket is closed
-	SocketAge        time.Duration `key:"socket_age" default:"1h"`             // 60 min after which a WebSocket is closed, once its response has ended
+	SocketAge        time.Duration `key:"socket_age" default:"1h"`             // 60 min after which a WebSocket is closed, once its response in progress has ended
 	KeepAlive        time.Duration `key:"keep_alive" default:"15s"`            // 15 s without output until a keep-alive comment is sent on a stream
-	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
-	// between queries for stored runs that wait for an approval.
+	// Expiry is 10 s: the interval between queries for stored runs that wait for an approval, and so the longest time until
+	// a run is resumed after its approval request has expired.
 	Expiry time.Duration `key:"expiry" default:"10s"`
 	Claim  time.Duration `key:"claim" default:"1s"`   // 1 s between queries for runs of a shared store that no process owns
 	Poll   time.Duration `key:"poll" default:"250ms"` // 250 ms between queries for new events of a watched run that another process owns
 	// RetryWindow is 10 min: the time after the end of a run in which a repetition of its request gets that run instead of
 	// a new one. A negative value disables this.
 	RetryWindow time.Duration `key:"retry_window" default:"10m"`
-	// RepeatWindow is 0: the time after the delivery of an answer in which a repetition of its request gets the same answer.
+	// RepeatWindow is the time after the delivery of an answer in which a repetition of its request gets the same answer.
+	// Default: 0.
 	RepeatWindow time.Duration
-	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory, of runs that returned calls
-	// to the client or came to an answer of text, and KeepFor (1 h) bounds their age. After hidden turns have been dropped,
-	// the conversation continues without the results of the server's tools in them.
+	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the number and the size of hidden turns in memory, and KeepFor (1 h)
+	// bounds their age. Hidden turns are stored for runs that returned calls to the client or whose answer is text. After a
+	// hidden turn has been dropped, the conversation continues without the results of the server's tools in it.
 	MaxKept      int           `key:"max_kept" default:"10000"`
 	MaxKeptBytes int           `key:"max_kept_bytes" default:"64MiB"`
 	KeepFor      time.Duration `key:"keep_for" default:"1h"`

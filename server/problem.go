@@ -45,7 +45,7 @@ func formOf(r *http.Request) problems.Form {
 	return problems.Details
 }
 
-// asksAnthropic reports whether the request comes from a client of Anthropic's API.
+// asksAnthropic reports whether the request comes from a client of Anthropic's API: it has the header anthropic-version.
 func asksAnthropic(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
 
 // notFound returns a problem with status 404, for something that does not exist or that the caller may not see.

@@ -86,7 +86,7 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 		if p != nil || !carried {
 			return v, p
 		}
-		a.unlock() // the run still executes its other calls
+		a.unlock() // this process still executes other calls of the run
 		_, _ = h.waitRun(ctx, id)
 	}
 }

@@ -64,7 +64,7 @@ type tracked struct {
 	looked bool   // known is set: the record was looked up
 	known  string // the run of the stored record, which does not answer this request; "": there is no record
 	outrun bool   // a record of another run, which answers the request, exists
-	cancel func() // ends the run
+	cancel func() // cancels the run; set when the run begins
 }
 
 var _ engine.Recorder = (*tracked)(nil)

@@ -41,7 +41,7 @@ type credential int
 
 const (
 	apiKey       credential = iota // a key of [Setup.Keys]; if there are no keys, every caller is the same
-	workerToken                    // a token of [WorkerOptions.Pools]
+	workerToken                    // the token of a pool in [WorkerOptions.Pools]
 	clusterKey                     // the key of [Cluster]
 	noCredential                   // none: the response is the same for every caller
 )
@@ -52,8 +52,8 @@ type need int
 const (
 	nothing     need = iota
 	runStore         // a store of runs, with its supervisor and its event bus
-	serverState      // [Setup].State
-	evalResults      // [Setup].Evals
+	serverState      // [Setup].State, which describes the parts of the server
+	evalResults      // [Setup].Evals, the results of evaluations
 )
 
 // permits returns a problem if the server does not have the part that the route needs, or if the route is for admin keys
@@ -142,7 +142,7 @@ func (g *Server) routes() []route {
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code's first request
+		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code sends this request first
 		{pattern: "/", handle: g.unmatched, credential: noCredential},                      // every path that no other row has
 	}
 	table = append(table, g.state.routes()...)

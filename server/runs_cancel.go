@@ -150,7 +150,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 	h.opts.Supervisor.Notify(id) // this process may have acquired the run
 	rests := func(d event.Data) bool {
 		switch d.(type) {
-		case *event.RunFinished, *event.RunPaused: // a run may be suspended, and have no owner, before the signal is stored
+		case *event.RunFinished, *event.RunPaused: // the run may have been suspended and released before the signal was stored
 			return true
 		default:
 			return false

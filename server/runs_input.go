@@ -117,7 +117,7 @@ type decision struct {
 	Scope     approval.Scope  `json:"scope"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
-	inRequest bool            // as in [lathe.Approval]
+	inRequest bool            // the decision came with the next request of the client, as in [lathe.Approval]
 }
 
 // answerApproval handles POST /api/runs/{id}/approvals/{call}: it stores the decision about one call and resumes the run.
@@ -203,8 +203,8 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 }
 
 // apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
-// event of the log, and 202 if the signal has not been applied yet; if later is set and the run is busy, it returns 202 at
-// once. The caller holds the run's lock.
+// event of the log, and 202 if the signal has not been applied yet. If later is true and the run is in progress, it returns
+// 202 without waiting. The caller must have locked the run.
 func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
 	if v.Stepped() != nil {
 		return h.applyStepped(ctx, c, v, WakeInput, settles)

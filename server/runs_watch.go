@@ -193,7 +193,7 @@ func (x *watch) waitLive(ctx context.Context) error {
 			return ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
 			return x.onIdle(ctx, pause)
-		case errors.Is(err, context.Canceled): // the store has notified of the run
+		case errors.Is(err, context.Canceled): // wakeup: the store has notified this process of the run
 			return x.catchUp(ctx)
 		case errors.Is(err, observe.ErrLagged):
 			x.sub.Close()
@@ -246,7 +246,7 @@ func (x *watch) onLive(ctx context.Context, e *event.Event) error {
 			return err
 		}
 		if e.ID != 0 || e.After != x.last {
-			return nil // an event with an ID is stored before it is published
+			return nil // an event with an id is stored before it is published, so catchUp has written it
 		}
 	}
 	if x.sink != nil && e.ID == 0 {

@@ -22,7 +22,7 @@ import (
 // csrfHeader is the request header for the CSRF token of a session.
 const csrfHeader = "X-Lathe-Csrf"
 
-// Limits of sessions.
+// Limits of sessions and sign-in links.
 const (
 	maxSessions    = 10_000           // sessions of all keys, and likewise links
 	maxKeySessions = 32               // sessions of one key; a further one ends the oldest
@@ -63,7 +63,7 @@ func newSessions(now func() time.Time, life time.Duration) *sessions {
 // randomID returns 32 random bytes as text.
 func randomID() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
@@ -132,7 +132,7 @@ func (s *sessions) redeem(setup *setup, token string) *Key {
 	return setup.keyOf(one)
 }
 
-// until returns t, or the end of the caller's token if that is earlier.
+// until returns t, or the time at which the token of the caller expires if that is earlier.
 func (k *Key) until(t time.Time) time.Time {
 	if k.identity != nil && !k.identity.Expires.IsZero() && k.identity.Expires.Before(t) {
 		return k.identity.Expires

@@ -40,7 +40,7 @@ type callFeed struct {
 	results map[string]*wire.ServerCall // the calls that have a result and are not written yet, by id
 }
 
-// ask records the calls of a turn.
+// ask records the calls in a message of the model.
 func (f *callFeed) ask(m *lathe.Message) {
 	for _, call := range m.Calls() {
 		if f.asked == nil {

@@ -90,7 +90,7 @@ type socket struct {
 	message socketMessage
 }
 
-// socketKey is the key of the socket in the context of a request that came as a message.
+// socketKey is the context key for the *socket of a request that came as a message.
 type socketKey struct{}
 
 // socketOf returns the connection on which the request came as a message; nil: it is an HTTP request.

@@ -19,9 +19,9 @@ type socketWriter struct {
 	header http.Header
 	status int
 	rest   []byte // the beginning of an event or, if the response is not a stream, its body
-	begun  bool   // an event was sent
+	begun  bool   // at least one event was sent
 	ended  bool   // the event that ends the response was sent
-	failed bool   // the response failed
+	failed bool   // the response has ended with a failure
 }
 
 // Header implements http.ResponseWriter.

@@ -19,7 +19,7 @@ import (
 // Their errors have code not_found, conflict, unavailable or invalid_request.
 type State interface {
 	Servers() []ServerState // sorted by name
-	// Reconnect ends the connection to an MCP server and makes a new one.
+	// Reconnect ends the connection to an MCP server and opens a new one.
 	Reconnect(server string) error
 	// Accept accepts the definition of a tool of an MCP server if the definition still has the digest; otherwise the error
 	// has code conflict.
@@ -34,7 +34,7 @@ type State interface {
 	Version() VersionState
 }
 
-// A ServerState describes an MCP server. Target, LastError and Stderr are for admin keys only.
+// A ServerState describes an MCP server. Target, LastError and Stderr are set for admin keys only.
 type ServerState struct {
 	Name      string      `json:"name"`
 	State     string      `json:"state"` // starting, ready, backoff, failed or closed
@@ -53,7 +53,7 @@ type ServerState struct {
 	Tools     []ToolState `json:"tools"`
 }
 
-// A ToolState describes a tool of an MCP server. Definition and Accepted are for admin keys only.
+// A ToolState describes a tool of an MCP server. Definition and Accepted are set for admin keys only.
 type ToolState struct {
 	Name       string          `json:"name"`
 	Remote     string          `json:"remote_name"`
@@ -353,8 +353,8 @@ type keyRow struct {
 	Models            []string `json:"models,omitempty"` // absent: all
 	Tools             []string `json:"tools,omitempty"`  // absent: all
 	Approve           []string `json:"approve"`
-	RequestsPerMinute int      `json:"requests_per_minute"` // 0: no bound
-	Concurrency       int      `json:"concurrency"`         // 0: no bound
+	RequestsPerMinute int      `json:"requests_per_minute"` // 0: unlimited
+	Concurrency       int      `json:"concurrency"`         // 0: unlimited
 	Active            int      `json:"active"`              // number of requests in progress
 	MaxCost           float64  `json:"max_cost,omitempty"`  // limit of one run in US dollars
 	MaxTokens         int64    `json:"max_tokens_total,omitempty"`

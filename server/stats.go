@@ -189,7 +189,7 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 // stats computes the figures for the time span of the filter.
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int) (*statsBody, error) {
 	span := f.Until.Sub(f.Since)
-	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // whole seconds
+	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
 	t := &statsTable{since: f.Since, until: f.Until, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.buckets = append(t.buckets, statRow{Time: &at})

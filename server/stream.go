@@ -134,13 +134,13 @@ func (s *openStream) step() (over, lost bool) {
 	case full:
 		s.caller.code = "slow_reader"
 		return true, false
-	case broken: // the run ends when this returns, unless it is detached
+	case broken: // the encoder panicked; the run ends when stream returns, unless it is detached
 		if bad = problems.FailureFor(lathe.ReasonInternal); s.failWhole(b, bad) {
 			return true, false
 		}
 		s.caller.code, over = bad.Code, true
 		b = s.enc.AppendEnd(b, nil, bad)
-	case bad != nil: // the run ends when this returns, unless it is detached
+	case bad != nil: // the encoder has ended the stream; the run ends when stream returns, unless it is detached
 		s.caller.code, over = bad.Code, true
 	case over && s.job.lost() && !s.shown:
 		return true, true

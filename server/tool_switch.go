@@ -25,7 +25,7 @@ type ToolSwitches interface {
 type DisabledTool struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`     // the name of the key that disabled the tool; only admin keys see it
-	Reason string    `json:"reason,omitempty"` // of at most maxDisableReason bytes
+	Reason string    `json:"reason,omitempty"` // at most maxDisableReason bytes
 }
 
 // maxDisableReason is the maximum length in bytes of the reason for which a tool is disabled.

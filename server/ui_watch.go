@@ -57,7 +57,7 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 		return answerNothing(w)
 	}
 	c.runID = id
-	for x.last < after { // the encoder reads the events that the page has; their output is discarded
+	for x.last < after { // the encoder must read the events that the page has received; their output is discarded
 		for e, err := range h.opts.Index.Read(r.Context(), id, x.last) {
 			if err != nil {
 				return h.runFailed(c, err)

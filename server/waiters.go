@@ -42,7 +42,7 @@ func (s *waiters) channel(runID string) (notified <-chan struct{}, remove func()
 	})
 }
 
-// wake calls the registered functions of the run.
+// wake calls the functions that are registered for the run.
 func (s *waiters) wake(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

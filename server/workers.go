@@ -35,7 +35,7 @@ type WorkerOptions struct {
 	MaxWorkers   int           // 1 024 concurrent connections
 	WriteTimeout time.Duration // 10 s to write one frame; a slower worker is disconnected
 	HelloTimeout time.Duration // 10 s to receive the first frame
-	Poll         time.Duration // 1 s between queries for calls, in case a notification was lost
+	Poll         time.Duration // 1 s between queries for waiting calls, which find those whose notification was lost
 	Log          *slog.Logger  // logs connections of workers and results that are discarded; nil: nothing is logged
 }
 
