@@ -118,6 +118,7 @@ type usageRow struct {
 	Cost float64 `json:"cost"` // US dollars; only calls with a known price count
 }
 
+// usageBody is the response of GET /api/usage.
 type usageBody struct {
 	Since   string      `json:"since"` // a day in UTC, which is included
 	Until   string      `json:"until"` // a day in UTC, which is not included

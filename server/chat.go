@@ -14,6 +14,8 @@ func (h *chatHandler) serve(pr *protocol) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.answer(w, r, c, pr) }
 }
 
+// answer reads a request, plans its run and writes the answer: that of an earlier run if the request repeats one, else that
+// of its own run. If another run takes precedence, it tries again, at most maxContinued times.
 func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	a, p := h.readChat(r, c, pr)
 	if p != nil {

@@ -405,11 +405,13 @@ type report struct {
 	Passed    []string     `json:"passed,omitempty"`     // members of the request that were sent to the model server although Lathe does not read them
 }
 
+// A callReport is a call of a tool of this server in a report.
 type callReport struct {
 	Turn int `json:"turn"`
 	event.CallTrace
 }
 
+// A turnReport is a model call in a report.
 type turnReport struct {
 	Turn   int                `json:"turn"`
 	Model  string             `json:"model"`
@@ -417,6 +419,7 @@ type turnReport struct {
 	Usage  lathe.Usage        `json:"usage"`
 }
 
+// extra returns the members of the answer that the wire does not define: the object `lathe` with the report.
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
 		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Dropped: slices.Clone(a.dropped), Ignored: a.ignored, Passed: a.passedNames()}

@@ -132,6 +132,7 @@ type relays struct {
 	of map[string]*deltaRelay // by run id
 }
 
+// A deltaRelay requests the deltas of one run while it has watchers. over is closed when its goroutine has ended.
 type deltaRelay struct {
 	watchers int
 	cancel   context.CancelFunc

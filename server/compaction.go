@@ -63,10 +63,12 @@ type compacting struct {
 	item  bool // an item of the input requests the compaction
 }
 
+// ParseRequest implements [wire.Served] for the body of a request for a compaction.
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	return c.ParseCompaction(body)
 }
 
+// NewWriter implements [wire.Served]. The writer collects the summary and writes the compaction.
 func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c, head}
 }

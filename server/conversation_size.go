@@ -82,6 +82,7 @@ func (co *core) checkElements(body []byte, conversation, tools string) *problem 
 	return nil
 }
 
+// tooLarge returns the problem of a body with too many elements; format completes "The request has".
 func tooLarge(param, format string, args ...any) *problem {
 	return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has "+format+". Send fewer, or raise the limit.", args...).WithParam(param)
 }

@@ -76,6 +76,7 @@ type EvalRun struct {
 	Cost     float64   `json:"cost,omitempty"`
 }
 
+// evalRoutes returns the routes for results of evaluations, which only admin keys may use.
 func (h *catalogHandler) evalRoutes() []route {
 	return []route{
 		{pattern: "GET /api/evals", handle: h.listEvals, needs: evalResults, admin: true},

@@ -134,6 +134,7 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 	return !f.waits
 }
 
+// hold adds a delta to those that are written at the end of the turn.
 func (f *followed) hold(kind lathe.DeltaKind, text string) {
 	f.held = append(f.held, lathe.Delta{Kind: kind, Text: text})
 }

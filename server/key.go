@@ -81,6 +81,7 @@ func (s *Setup) Check() error {
 	return nil
 }
 
+// newSetup checks a Setup and returns it with the data that requests need: tokens, hosts, origins and the waiting sentence.
 func newSetup(s *Setup) (*setup, error) {
 	out := &setup{Setup: *s, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
 	if s.Models == nil {

@@ -243,6 +243,9 @@ func preflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
+// knowsHost reports whether the host name of a request is that of this server: localhost, an IP address or a name in
+// serve.hosts. If serve.hosts is not set, any name is accepted on an address that is not loopback, provided that requests
+// need a key.
 func (s *setup) knowsHost(r *http.Request) bool {
 	host := httpname.Host(r.Host)
 	if host == "localhost" || s.hosts[host] || middleware.IsAddress(host) {

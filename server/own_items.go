@@ -16,6 +16,7 @@ import (
 // converted to the calls and results that the model received. Other items of this server, such as approval requests, are
 // removed.
 
+// isOwnPart reports whether a part is an item of this server.
 func isOwnPart(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return ok && splice.IsOwn(o.JSON)

@@ -21,6 +21,7 @@ type results struct {
 	bytes int
 }
 
+// A runResult is the result of one run.
 type runResult struct {
 	res      *event.Result
 	start    int // number of messages that the run began with, without those that it took over

@@ -57,6 +57,7 @@ func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.
 // owns reports whether the run with this first event belongs to the caller. A caller without a key owns every run.
 func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
 
+// noRun returns the problem of a run that does not exist or that the caller may not see.
 func noRun() *problem {
 	return notFound("run_not_found", "There is no such run.")
 }
@@ -92,6 +93,7 @@ type runBody struct {
 	Replays      string `json:"replays,omitempty"`
 }
 
+// body returns the JSON of a run for the caller, with its open calls if it has not ended.
 func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBody {
 	b := &runBody{RunSummary: v.Summary.Run, Labels: shownLabels(v.State.Run.Labels), Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
 	if f := v.State.Finished; f != nil {
@@ -105,6 +107,7 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
+// listRuns handles GET /api/runs. A query that must read the logs of runs takes the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
@@ -125,6 +128,8 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	return answerList(w, rows, next, truncated)
 }
 
+// showRun handles GET /api/runs/{id}. An approver who does not own the run sees it without answer and labels, and only if
+// it has requests for approval.
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
 	owned = owned || c.key.isAdmin()
@@ -157,6 +162,7 @@ type runLocks struct {
 	of map[string]*runLock
 }
 
+// A runLock is one lock. It is removed from runLocks when its last user has left.
 type runLock struct {
 	turn  chan struct{} // of capacity 1; a value in it means that the lock is taken
 	users int

@@ -106,6 +106,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	return h.created(w, r, c, id, n.status)
 }
 
+// created responds with the run and its address in the header Location.
 func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)

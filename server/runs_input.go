@@ -468,6 +468,7 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 	return nil
 }
 
+// ownedElsewhere returns the problem of a run that another process executes, or that a process executed which has stopped.
 func ownedElsewhere() *problem {
 	return conflict("run_elsewhere", "The run goes on in another process, or in one that is gone.")
 }

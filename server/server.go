@@ -93,6 +93,7 @@ func (co *core) takes() *problem {
 // head handles HEAD / with status 200, for clients that probe the server.
 func head(http.ResponseWriter, *http.Request) {}
 
+// livez handles /livez: it responds with 200 while the process serves.
 func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	answerText(w, http.StatusOK, "ok")
 }
@@ -149,6 +150,7 @@ func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) *pro
 // answer writes v as JSON with status 200. It returns a problem, and has written nothing, if v cannot be encoded.
 func answer(w http.ResponseWriter, v any) *problem { return answerAs(w, http.StatusOK, v) }
 
+// answerAs writes v as JSON with the status, like answer.
 func answerAs(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {

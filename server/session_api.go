@@ -41,6 +41,7 @@ type sessionBody struct {
 	Issuer       string     `json:"issuer,omitempty"`      // the issuer of the identity provider
 }
 
+// sessionBody describes the caller: the holder of the session one or of the key k, each of which may be nil.
 func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 	b := &sessionBody{SignedIn: k != nil, KeysRequired: c.setup.needsKey()}
 	if sp := c.setup.signInProvider(); sp != nil && k == nil && c.console {

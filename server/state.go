@@ -155,6 +155,7 @@ type stateHandler struct {
 	usage *admission.Limiter
 }
 
+// routes returns the routes for operators. Most of them need a State, and some an admin key.
 func (h *stateHandler) routes() []route {
 	return []route{
 		{pattern: "GET /api/servers", handle: h.listServers, needs: serverState},
@@ -214,6 +215,7 @@ func (c *access) servers() []ServerState {
 	return out
 }
 
+// listServers handles GET /api/servers.
 func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := c.servers()
 	for i := range list { // definitions are left out here: GET /api/pins has them
@@ -226,6 +228,7 @@ func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *ca
 	return answerList(w, list, "", false)
 }
 
+// reconnect handles POST /api/servers/{name}/reconnect.
 func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if err := c.setup.State.Reconnect(r.PathValue("name")); err != nil {
 		return stateProblem(err, "There is no such server.")
@@ -255,6 +258,7 @@ type pinRow struct {
 	ToolState
 }
 
+// listPins handles GET /api/pins: the tools of all MCP servers with their definitions.
 func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var rows []pinRow
 	for _, s := range c.setup.State.Servers() {
@@ -265,6 +269,8 @@ func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *calle
 	return answerList(w, rows, "", false)
 }
 
+// accept handles POST /api/pins/{name}/accept. The digest in the body must be that of the definition which the operator was
+// shown.
 func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Digest string `json:"digest"`
@@ -301,6 +307,7 @@ type toolDetail struct {
 	Complete     *time.Time       `json:"complete_since,omitempty"`
 }
 
+// showTool handles GET /api/tools/{name}.
 func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	if p := c.tool(name, ""); p != nil {
@@ -341,6 +348,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 	return answer(w, &d)
 }
 
+// listModels handles GET /api/models: the models that the key may use, with their limits.
 func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
 	return answerList(w, list, "", false)
@@ -443,6 +451,7 @@ const (
 	maxAuditLines = 1000
 )
 
+// showAudit handles GET /api/audit.
 func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	limit, p := number(r.URL.Query(), "limit", 200, maxAuditLines)
 	if p != nil {
@@ -460,6 +469,7 @@ func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *call
 	return answer(w, a)
 }
 
+// listSettings handles GET /api/config.
 func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows, err := c.setup.State.Settings()
 	if err != nil {

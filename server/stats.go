@@ -62,6 +62,7 @@ type callStats struct {
 	times, firsts []int64 // latencies and times to the first token, in ms; finish computes the percentiles of them
 }
 
+// add adds a call. ms is its latency and first the time to its first token, both in ms; 0: unknown.
 func (s *callStats) add(ok bool, ms, first int64) {
 	s.Calls++
 	if !ok {
@@ -73,6 +74,7 @@ func (s *callStats) add(ok bool, ms, first int64) {
 	}
 }
 
+// finish computes the percentiles. s may be nil.
 func (s *callStats) finish() {
 	if s != nil {
 		s.P50, s.P95, s.FirstToken = percentile(s.times, 50), percentile(s.times, 95), percentile(s.firsts, 50)
@@ -109,6 +111,7 @@ func (r *statRow) executed(t *store.ToolTiming) {
 	r.Tool.add(t.Success, t.LatencyMS, 0)
 }
 
+// began adds a run to the row.
 func (r *statRow) began(s *store.RunSummary) {
 	r.Runs++
 	if s.Status == lathe.ReasonInternal.Status() {

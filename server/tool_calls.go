@@ -60,6 +60,7 @@ func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, 
 	return t, nil
 }
 
+// readToolCalls reads the tool calls in the rows of model calls, newest first, at most maxToolRows rows.
 func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last string) (*toolCalls, error) {
 	t := &toolCalls{since: f.Since, stats: map[string]*callStats{}, last: []toolCallRow{}}
 	var err error

@@ -31,6 +31,7 @@ type toolRow struct {
 	Stats *callStats `json:"stats,omitempty"`
 }
 
+// specs returns the tools of this server that the caller may use, without hidden ones, sorted by name.
 func (c *access) specs() []*lathe.ToolSpec {
 	if c.setup.Tools == nil {
 		return nil
@@ -60,6 +61,7 @@ func (c *access) allow() []string {
 	return append([]string{}, c.key.Tools...)
 }
 
+// listTools handles GET /api/tools. With stats=true each tool has figures of its stored calls.
 func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var calls *toolCalls
 	switch v := r.URL.Query().Get("stats"); v {
@@ -201,6 +203,7 @@ func number(q url.Values, name string, byDefault, most int) (int, *problem) {
 	return n, nil
 }
 
+// summaries handles GET /api/summaries: the model calls in the runs that the caller may list.
 func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Index == nil {
 		return noStore()
@@ -217,6 +220,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	return answerList(w, rows, next, false)
 }
 
+// noStore returns the problem of a route that needs a store of runs on a server without one.
 func noStore() *problem {
 	return notFound("no_store", "This server keeps no runs: start it with --store.")
 }

@@ -177,6 +177,7 @@ func (n *objectNote) Emit(_ context.Context, e event.Event) {
 // maxNotedObjects is the maximum number of objects of one answer that are recorded.
 const maxNotedObjects = 1024
 
+// add collects the id of an object. It returns false when maxNotedObjects are collected.
 func (n *objectNote) add(o vendor.Object) bool {
 	if n.ids == nil {
 		n.ids = map[string]bool{}

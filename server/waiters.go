@@ -59,6 +59,7 @@ type condition struct {
 	end func() // ends the current wait; nil: there is none
 }
 
+// begin begins a wait that a notification ends by calling end.
 func (n *condition) begin(end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,12 +71,14 @@ func (n *condition) begin(end func()) {
 	n.end = end
 }
 
+// over ends the wait without a notification.
 func (n *condition) over() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.end = nil
 }
 
+// wake ends the current wait or, if there is none, the next one.
 func (n *condition) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
