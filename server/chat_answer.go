@@ -114,7 +114,7 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		return dst
 	case *event.ToolCallResult:
 		return a.called(dst, d)
-	default: // is not shown
+	default: // the client does not see other events
 		return dst
 	}
 }
@@ -164,7 +164,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 			a.signature = &own
 		}
 		return dst
-	default: // is not shown
+	default: // the client does not see other deltas
 		return dst
 	}
 	return a.writer.AppendDelta(dst, *d)

@@ -26,7 +26,7 @@ type EvalRow struct {
 	ID      string    `json:"id"`
 	Suite   string    `json:"suite,omitempty"`
 	Status  string    `json:"status,omitempty"` // passed, failed or inconclusive
-	Started time.Time `json:"started,omitzero"` // the begin of the first run
+	Started time.Time `json:"started,omitzero"` // the start of the first run
 	// Models contains the success rates of each model, as in summary.json.
 	Models []EvalModel `json:"models"`
 	// Problem is the reason why the result cannot be read; the other members are then empty.

@@ -25,8 +25,8 @@ type job struct {
 	// track is the tracked request, if a repetition of the request must get the answer of the same run; nil: repetitions
 	// begin new runs.
 	track *tracked
-	// claim is a sink that reports whether the run has begun. It is set if another process may begin the same run; else it
-	// is nil.
+	// claim is the sink that waits for the first event of the run. It is set if another process may begin the same run; its
+	// err is set if this process did not begin it.
 	claim *first
 	// out is the response, if a part of it was written before the run began; else nil.
 	out *stream.Writer
@@ -39,17 +39,16 @@ type job struct {
 	// follow is the id of a run that another request or process executes and whose answer this request gets, instead of a
 	// new run of in.
 	follow string
-	after  int64      // the id of the event after which the run follow is followed
+	after  int64      // the id of the event after which that run is followed
 	note   event.Sink // an additional sink of the run; nil: none
 	// objects records the ids of objects of the vendor's account (files, responses) that the answers of the models contain.
 	objects *objectNote
-	// holds reports whether the response is held open while the run is suspended with the result. If it is nil, it never
-	// is.
+	// holds reports whether the response is held open while the run is suspended, given the result of the run; nil: it is
+	// not held open.
 	holds func(*event.Result) bool
 }
 
-// sinks returns the sinks of the run in their order: those that must get an event before the client does, then more, then
-// note.
+// sinks returns the sinks of the run, in order: those that must get an event before the client, then more, then note.
 func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
 	j.objects = newObjectNote(co, c, c.key.Name)
 	more = j.objects.with(more...)

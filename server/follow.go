@@ -158,8 +158,8 @@ func (f *followed) add(d *event.TextDelta) {
 	}
 }
 
-// rest returns the deltas of a message that were not received. An element other than text that precedes received text is
-// left out, since its place has passed. rest returns nil if the received text is not the beginning of the text of m.
+// rest returns the deltas of the message m that were not received. An element other than text that precedes received text
+// is left out, since its place has passed. rest returns nil if the received text is not the beginning of the text of m.
 func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 	at := 0 // offset in the text of m
 	unread := string(f.text)

@@ -161,7 +161,7 @@ func (h *handover) appendEnd(dst []byte, index int) []byte {
 	return h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
 }
 
-// An openObject scans the text of a JSON object piece by piece. The zero value is at the begin of the object.
+// An openObject scans the text of a JSON object piece by piece. The zero value is at the start of the object.
 type openObject struct {
 	depth            int
 	inString, escape bool

@@ -68,7 +68,7 @@ const timeOfID = len(runlog.RunPrefix) + 10
 // crockford is the base 32 alphabet of run ids.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// id returns the id of a run that is begun with the key at the given time. It has the form of other run ids: the begin of
+// id returns the id of a run that is begun with the key at the given time. It has the form of other run ids: the start of
 // the period takes the place of the time, and the hash of the key that of the random bits.
 func (o *once) id(at time.Time) string {
 	return newRunID(uint64(max(at.Truncate(onceWindow).UnixMilli(), 0)), &o.hash)

@@ -61,7 +61,7 @@ type tracked struct {
 	mu     sync.Mutex
 	runID  string // the recorded run; "": no record was made
 	unsure bool   // the lookup of a record failed, so there may be one
-	looked bool   // known is set: the record was looked up
+	looked bool   // the record was looked up, so known is valid
 	known  string // the run of the stored record, which does not answer this request; "": there is no record
 	outrun bool   // a record of another run, which answers the request, exists
 	cancel func() // cancels the run; set when the run begins
@@ -80,8 +80,8 @@ func asksAnew(r *http.Request) (bool, *problem) {
 	return false, badRequest(newRunHeader, "%s may be true or false.", newRunHeader)
 }
 
-// trackChat makes the job of a look for an earlier run of an equal request. It does nothing if no tool that may write is
-// offered, or if RetryWindow is negative.
+// trackChat sets a.job.track, so that an earlier run of an equal request is looked up and the new run is recorded. It does
+// nothing if no tool that may write is offered, or if RetryWindow is negative.
 func (h *planner) trackChat(a *chat) {
 	c := a.caller
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {

@@ -46,7 +46,7 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 			return true
 		}
 		taken := e.takenOver()
-		if len(taken) == 0 { // the run called no tool, so nothing can be called twice
+		if len(taken) == 0 { // there is nothing to take over, so no call can be made twice
 			t.forget()
 			return false
 		}
@@ -74,7 +74,7 @@ func (t *tracked) forget() {
 func (h *chatHandler) failChat(w http.ResponseWriter, a *chat, p *problem) {
 	if out := a.job.out; out != nil && out.Started {
 		a.caller.code = p.Code
-		_ = out.Write(a.AppendEnd(nil, nil, p)) // the client left
+		_ = out.Write(a.AppendEnd(nil, nil, p)) // an error means that the client has left
 		return
 	}
 	a.Header(w.Header())

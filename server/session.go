@@ -35,7 +35,7 @@ type session struct {
 	principal string
 	secret    [sha256.Size]byte // hash of the key's secret: the session ends if the key is removed or its secret changes
 	identity  *Identity         // of a caller with a signed token, who has no secret: the session ends if the profile is removed
-	settings  [sha256.Size]byte // hash of the settings of the identity provider at the begin: the session ends if they change or the provider is removed
+	settings  [sha256.Size]byte // hash of the settings of the identity provider at sign-in: the session ends if they change or the provider is removed
 	csrf      string
 	began     time.Time
 	expires   time.Time

@@ -303,7 +303,7 @@ type toolDetail struct {
 	Server       string           `json:"server,omitempty"`
 	Pin          *ToolState       `json:"pin,omitempty"`
 	LastCalls    []toolCallRow    `json:"last_calls,omitempty"` // calls in the stored runs of the caller, newest first
-	Since        *time.Time       `json:"since,omitempty"`      // the begin of the period of stats
+	Since        *time.Time       `json:"since,omitempty"`      // the start of the period of stats
 	Complete     *time.Time       `json:"complete_since,omitempty"`
 }
 

@@ -40,7 +40,7 @@ type statsBody struct {
 
 // A statRow contains the figures of a bucket, a model, a tool or a reason. Members that do not apply are left out.
 type statRow struct {
-	Time   *time.Time `json:"time,omitempty"` // the begin of the bucket
+	Time   *time.Time `json:"time,omitempty"` // the start of the bucket
 	Name   string     `json:"name,omitempty"`
 	Runs   int        `json:"runs,omitempty"`        // number of runs that started
 	Failed int        `json:"failed_runs,omitempty"` // number of those runs that have the status failed

@@ -71,7 +71,7 @@ func (s *openStream) notStarted(bad *problem) (lost bool) {
 	case s.job.lost():
 		return true
 	case s.out.Started:
-		_ = s.out.Write(s.enc.AppendEnd(nil, nil, bad)) // the client left
+		_ = s.out.Write(s.enc.AppendEnd(nil, nil, bad)) // an error means that the client has left
 	default:
 		s.caller.fail(s.w, bad)
 	}
@@ -239,7 +239,7 @@ func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bo
 	} else {
 		err = s.out.Write(b)
 	}
-	if err != nil { // a write that failed may still read the buffer
+	if err != nil { // a failed write may still read the buffer, so it is not released
 		s.caller.code = "client_gone"
 	} else if taken != nil {
 		taken.B = b

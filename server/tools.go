@@ -90,7 +90,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	body := struct {
 		Data     []toolRow  `json:"data"`
-		Since    *time.Time `json:"since,omitempty"`          // the begin of the period of the figures
+		Since    *time.Time `json:"since,omitempty"`          // the start of the period of the figures
 		Complete *time.Time `json:"complete_since,omitempty"` // set if a limit was reached: earlier calls are not counted
 	}{Data: rows}
 	if calls != nil {
