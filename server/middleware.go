@@ -164,12 +164,12 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 	return release, nil
 }
 
-// maxMessage is the largest size in bytes that is reserved for a messageBody. It is also the size if the request has no
+// maxMessage is the maximum size in bytes that is assumed for a messageBody. It is also assumed if the request has no
 // Content-Length.
 const maxMessage = 4 << 20
 
-// messageBytes returns the number of bytes to reserve for a messageBody: its Content-Length, or maxMessage if the length is
-// unknown or larger.
+// messageBytes returns the assumed size of a messageBody in bytes: its Content-Length, at most maxMessage. The middleware
+// reserves twice as much memory.
 func messageBytes(r *http.Request) int64 {
 	if r.ContentLength < 0 {
 		return maxMessage
