@@ -32,7 +32,7 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 		return
 	}
 	h.Add("Vary", "Access-Control-Request-Headers")
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Methods", strings.Join(routeMethods, ", "))
 	h.Set("Access-Control-Max-Age", "600")
 	allowed := slices.Clone(allowedHeaders)
 	asked := strings.SplitN(r.Header.Get("Access-Control-Request-Headers"), ",", maxAsked+1)

@@ -10,6 +10,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
+// routeMethods are the methods of the routes. HEAD and OPTIONS are answered for each of them.
+var routeMethods = []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete}
+
 // unmatched handles requests for which there is no other route: preflights, methods that a path does not have, and unknown
 // paths.
 func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *problem {
@@ -23,7 +26,7 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *p
 		return nil
 	}
 	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, m := range routeMethods {
 		probe := r.Clone(r.Context())
 		probe.Method = m
 		// A path of a console screen is not part of the API: clients that leave out /v1 get the hint below.
