@@ -179,14 +179,46 @@ func (a *Assembler) readNames(response []byte) {
 	}
 }
 
-// find returns the item of an event; nil if there is none.
+// find returns the item of an event: the one at its index, else the one with its id, else, if the event has neither, the last item that has
+// not ended. It returns nil if there is none.
 func (a *Assembler) find(e *ev) *item {
-	if e.index != nil {
-		if n, err := strconv.Atoi(string(e.index)); err == nil {
-			return a.at(n)
+	index, err := strconv.Atoi(string(e.index))
+	if wire.Kind(e.item) == '{' {
+		if err != nil {
+			index = -1
+		}
+		return a.match(index, e.item)
+	}
+	if it := a.at(index); err == nil && it != nil {
+		return it
+	}
+	if len(e.id) > 0 || err == nil {
+		return a.withID(rawjson.Text(e.id))
+	}
+	if i := len(a.items) - 1; i >= 0 && !a.items[i].done {
+		return a.items[i]
+	}
+	return nil
+}
+
+// match returns the streamed item whose form raw is: the one at the index, if it is not another one by kind or call id, else the one with the
+// id or the call id of raw. Servers count indexes wrong or leave them out, and some give an item a new id in each event. It returns nil if
+// there is none. An item of the response object is matched once.
+func (a *Assembler) match(index int, raw []byte) *item {
+	kind, callID := kindOf(text(raw, "type")), text(raw, "call_id")
+	fits := func(it *item) bool { return it != nil && !it.settled && it.kind == kind }
+	if it := a.at(index); fits(it) && (callID == "" || it.callID == "" || it.callID == callID) {
+		return it
+	}
+	if it := a.withID(text(raw, "id")); fits(it) {
+		return it
+	}
+	for _, it := range slices.Backward(a.items) {
+		if callID != "" && fits(it) && it.callID == callID {
+			return it
 		}
 	}
-	return a.withID(rawjson.Text(e.id))
+	return nil
 }
 
 // withID returns the last item with an id; nil if there is none.
@@ -250,6 +282,9 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	}
 	if err != nil || !a.created || a.at(index) != nil {
 		a.Damage(faultEventOrder)
+	}
+	if it := a.find(e); it != nil && (err != nil || it.index == index) && it.isAnnounced(e.item) {
+		return dst // once more
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst
