@@ -25,7 +25,7 @@ const (
 	builtinName  builtinState = iota // in the name of the tool
 	builtinKey                       // before an argument, or in its name
 	builtinEq                        // after the name of an argument, before "="
-	builtinValue                     // // in the value of an argument
+	builtinValue                     // in the value of an argument
 	builtinNext                      // after the value of an argument
 	builtinEnd                       // after the closing parenthesis
 )

@@ -73,7 +73,7 @@ const (
 	pythonKey   // before an argument, or in its name
 	pythonEq    // after the name of an argument, before "="
 	pythonDict  // after `**`
-	pythonValue // // in the value of an argument
+	pythonValue // in the value of an argument
 	pythonNext  // after the value of an argument
 	pythonAfter // after a call
 	pythonTail  // after the list of calls

@@ -50,7 +50,7 @@ const (
 	taggedParam               // in the tag that opens a parameter
 	taggedKey                 // in the key that follows that tag
 	taggedEq                  // between key and value
-	taggedValue               // // in a value
+	taggedValue               // in a value
 	taggedClose               // after a tag that may close the value
 	taggedPeek                // in a tag that may open the next parameter, although no tag closed the value
 	taggedPeekKey             // in the key that follows a tag as in taggedPeek

@@ -12,7 +12,7 @@ import (
 // A Host executes the sends of guests: each is one run of a model and tools, with the host's own policy, limits, redaction and events.
 // It must execute Request.Tools with a tool.Runner. A tool that is called after Send has returned fails with the code cancelled.
 // [LoopHost] is the Host for a model. Other implementations choose the policy for Request.Tools, which declare no effect.
-// model. Other implementations choose the policy for Request.Tools, which declare no effect.
+//
 // Send returns an error if no run was possible. The guest receives its code, and its text if it is a *[lathe.Error] with the code
 // invalid_request. Send may be called from several goroutines at once, for several guests, and recursively by a function that a run
 // calls.

@@ -35,7 +35,6 @@ type DialectOptions struct {
 	// ShowUnreadableCalls (show_unreadable_calls) includes the text of unreadable calls in the answer.
 	ShowUnreadableCalls bool
 	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
-	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
 	// write calls that fit the tools: see [dialect.Dialect.Constrain]. "" means no constraint. The parts of the schemas that the
 	// constraint omits are among Dropped of the [lathe.Finish], below `constraint`. The entry `constraint` alone means that the request
 	// had no constraint, because the tools have no grammar, the dialect is auto, or the request has the member itself.
@@ -148,8 +147,8 @@ func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 	}
 	d := t.dialectOf(name)
 	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
-		d = t.dialect // between leaks the text of such a server is plain
-	} // apart from leaked calls, the text of such a server has no marks
+		d = t.dialect // apart from leaked calls, the text of such a server has no marks
+	}
 	tools := req.Tools
 	if req.ToolChoice.Mode == lathe.ChoiceNone {
 		tools = nil
