@@ -13,9 +13,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Script is a list of turns that the model sim/script plays: the n-th model call of a
-// conversation, counted by the assistant messages that it holds, gets the n-th turn. A request
-// beyond the last turn is an error, since a script that ends early hides a fault.
+// A Script is a list of turns of the model sim/script. The n-th model call of a conversation, counted by its assistant messages, gets
+// the n-th turn. A request after the last turn is an error, because a script that ends early would hide a fault.
 type Script struct {
 	turns []scriptTurn
 }
