@@ -87,8 +87,7 @@ func (c *Collector) flush() {
 	c.kind, c.bad = 0, false
 }
 
-// Message returns the assistant message: text, reasoning and calls in the order of the deltas. An unreadable call has its ParseError set.
-// Message is called once, after the last Add.
+// Message returns the assistant message so far: text, reasoning and calls in the order of the deltas. An unreadable call has its ParseError set.
 func (c *Collector) Message() lathe.Message {
 	c.flush()
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}

@@ -17,7 +17,7 @@ func (f *gemmaForm) callLayout() *callLayout {
 			if least == 0 && most < 0 {
 				text = b.TextWithout([]string{f.quote})
 			}
-			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // a string that contains the mark is written as JSON
+			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for strings with the mark
 		},
 		Quote:  func(text []byte) string { return string(f.appendString(nil, text)) },
 		Key:    func(name []byte) string { return string(f.appendKey(nil, name)) },

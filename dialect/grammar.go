@@ -16,7 +16,7 @@ type grammar struct {
 	attrs   bool // names are in an attribute name="…", otherwise they follow the tag, up to `>`
 	typed   bool // the attribute string="true" marks a value as a string
 	newline bool // one newline after the opening tag of a value and one before its closing tag are not part of it
-	paired  bool // with newline: the two newlines are removed only as a pair, because the template writes none; a second one alone is part of the value
+	paired  bool // the newlines of newline are only removed as a pair; a second one alone is part of the value
 	python  bool // None is read as null
 	json    bool // wrap may contain a JSON object with name and arguments; the text after the name may be JSON in every grammar
 	single  bool // a single parameter `arguments` or `input` that the tool does not declare contains all arguments

@@ -58,7 +58,7 @@ type harmonyState uint8
 
 const (
 	harmonyBegin   harmonyState = iota // at the beginning: the form of the turn is not known yet
-	harmonyLead                        // the white space in lead may belong to a header
+	harmonyLead                        // lead may belong to a header: a mark may follow
 	harmonyBetween                     // after a message
 	harmonyHeader
 	harmonyText

@@ -168,7 +168,7 @@ func newCleaner(list func() []string) func(string) string {
 func mistralForm() form {
 	f := jsonForm(mistralFamily, "[TOOL_CALLS]NAME[CALL_ID]ID[ARGS]ARGS",
 		`[TOOL_RESULTS]{"content": "JSON", "call_id": "ID"}[/TOOL_RESULTS]`)
-	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // here ID stands for optionalID: both marks and the id, or the mark of the arguments
+	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // ID stands for optionalID
 	short, call := newPattern("[TOOL_CALLS]NAME[ARGS]ARGS"), f.call
 	f.call = func(dst []byte, c lathe.ToolCall, args string) []byte {
 		if fields := mistralFamily.fields(c.Name, c.ID); fields.id == "" {

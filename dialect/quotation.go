@@ -1,13 +1,13 @@
 package dialect
 
-// A quotation scans prose for text that is quoted without Markdown's backticks. A call inside it is text. Quoted text is:
+// A quotation scans prose for text that is quoted without Markdown's backticks. A call inside it is text. Text is quoted:
 //
 //   - between “ ”, „ “, « » and " ". A " opens a quotation only after white space, an opening bracket or at the beginning
-//     of a line, and only before another byte than white space; apostrophes never do. The line's end ends it, so that a
-//     quote that is never closed hides no call on another line. Once it holds a call, an empty line ends it, and a "
-//     only directly after a byte that may end a call, for calls have quotes and line ends of their own.
+//     of a line, and only before a byte that is not white space; an apostrophe never opens one. The end of the line ends the
+//     quotation, so that an unclosed quote does not hide calls on later lines. If the quotation contains a call, only an
+//     empty line ends it, or a " directly after a byte that may end a call, because calls contain quotes and line ends.
 //   - on a line that begins with `>`.
-//   - on a line that is indented by four spaces or a tab and follows an empty line or another such line, but for the
+//   - on a line that is indented by four spaces or a tab and follows an empty line or another such line, except at the
 //     beginning of a message.
 //   - between <code> and </code>, up to an empty line, and between <pre> and </pre>, up to the end of the message.
 //

@@ -29,7 +29,7 @@ const (
 	valueString   valueMode = iota
 	valueNull               // a string, or null
 	valueBuffered           // a literal, buffered
-	valueLong               // a literal beyond max_payload_bytes, in a call that is too long: only its strings are recognized, to find marks outside of them
+	valueLong               // a literal longer than max_payload_bytes: it is scanned only to find marks outside of its strings
 )
 
 func (v *rawValue) init(r *reader) {

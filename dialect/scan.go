@@ -83,7 +83,7 @@ func lower(c byte) byte {
 // A scanner divides text that arrives in pieces into runs of text and marks. Its results do not depend on the pieces, once adjacent runs
 // of text are joined. It buffers only the longest end of the text that may still become a mark, and examines no byte of a run twice.
 //
-// The caller may read and advance in directly while held is empty, as it is after each mark.
+// The caller may read the field in and advance it directly while held is empty, as it is after each mark.
 type scanner struct {
 	marks *marks
 	in    string // the unread part of the piece

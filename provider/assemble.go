@@ -29,9 +29,9 @@ func NewAssembler(opts *AssemblerOptions) *Assembler {
 	return &Assembler{openai.NewAssembler(&o)}
 }
 
-// Append reads one chunk, the data of one server-sent event, and returns its deltas. It does not retain data. Data that is not a chunk is
-// skipped and counted. If the server reports an error, Append returns an error that wraps a *[lathe.UpstreamError]. After that error, or
-// an answer above the limits, the Assembler must not be used.
+// Append reads one chunk, the data of one server-sent event, and returns its deltas. It does not retain data. Data that is not a chunk
+// is skipped and counted. If the server reports an error, Append returns an error that wraps a *[lathe.UpstreamError]. After an error,
+// also that of an answer above the limits, the Assembler must not be used.
 func (a *Assembler) Append(data []byte) ([]lathe.Delta, error) {
 	deltas, err := a.a.Append(nil, data)
 	return deltas, assemblyError(err)

@@ -152,7 +152,7 @@ func (w *rewriter) bulk(copies bool) []byte {
 	again := get2 + chunk + "\x4b\x0d\x00" // br_if 0 if more than one chunk is left
 	advance := func(local string) string { return "\x20" + local + chunk + "\x6a\x21" + local }
 
-	b := append([]byte("\x02\x40"+get2+chunk+"\x4d\x0d\x00"), get0+end64+"\x0d\x00"...) // block: leave it if the length is at most a chunk, or out of bounds
+	b := append([]byte("\x02\x40"+get2+chunk+"\x4d\x0d\x00"), get0+end64+"\x0d\x00"...) // block: leave it if short, or out of bounds
 	if copies {
 		b = append(b, get1+end64+"\x0d\x00"+get0+get1+"\x4b\x04\x40"...) // if the destination is above the source
 		b = append(b, "\x03\x40"+shorten...)                             // from the end to the beginning
