@@ -12,16 +12,15 @@ import (
 // other deltas of its parser on.
 type bareCalls struct {
 	wrapped
-	opts   Options
-	held   []lathe.Delta // the buffered deltas of text that may be a call
-	text   []byte        // the text of held
-	js     jsonScan
-	at     int  // offset in text of the first unread byte; white space, the fence and the object before it are read
-	fenced bool // a code fence precedes the object
-	begun  bool // the object has begun: js is in use
-	looked int  // bytes that rest has converted so far; a test proves by it that the time is linear
-	// The text is no call: all deltas are passed on.
-	decided bool
+	opts    Options
+	held    []lathe.Delta // the buffered deltas of text that may be a call
+	text    []byte        // the text of held
+	js      jsonScan      // scanner of the object
+	at      int           // offset in text of the first unread byte; white space, the fence and the object before it are read
+	fenced  bool          // a code fence precedes the object
+	begun   bool          // the object has begun: js is in use
+	looked  int           // bytes that rest has converted so far; a test proves by it that the time is linear
+	decided bool          // the text is no call: all deltas are passed on
 	deltas  []lathe.Delta // the deltas of the last piece
 }
 

@@ -104,7 +104,7 @@ type callLayout struct {
 	starts bool
 	// once: a turn has at most one call or one list of calls.
 	once  bool
-	think thinkMarks
+	think thinkMarks // the marks of thinking; zero if the dialect has none
 	// root returns the grammar expression of the whole turn, for dialects whose turns have another form; nil otherwise.
 	root func(c *constrainer) string
 }

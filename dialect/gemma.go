@@ -10,9 +10,9 @@ import (
 // marks of the format, and nothing in the string is escaped.
 type gemmaForm struct {
 	open, close, quote string
-	drops              []string // marks without content, such as the end of the turn: the parser removes them
-	think              thinkMarks
-	bareThink          string // another opening of the block of thinking; "" if there is none
+	drops              []string   // marks without content, such as the end of the turn: the parser removes them
+	think              thinkMarks // the marks of thinking
+	bareThink          string     // another opening of the block of thinking; "" if there is none
 
 	marks *marks
 	base  int
@@ -48,11 +48,11 @@ func (f *gemmaForm) parser(o Options) Parser {
 // gemma is the parser of a gemmaForm. It returns the arguments as they arrive. One pair of marks may contain several calls.
 type gemma struct {
 	attempt
-	f     *gemmaForm
+	f     *gemmaForm // the row of the dialect
 	state gemmaState
-	head  []byte // the part of `call:NAME` that was read
-	lit   literal
-	depth int // number of open marks in an unreadable call
+	head  []byte  // the part of `call:NAME` that was read
+	lit   literal // reads the arguments
+	depth int     // number of open marks in an unreadable call
 }
 
 type gemmaState uint8

@@ -13,16 +13,16 @@ type grammar struct {
 	keyClose, valueTag []string
 	nameEnd            []string // texts that may follow a name after wrap
 
-	attrs   bool // names are in an attribute name="…", otherwise they follow the tag, up to `>`
-	typed   bool // the attribute string="true" marks a value as a string
-	newline bool // one newline after the opening tag of a value and one before its closing tag are not part of it
-	paired  bool // the newlines of newline are only removed as a pair; a second one alone is part of the value
-	python  bool // None is read as null
-	json    bool // wrap may contain a JSON object with name and arguments; the text after the name may be JSON in every grammar
-	single  bool // a single parameter `arguments` or `input` that the tool does not declare contains all arguments
-	think   thinkMarks
-	drops   []string // marks without content, such as the end of the turn: the parser removes them
-	layout  layout
+	attrs   bool       // names are in an attribute name="…", otherwise they follow the tag, up to `>`
+	typed   bool       // the attribute string="true" marks a value as a string
+	newline bool       // one newline after the opening tag of a value and one before its closing tag are not part of it
+	paired  bool       // the newlines of newline are only removed as a pair; a second one alone is part of the value
+	python  bool       // None is read as null
+	json    bool       // wrap may contain a JSON object with name and arguments; the text after the name may be JSON in every grammar
+	single  bool       // a single parameter `arguments` or `input` that the tool does not declare contains all arguments
+	think   thinkMarks // the block of thinking; zero: `<think>`
+	drops   []string   // marks without content, such as the end of the turn: the parser removes them
+	layout  layout     // the texts with which calls are written
 	// reserved are further marks that must be escaped in text from outside when a prompt is written.
 	reserved []string
 

@@ -12,16 +12,14 @@ const maxHeaderBytes = 1024
 // A header is the text before `<|message|>`: the role, the channel, the recipient (in the role or the channel part) and the content type.
 // Its parts, which marks separate, are collected first and parsed by resolve.
 type header struct {
-	buf []byte
-	// The first part is the role.
-	parts    [8]headerPart
-	n        int  // parts in use
-	implicit bool // no mark was read yet: the header may turn out to be text
+	buf      []byte
+	parts    [8]headerPart // the first part is the role
+	n        int           // parts in use
+	implicit bool          // no mark was read yet: the header may turn out to be text
 
 	role, channel, recipient, contentType []byte
 	rest                                  []byte // unparsed text: the content of the message, if `<|message|>` is missing
-	// 1 each if the channel is unknown, or the role is not the assistant's.
-	unknown, foreign int
+	unknown, foreign                      int    // 1 each if the channel is unknown, or the role is not the assistant's
 }
 
 // A headerPart is a part of a header: mark precedes it (markStart for the role), and from is its offset in buf.

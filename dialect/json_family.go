@@ -13,7 +13,7 @@ type jsonFamily struct {
 	special bool
 	// starts: the text begins inside the first block, because the prompt ends with the block's mark.
 	starts bool
-	id     idRule
+	id     idRule // where the id of a call comes from
 	// reserved are further marks that must be escaped in text from outside when a prompt is written.
 	reserved []string
 
@@ -25,15 +25,15 @@ type jsonFamily struct {
 
 // A jsonBlock describes text that begins with one of the marks opens and contains one call or a list of calls.
 type jsonBlock struct {
-	opens []string
+	opens []string   // the marks that open the block
 	keep  int        // number of bytes at the end of the mark that belong to the JSON
 	head  []headPart // the parts between the mark and the JSON; if there are none, the JSON contains the name
 	close string     // the mark that ends the block; "" if the block ends with its JSON
 	fence bool       // the JSON may stand in a code fence
 	// quiet: the mark also occurs in text. Only the name of an offered tool makes a call, and all else is text without an error.
 	quiet  bool
-	plain  string // a name that marks text instead of a call; "" if there is none
-	object *objectForm
+	plain  string      // a name that marks text instead of a call; "" if there is none
+	object *objectForm // the members of a call; nil: the JSON is the arguments alone
 	// builtin: NAME.call(KEY=VALUE) may replace the JSON.
 	builtin bool
 }

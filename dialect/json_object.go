@@ -38,25 +38,24 @@ type callObject struct {
 	r       *reader
 	opens   func()      // starts the call; the name is known
 	accepts func() bool // reports whether the name may make a call; nil: every name may
-	form    *objectForm
-	js      jsonScan
+	form    *objectForm // nil: the arguments alone
+	js      jsonScan    // scanner of the JSON
 
 	name, id []byte
 
-	status  objectStatus
-	begun   bool   // the opening brace was read
-	token   []byte // the key, name or id being read, with its quotes
-	key     []byte // scratch buffer for an unquoted key
-	inKey   bool
-	inValue bool
+	status  objectStatus // how the object ended
+	begun   bool         // the opening brace was read
+	token   []byte       // the key, name or id being read, with its quotes
+	key     []byte       // scratch buffer for an unquoted key
+	inKey   bool         // a key is being read
+	inValue bool         // a value is being read
 	member  objectMember // the member whose value is being read
 	ranks   [3]int       // by objectMember: the index of the used member in its list of names; -1: not read
-	// the name was read
-	named   bool
-	foreign bool   // the object has a member that calls do not have
-	base    int    // the JSON depth of the object whose members are read
-	inner   bool   // the object has the member form.inner
-	held    []byte // argument text that precedes the name
+	named   bool         // the name was read
+	foreign bool         // the object has a member that calls do not have
+	base    int          // the JSON depth of the object whose members are read
+	inner   bool         // the object has the member form.inner
+	held    []byte       // argument text that precedes the name
 }
 
 // plainMembers are members of a call's object that cannot contain arguments.

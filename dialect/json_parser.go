@@ -20,10 +20,10 @@ const (
 // object; marks inside the JSON are data.
 type jsonParser struct {
 	reader
-	f     *jsonFamily
-	prose prose
+	f     *jsonFamily // the family of the dialect
+	prose prose       // the text outside of calls
 	state jsonBlockState
-	block *jsonBlock
+	block *jsonBlock // the block being read
 
 	gap     []byte // white space after a call, which is emitted only if text follows
 	swallow bool   // white space that follows is buffered in gap
@@ -38,15 +38,15 @@ type jsonParser struct {
 	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
 	begun bool       // the JSON of the attempt has begun
 
-	part    int    // index of the part of the head
-	seg     []byte // the bytes of the head part or of the mark being read
-	wordEnd int    // offset in seg of the end of the part's word; 0: the word continues
-	list    bool   // the objects are elements of a JSON array
-	object  callObject
-	builtin builtinCall
-	late    bool // the id of the open call may follow its arguments
-	pending bool // the open call is complete, unless the block ends with an error
-	surplus bool // a second closing brace was read after the JSON
+	part    int         // index of the part of the head
+	seg     []byte      // the bytes of the head part or of the mark being read
+	wordEnd int         // offset in seg of the end of the part's word; 0: the word continues
+	list    bool        // the objects are elements of a JSON array
+	object  callObject  // reads the JSON of a call
+	builtin builtinCall // reads a call in the form NAME.call(…)
+	late    bool        // the id of the open call may follow its arguments
+	pending bool        // the open call is complete, unless the block ends with an error
+	surplus bool        // a second closing brace was read after the JSON
 }
 
 type jsonBlockState uint8

@@ -11,10 +11,10 @@ const maxNameBytes = 256 // maximal length of a tool's name in the text, with it
 //
 // It stores the text of the object until the call is complete, to emit it as text if the call is unreadable.
 type payload struct {
-	r      *reader
-	limit  int // the maximal length, in bytes
-	form   *objectForm
-	object callObject
+	r      *reader     // emits the deltas
+	limit  int         // the maximal length, in bytes
+	form   *objectForm // the members of the object
+	object callObject  // reads the object
 
 	raw   []byte     // the text so far; once bad is set, only its first maxExcerptBytes
 	total int        // the length of the text so far, in bytes

@@ -53,14 +53,14 @@ type pythonic struct {
 	attempt
 	f       *pythonicForm
 	state   pythonicState
-	wrapped bool // the calls are between marks
-	list    bool // the calls are in brackets
-	token   []byte
-	params  parameters
-	pending bool // the open call is complete, if the next byte may follow a call
-	lit     literal
-	dict    bool // the value is `**{…}` and contains all arguments of the call
-	depth   int  // number of open marks in an unreadable attempt
+	wrapped bool       // the calls are between marks
+	list    bool       // the calls are in brackets
+	token   []byte     // the name or key being read
+	params  parameters // the parameters of the call so far
+	pending bool       // the open call is complete, if the next byte may follow a call
+	lit     literal    // reads the values
+	dict    bool       // the value is `**{…}` and contains all arguments of the call
+	depth   int        // number of open marks in an unreadable attempt
 }
 
 type pythonicState uint8

@@ -28,9 +28,9 @@ type quotation struct {
 	after  bool // the line before was indented code, or is empty after such a line
 
 	tag     [maxTagName]byte // the name of the tag so far
-	tagLen  int
-	inTag   bool
-	element element
+	tagLen  int              // number of bytes in tag
+	inTag   bool             // the name of a tag is being read
+	element element          // the open element
 }
 
 type element uint8

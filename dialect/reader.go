@@ -15,7 +15,7 @@ const maxExcerptBytes = 200
 // A reader is the common part of all parsers: the scanner, and the deltas that it returns.
 type reader struct {
 	scanner
-	out   []lathe.Delta
+	out   []lathe.Delta // the deltas of the current Append
 	opts  Options
 	calls int  // number of calls started
 	open  bool // a call is open
@@ -23,19 +23,19 @@ type reader struct {
 	// unreadable is true while a call is read that is known to be unreadable: its text is emitted with Unreadable set, and its arguments
 	// are dropped. fail resets it.
 	unreadable bool
-	joins      bool   // merge many small text deltas into few
-	from       int    // index in out of the first delta of this Append
-	joint      int    // index in out, plus 1, of the delta whose text is in small; 0 if there is none
-	small      []byte // small texts, concatenated
-	ends       bool   // tokens that end the turn are not part of a call that they truncate
-	tail       string // buffered tokens at the end of the text so far that may end the turn
-	rune       [utf8.UTFMax]byte
-	nrune      int    // number of bytes in rune: the beginning of a rune that the piece before ended with
-	inPrefix   bool   // the parser reads the end of the prompt
-	mended     int    // number of tool names from which residue of the format was removed
-	run        func() // reads the input in in
-	close      func() // closes what is open at the end of the text
-	thought    thought
+	joins      bool              // merge many small text deltas into few
+	from       int               // index in out of the first delta of this Append
+	joint      int               // index in out, plus 1, of the delta whose text is in small; 0 if there is none
+	small      []byte            // small texts, concatenated
+	ends       bool              // tokens that end the turn are not part of a call that they truncate
+	tail       string            // buffered tokens at the end of the text so far that may end the turn
+	rune       [utf8.UTFMax]byte // an incomplete rune at the end of the piece before
+	nrune      int               // number of bytes in rune: the beginning of a rune that the piece before ended with
+	inPrefix   bool              // the parser reads the end of the prompt
+	mended     int               // number of tool names from which residue of the format was removed
+	run        func()            // reads the input in in
+	close      func()            // closes what is open at the end of the text
+	thought    thought           // see Thinker
 }
 
 func newReader(o Options, m *marks) reader {

@@ -8,8 +8,7 @@ type tag struct {
 	args   bool // the word args is present
 	named  bool // the attribute name is present
 	closed bool // the text ends with `/`
-	// The attributes have a syntax error.
-	broken bool
+	broken bool // the attributes have a syntax error
 }
 
 // looksLikeCall reports whether the tag was meant as a call, not only mentioned in text.

@@ -13,8 +13,7 @@ type tagged struct {
 	g     *grammar
 	state taggedState
 
-	// The call is inside a wrapper.
-	wrapped bool
+	wrapped bool   // the call is inside a wrapper
 	lead    string // white space before a call, which becomes text if the call is none
 	token   []byte // the name, key or tag being read
 	quoted  byte   // the quote that is open in the tag; 0 if none is

@@ -34,13 +34,12 @@ type tags struct {
 	reader
 	prose prose
 	state tagsState
-	short bool // the open tag has the short form
-	quote byte // the quote that is open in a tag; 0 if none is
-	name  string
-	raw   []byte // the attempt from its `<` on; once bad is set, only its first maxExcerptBytes
-	body  int    // number of bytes after the opening tag
-	// Scanner of the arguments.
-	js jsonScan
+	short bool     // the open tag has the short form
+	quote byte     // the quote that is open in a tag; 0 if none is
+	name  string   // the name of the tool; "" before it is read
+	raw   []byte   // the attempt from its `<` on; once bad is set, only its first maxExcerptBytes
+	body  int      // number of bytes after the opening tag
+	js    jsonScan // scanner of the arguments
 
 	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
 	total int        // the length of an unreadable attempt, in bytes

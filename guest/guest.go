@@ -153,15 +153,14 @@ type program struct {
 	limits *Limits
 	inst   *wasmrt.Instance
 
-	fds   fds
-	id    string // id of this run of the program
-	ids   int    // number of sessions created so far
-	bytes int    // size of the open sessions and responses, in bytes
-	// Size of the log so far, in bytes.
-	logged int
+	fds    fds
+	id     string  // id of this run of the program
+	ids    int     // number of sessions created so far
+	bytes  int     // size of the open sessions and responses, in bytes
+	logged int     // size of the log so far, in bytes
 	spare  []block // blocks of the guest's allocator that are not in use
 	fault  error   // the error with which the guest must end; nil while it may continue
-	out    Outcome
+	out    Outcome // the outcome so far
 }
 
 // Run runs the program to its end. It returns only after everything that the guest started has returned. opts may be nil.

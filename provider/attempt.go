@@ -29,19 +29,19 @@ type attempt struct {
 	stopped bool // the consumer stopped the iteration
 	// reconnected: the request was sent again, because the server had closed the first connection.
 	reconnected bool
-	status      int
-	requestID   string
+	status      int            // status of the response; 0 before it
+	requestID   string         // the server's id of the request
 	refusal     *wire.APIError // the error of the server's response; nil if it reported none
-	finish      *lathe.Finish
+	finish      *lathe.Finish  // the answer; nil before its end
 
 	watch  *watch
 	body   *responseBody
 	events *sse.Reader
-	answer wire.Assembler
+	answer wire.Assembler // assembles the answer
 
 	raw       lathe.Raw   // the event that was read of a relayed stream
 	held      []lathe.Raw // the first events of a relayed stream, buffered
-	heldBytes int
+	heldBytes int         // size of held
 }
 
 // run makes the attempt and yields its deltas except the last. When it returns, the response is closed, and its connection is idle or

@@ -18,10 +18,9 @@ const leadSpace = " \t\r\n"
 
 // A lead buffers the beginning of an answer's text while it may be a closing mark of thinking, which is not part of the text.
 type lead struct {
-	over bool // the beginning was read, and the rest passes unchanged
-	mark bool // the beginning was a thinkClose
-	// Buffered text.
-	text string
+	over bool   // the beginning was read, and the rest passes unchanged
+	mark bool   // the beginning was a thinkClose
+	text string // buffered text
 }
 
 // lead returns the lead of an answer to req. It buffers nothing if the bytes are relayed, if the caller parses thinking itself, or on

@@ -18,12 +18,11 @@ const maxMistaken = 64
 // To return such a call as text, raw stores the text that the parser has read and not returned, which begins with the call. Its first
 // rune is returned as text, and a new parser reads the rest.
 type leaks struct {
-	r      *reading
-	raw    []byte
-	open   bool // a call of an offered tool is open
-	closed bool // a call has ended, and no text has followed
-	// Number of marks that opened no call.
-	mistaken int
+	r        *reading
+	raw      []byte // text that the parser has read and not returned
+	open     bool   // a call of an offered tool is open
+	closed   bool   // a call has ended, and no text has followed
+	mistaken int    // number of marks that opened no call
 	off      bool   // the rest of the turn is text: mistaken exceeds maxMistaken
 	bad      []byte // text of an unreadable call, buffered until its name is known
 }

@@ -24,14 +24,14 @@ type modelCall struct {
 	c *Chat
 
 	url     *url.URL // of the request
-	request *payload
+	request *payload // the body of the request
 	encode  wire.EncodeOptions
-	without []string // features that the server refused during this call
-	dropped []string // paths of what the request omits
-	scratch lathe.Request
-	short   bool     // the request has short ids of calls
-	raw     bool     // the request is the client's own bytes: no message was encoded
-	betas   []string // beta features of the request
+	without []string      // features that the server refused during this call
+	dropped []string      // paths of what the request omits
+	scratch lathe.Request // the request that is encoded
+	short   bool          // the request has short ids of calls
+	raw     bool          // the request is the client's own bytes: no message was encoded
+	betas   []string      // beta features of the request
 
 	deadline time.Time // of the first delta; zero if there is none
 }

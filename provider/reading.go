@@ -13,27 +13,26 @@ import (
 // other deltas pass unchanged.
 type reading struct {
 	yield   func(lathe.Delta, error) bool
-	d       *dialect.Dialect
-	native  bool // only thinking and bare calls are parsed
-	opts    dialect.Options
-	parser  dialect.Parser
+	d       *dialect.Dialect  // the dialect of the model
+	native  bool              // only thinking and bare calls are parsed
+	opts    dialect.Options   // options of the parser
+	parser  dialect.Parser    // parser of the text
 	message dialect.Collector // the message of the parsed text
 	shown   visible.Stream    // the text that users see
 	dropped []string          // paths of what the request omits, in addition to those of the wire
 	leaks   *leaks            // nil, or only calls of offered tools count
-	deltas  []lathe.Delta
-	seen    bool // text arrived as deltas
-	stopped bool // the consumer stopped the iteration
+	deltas  []lathe.Delta     // scratch buffer for the deltas of the parser
+	seen    bool              // text arrived as deltas
+	stopped bool              // the consumer stopped the iteration
 
-	calls      int       // number of calls yielded
-	open       int       // index of the parser's open call
-	own        []ownCall // native calls of the server
-	deprecated int
+	calls      int            // number of calls yielded
+	open       int            // index of the parser's open call
+	own        []ownCall      // native calls of the server
+	deprecated int            // number of calls in deprecated syntax
 	old        dialect.Parser // a second parser that counts deprecated syntax; nil if that syntax is allowed or does not exist
-	// Number of calls found in the text of a server with native calls.
-	recovered int
-	written   string // the dialect of the calls in an open thought
-	inThought int    // number of calls in an open thought
+	recovered  int            // number of calls found in the text of a server with native calls
+	written    string         // the dialect of the calls in an open thought
+	inThought  int            // number of calls in an open thought
 }
 
 // newParser returns a parser for the text that follows.

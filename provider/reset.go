@@ -15,12 +15,11 @@ import (
 
 // A resetForm is one place in which a server states when it accepts requests again.
 type resetForm struct {
-	place resetPlace
-	name  string
-	unit  time.Duration // the unit of a number, if it is a duration
-	// Servers that use the form.
-	server string
-	source string // where the form was observed, and when
+	place  resetPlace
+	name   string
+	unit   time.Duration // the unit of a number, if it is a duration
+	server string        // servers that use the form
+	source string        // where the form was observed, and when
 }
 
 type resetPlace uint8

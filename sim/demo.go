@@ -57,9 +57,8 @@ func structured(req *lathe.Request, prompt string) string {
 
 // conversation is the part of a request that determines the demo model's turn.
 type conversation struct {
-	prompt string // the last user message, apart from the request for a final answer
-	// The calls and results since prompt.
-	calls   []lathe.ToolCall
+	prompt  string           // the last user message, apart from the request for a final answer
+	calls   []lathe.ToolCall // the calls and results since prompt
 	results []lathe.ToolResult
 	asked   int // number of calls since prompt
 	total   int // number of calls in the whole conversation

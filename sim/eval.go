@@ -109,10 +109,9 @@ func readInstructions(req *lathe.Request) instructions {
 
 // progress is the state of the calls in the conversation.
 type progress struct {
-	calls          int
-	reads, changes int // number of results of state_get and of state_patch
-	// Whether a call of state_get, and of state_patch, succeeded.
-	read, changed    bool
+	calls            int
+	reads, changes   int  // number of results of state_get and of state_patch
+	read, changed    bool // whether a call of state_get, and of state_patch, succeeded
 	hidden, refused  bool // facts_commit was called; the last change failed
 	outputIsTooLarge bool
 }

@@ -39,9 +39,9 @@ func takeEvents(frames []byte) []streamed {
 
 // A flow is the change of a fault to the deltas of an answer, and to the order of its events.
 type flow struct {
-	errorAfter int // number of deltas before an error in the stream; -1: the error is the first event; 0: no error
-	cutArgs    bool
-	cutText    bool
+	errorAfter int  // number of deltas before an error in the stream; -1: the error is the first event; 0: no error
+	cutArgs    bool // close the connection inside the arguments of the first call
+	cutText    bool // close the connection inside the text, if there are no calls
 	wholeArgs  bool // send the arguments of each call in one piece
 	keepAlives int  // number of keep-alives of the wire after the first delta
 }
@@ -116,12 +116,12 @@ func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
 
 // lines is the change of a fault to the lines in which events are sent.
 type lines struct {
-	eol       string
-	bom       bool
-	comments  bool
-	multiline bool
-	longLine  int
-	malformed bool
+	eol       string // the line end; "": LF
+	bom       bool   // a byte order mark before the first event
+	comments  bool   // a comment before each event
+	multiline bool   // JSON on several data lines
+	longLine  int    // bytes of padding in the second event; 0: none
+	malformed bool   // a data line that is not JSON after the first event
 }
 
 // frame returns the bytes of the i-th event of an answer.

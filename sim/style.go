@@ -15,22 +15,22 @@ type style struct {
 	index func(i int) string // returns the index of call i as JSON, "" to omit it; nil: the position of the call
 	// Returns the id in a piece of a call, and whether the piece has one; nil: the first piece has it.
 	id           func(i, piece int, last bool, c lathe.ToolCall) (string, bool)
-	nameEvery    bool
-	nameSplit    bool
-	nameLate     bool
-	noType       bool
-	args         argsForm
-	whole        bool // each call in one chunk
-	together     bool // all calls in one chunk
-	textAfter    bool
-	textWith     bool
-	finish       string // "\x00" stands for the empty string
-	finishTwice  bool
-	usageEvery   bool
-	noDone       bool
-	secondChoice bool
-	legacy       bool
-	reasoning    string
+	nameEvery    bool     // the whole name in every piece of a call
+	nameSplit    bool     // the name in two pieces
+	nameLate     bool     // the name after the arguments
+	noType       bool     // calls without type
+	args         argsForm // the form of the arguments
+	whole        bool     // each call in one chunk
+	together     bool     // all calls in one chunk
+	textAfter    bool     // text after the calls
+	textWith     bool     // text and calls in one delta
+	finish       string   // "\x00" stands for the empty string
+	finishTwice  bool     // two chunks with a finish reason
+	usageEvery   bool     // usage in every chunk
+	noDone       bool     // no [DONE] at the end
+	secondChoice bool     // a second choice in every chunk
+	legacy       bool     // the member function_call instead of tool_calls
+	reasoning    string   // the member with reasoning; "": reasoning_content
 }
 
 type argsForm uint8

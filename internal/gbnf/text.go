@@ -8,9 +8,8 @@ import (
 
 // An automaton reads text one character at a time and tracks which mark may have begun: its states are the proper beginnings of marks.
 type automaton struct {
-	states []string // proper beginnings of marks; the first is ""
-	// Index in states of each state.
-	places map[string]int
+	states []string       // proper beginnings of marks; the first is ""
+	places map[string]int // index in states of each state
 	marks  []string
 }
 

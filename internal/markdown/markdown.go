@@ -29,12 +29,10 @@ type Writer struct {
 	err    error        // the first error of out, which all later calls return
 
 	state state
-	held  []byte // the beginning of a line whose form is not known; a line of code or of a table
-	// The buffered lines of a table.
-	table [][]byte
-	size  int // bytes in table
-	// The mark that opened the block of code, and its length.
-	fence struct {
+	held  []byte   // the beginning of a line whose form is not known; a line of code or of a table
+	table [][]byte // the buffered lines of a table
+	size  int      // bytes in table
+	fence struct { // the mark that opened the block of code, and its length
 		mark  byte
 		count int
 	}

@@ -24,11 +24,10 @@ type Case struct {
 	// Unscored is the reason for which the case has no verdict; "" if it has one.
 	Unscored string
 
-	key string // hash of everything on which the verdict depends
-	// The names of Tools, the descriptions of the functions, and the right answers.
-	names     names
-	functions []value
-	answers   []value
+	key       string  // hash of everything on which the verdict depends
+	names     names   // the names of Tools
+	functions []value // the descriptions of the functions
+	answers   []value // the right calls
 }
 
 // A Verdict is the score of the calls of a case. ErrorType is "" if Valid is true, else the leaderboard's name of the error, or a text

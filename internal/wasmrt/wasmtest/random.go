@@ -51,11 +51,11 @@ type signature struct{ params, results T }
 
 type generator struct {
 	*rand.Rand
-	m     *Module
-	funcs []signature
+	m     *Module     // the module being generated
+	funcs []signature // the signatures of its functions
 
 	at     int // index of the function being generated
-	locals T
+	locals T   // the types of the locals of the function
 	calls  int // number of calls that it may still contain
 	labels []T // the result types of each enclosing block, the innermost last; nil for a loop
 	loops  int // index of the first local that counts loop rounds
