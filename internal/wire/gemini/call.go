@@ -61,7 +61,7 @@ func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	if c.name == "" {
 		a.Damage(faultNameMissing)
 	}
-	if a.isRepeated(&c) {
+	if isRepeated(a, &c) {
 		a.Damage(faultIDDuplicate)
 		return dst
 	}
@@ -88,7 +88,7 @@ func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 
 // isRepeated reports whether an earlier chunk had the call, with the same id of the server, name and arguments: some servers send a part in two
 // chunks. Equal calls of one chunk are two.
-func (a *Assembler) isRepeated(c *callPart) bool {
+func isRepeated(a *Assembler, c *callPart) bool {
 	return c.id != "" && !c.more && c.pieces == nil && slices.ContainsFunc(a.parts[:a.begun], func(p lathe.Part) bool {
 		call, ok := p.(lathe.ToolCall)
 		return ok && call.ID == c.id && call.Name == c.name && call.Arguments == a.arguments(c.args)

@@ -184,7 +184,7 @@ func (a *assembler) index(v []byte, begins bool) int {
 
 // isRepeated reports whether an event begins a block that has begun already: after a second message_start the one with its index, and always
 // the same call at the same index.
-func (a *assembler) isRepeated(index int, v []byte) bool {
+func isRepeated(a *assembler, index int, v []byte) bool {
 	return slices.ContainsFunc(a.blocks, func(b *block) bool {
 		return b.index == index && (a.repeated || b.id != "" && b.id == text(v, "id"))
 	})

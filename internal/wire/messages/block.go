@@ -64,7 +64,7 @@ func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.D
 		a.fault(faultBadEvent)
 		return dst
 	}
-	if a.isRepeated(index, v) {
+	if isRepeated(a, index, v) {
 		a.fault(faultOrder)
 		return dst
 	}

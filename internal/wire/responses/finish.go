@@ -56,9 +56,9 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 
 // settle compares an item of the response object with the item that was streamed, and adds an item that was not streamed.
 func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
-	it := a.match(index, raw)
+	it := a.items.match(index, raw)
 	if it == nil && !a.whole {
-		it = a.unmatched(index, raw)
+		it = a.items.unmatched(index, raw)
 	}
 	if it == nil {
 		if !a.whole {
@@ -85,18 +85,18 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 
 // unmatched returns the streamed item of an item of the response object whose ids are others: the one at the index, else the first that is
 // left of its kind. Of the calls it is one with the same name and arguments. It returns nil if there is none.
-func (a *Assembler) unmatched(index int, raw []byte) *item {
-	kind, at := kindOf(text(raw, "type")), a.at(index)
+func (all items) unmatched(index int, raw []byte) *item {
+	kind, at := kindOf(text(raw, "type")), all.at(index)
 	if at != nil && !at.settled && at.kind == kind {
 		return at
 	}
-	for _, it := range a.items {
+	for _, it := range all {
 		if it.settled || it.kind != kind {
 			continue
 		}
 		arguments := get(raw, "arguments")
 		if kind != itemCall || text(raw, "call_id") == "" ||
-			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && sameObject(it.args.String(), a.Unquote(arguments)) {
+			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && sameObject(it.args.String(), []byte(rawjson.Text(arguments))) {
 			return it
 		}
 	}
