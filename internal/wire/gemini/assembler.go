@@ -21,6 +21,7 @@ type Assembler struct {
 	wire.Assembly
 
 	parts []lathe.Part
+	begun int             // parts before the chunk that is read
 	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
 	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
 
@@ -94,6 +95,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 
 // take reads one object of an answer.
 func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
+	a.begun = len(a.parts)
 	var candidates, feedback []byte
 	known := false
 	for key, v := range rawjson.Members(obj) {
