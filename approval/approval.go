@@ -1,6 +1,5 @@
-// Package approval connects a policy's Ask verdict with the approver who answers it. [Details] describe a call to
-// an approver, [Grants] are approvals that apply beyond one call, and a [Queue] stores
-// pending requests, so that no goroutine has to block until an approver answers.
+// Package approval connects the Ask verdict of a policy with an approver who answers it. [Details] describe a call to an approver, [Grants]
+// are approvals that apply to further calls, and a [Queue] stores requests until they are answered, so that no goroutine blocks.
 //
 // Nothing is approved by default: an answer to an unknown, expired or already answered request is refused.
 package approval
@@ -16,38 +15,37 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Scope says to which further calls an approval applies, besides the requested one.
+// A Scope states to which further calls an approval applies.
 type Scope string
 
-// The scopes. They end with their run or session, and do not outlive a change of the tool's schema.
-// A grant applies to the policy rule that required the approval. For example, if an approver allowed a tool
-// before the run has read untrusted content, the taint guard requires another approval afterwards.
+// The scopes. A scope ends with its run or session, and with a change of the schema of the tool. It covers only the policy rule that
+// required the approval: if an approver allowed a tool before the run read untrusted content, the taint guard requires another approval
+// afterwards.
 const (
-	ScopeOnce    Scope = ""        // nothing else
-	ScopeCall    Scope = "call"    // the same call, with equal arguments, again in this run
+	ScopeOnce    Scope = ""        // no further call
+	ScopeCall    Scope = "call"    // calls of the tool with equal arguments in this run
 	ScopeRun     Scope = "run"     // every call of the tool in this run
 	ScopeSession Scope = "session" // every call of the tool by the same principal in this session
 )
 
-// maxGrants bounds the grants that are kept.
+// maxGrants is the maximum number of grants in a Grants.
 const maxGrants = 10_000
 
-// Grants are what people have allowed beyond one call. The zero value allows nothing. Its methods
-// may be called from several goroutines at once.
+// Grants are approvals that apply to further calls. The zero value allows none. Its methods may be called from several goroutines at once.
 type Grants struct {
 	mu      sync.Mutex
-	granted map[grant]string // by whom
+	granted map[grant]string // the approver by grant
 }
 
-// grant is what a later call must agree with.
+// A grant is the key of an approval: a call is allowed if its own grant for the scope is equal.
 type grant struct {
 	scope     Scope
-	in        string // the run or the session
+	in        string // the id of the run or the session
 	principal string
 	tool      string
-	rule      string // that asked
+	rule      string // the policy rule that required the approval
 	schema    [sha256.Size]byte
-	args      [sha256.Size]byte // of ScopeCall
+	args      [sha256.Size]byte // hash of the canonical arguments, for ScopeCall only
 }
 
 func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
@@ -74,8 +72,8 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	return g, true
 }
 
-// Add adds a grant with that scope. It returns an error for an unknown scope, for the session scope if the
-// run has no session, and beyond maxGrants.
+// Add adds a grant with this scope; by is the approver. It returns an error for an unknown scope, for the session scope if the run has no
+// session, and if there are maxGrants grants.
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -93,7 +91,7 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	return nil
 }
 
-// Allows reports whether an earlier grant allows the call; by is the approver who gave the grant.
+// Allows reports whether an earlier grant allows the call; by is the approver of that grant.
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,10 +108,10 @@ func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	return "", false
 }
 
-// EndRun drops the grants of a run, EndSession those of a session.
+// EndRun removes the grants of a run. Those of its session remain.
 func (g *Grants) EndRun(id string) { g.drop(id, ScopeCall, ScopeRun) }
 
-// EndSession drops the grants of a session.
+// EndSession removes the grants of a session.
 func (g *Grants) EndSession(id string) { g.drop(id, ScopeSession) }
 
 func (g *Grants) drop(in string, scopes ...Scope) {
@@ -128,16 +126,16 @@ func (g *Grants) drop(in string, scopes ...Scope) {
 	}
 }
 
-// ReasonCodes of answers that this package gives.
+// Reason codes of the approvals that this package returns without an answer for the call itself.
 const (
-	ReasonGranted  = "granted"  // by an earlier answer
-	reasonReplayed = "replayed" // the approval was used before
+	ReasonGranted  = "granted"  // an earlier answer allows the call
+	reasonReplayed = "replayed" // the answer was already returned for another call
 )
 
-// Text returns the JSON form of a person's text, for [lathe.Approval].Result.
+// Text returns s as a JSON string, for [lathe.Approval].Result.
 func Text(s string) json.RawMessage { return rawjson.AppendQuote(nil, s) }
 
-// fingerprint is equal for equal answers only.
+// fingerprint returns a hash of all fields of an answer except InRequest.
 func fingerprint(a *Answer) string {
 	h := sha256.New()
 	for _, part := range []string{string(a.Verb), a.By, a.ReasonCode, string(a.Scope), string(a.Arguments), string(a.Result)} {

@@ -11,24 +11,23 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Detail is one line of the description of a call that an approver sees. Its value is one line of visible characters.
+// A Detail is one line of the description of a call for an approver. Its value is one line of visible characters.
 type Detail struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Model reports that the model wrote the value, and the name if it is that of an argument: do not trust it.
+	// Model reports that the model wrote the value and, if the line is an argument, also the name: do not trust them.
 	Model bool `json:"model,omitempty"`
 }
 
-// Limits of what is shown.
+// Limits of Details: the number of arguments, and the bytes of a name and of a value.
 const (
 	maxShownArgs  = 40
 	maxShownName  = 64
 	maxShownValue = 400
 )
 
-// Details returns the lines that an approver should see first: those that Lathe itself has determined,
-// then each argument in its canonical form, with control, direction and invisible characters
-// as escapes. Names and values are truncated, and state by how much.
+// Details returns the lines that an approver should see first: those that Lathe has determined, then each argument in canonical JSON, with
+// control, direction and invisible characters as escapes. It truncates long names and values, and each truncated one states by how much.
 func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 	origin := req.Tool.Origin
 	if origin == "" {
@@ -65,13 +64,13 @@ func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 	return out
 }
 
-// show returns s as one line of visible characters, at most limit bytes of s.
+// show returns at most limit bytes of s as one line of visible characters.
 func show(s string, limit int) string {
 	return Visible(text.Excerpt(s, limit))
 }
 
-// Visible returns s with what cannot be seen, or changes how the rest is seen, as escapes: control,
-// direction, tag and other invisible characters, line ends, and bytes that are no UTF-8.
+// Visible returns s as one line, with escapes for what cannot be seen or changes how the rest is displayed: control, direction, tag and
+// other invisible characters, line ends, and bytes that are not UTF-8.
 func Visible(s string) string {
 	return text.Escape(s, func(r rune) bool { return !unicode.IsPrint(r) || text.IsBlank(r) })
 }

@@ -20,35 +20,35 @@ import (
 // QueueOptions configure a [Queue].
 type QueueOptions struct {
 	Now        func() time.Time // the clock; nil: time.Now
-	MaxPending int              // the most requests that are held until they expire; 0: 10,000. Requests beyond it fail.
-	Grants     *Grants          // what answers with a scope allow; nil: the Queue's own. Share it to share them.
-	// Signals stores the answers and their scopes, so that every process on the same store has them for as long as
-	// their runs are kept; nil: they are kept in memory only. If it is a [store.RunIndex], a session scope also applies to
-	// the other runs of the session, of which the newest 100 are searched.
+	MaxPending int              // the maximum number of unexpired requests in the queue; 0: 10,000. A request beyond it fails.
+	Grants     *Grants          // the grants that answers with a scope add to; nil: grants of this queue only. Several queues may share one.
+	// Signals stores the answers and their scopes, so that every process with the same store has them until their runs are deleted; nil:
+	// they are in memory only. If it is a [store.RunIndex], a session scope also applies to the other runs of the session, of which the
+	// newest 100 are searched.
 	Signals store.SignalStore
-	// OnAsk is called with each new request, and OnAnswer with the first answer to each request. They are called on the
-	// goroutine of Approve and Answer.
+	// OnAsk is called with each new request, and OnAnswer with the first answer to each request. Approve calls OnAsk and Answer calls
+	// OnAnswer, on the goroutine of their caller.
 	OnAsk    func(Request)
 	OnAnswer func(Request, Answer)
 }
 
-// A Queue is an approval queue: a [lathe.Approver] that holds requests in memory until they are answered or expire.
+// A Queue is an approval queue: a [lathe.Approver] that stores requests in memory until they are answered or expire.
 //
-// Approve returns [lathe.ErrPending] for a request without an answer, and the run is parked. Once Answer was called, the
-// run is executed again and Approve returns the answer, once. For example:
+// Approve returns [lathe.ErrPending] for a request without an answer, and the run is parked. After a call of Answer, the run is executed
+// again and Approve returns the answer, once. For example:
 //
 //	Approve(request)       → ErrPending, the run is parked
 //	Answer(digest, answer) → stored
 //	Approve(request)       → the answer, when the run is resumed
 //	Approve(request)       → denied: an answer approves one call only
 //
-// With a signal store, an answer that one process stored is returned in every other process; the log of the run says which
-// answers were used. Its methods may be called from several goroutines at once.
+// With a signal store, an answer that one process stored is returned in every other process; the log of the run records which answers were
+// used. Its methods may be called from several goroutines at once.
 type Queue struct {
 	opts    QueueOptions
 	mu      sync.Mutex
 	pending map[string]*entry // by digest
-	late    []Request         // expired before their run used an answer
+	late    []Request         // requests that expired before their run used an answer
 }
 
 var _ tool.StoredApprover = (*Queue)(nil)
@@ -57,12 +57,11 @@ type entry struct {
 	req    Request
 	asked  lathe.ApprovalRequest
 	answer *Answer
-	print  string // of the answer
+	print  string // the fingerprint of the answer
 	used   bool
 }
 
-// A Request is a call that waits for an approval. It contains what the model wrote: show it only to those who may approve
-// the call.
+// A Request is a call that waits for an approval. It contains text of the model: show it only to those who may approve the call.
 type Request struct {
 	Digest     string          `json:"digest"`
 	RunID      string          `json:"run_id"`
@@ -87,12 +86,12 @@ type Verb string
 // The verbs.
 const (
 	Approve  Verb = "approve"
-	Edit     Verb = "edit" // approve with other arguments, which are validated again
+	Edit     Verb = "edit" // approve the call with other arguments, which are validated again
 	Deny     Verb = "deny"
-	AnswerIt Verb = "answer" // in place of the tool, which is not called
+	AnswerIt Verb = "answer" // use a given result in place of a call of the tool
 )
 
-// Past returns the word of ApprovalResolved for the verb; "" for an unknown one.
+// Past returns the outcome in event.ApprovalResolved for the verb, or "" for an unknown verb.
 func (v Verb) Past() string {
 	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
 }
@@ -101,14 +100,14 @@ func (v Verb) Past() string {
 type Answer struct {
 	Verb       Verb            `json:"verb"`
 	By         string          `json:"by"`
-	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; default: by the verb
-	Scope      Scope           `json:"scope,omitempty"`       // with approve
-	Arguments  json.RawMessage `json:"arguments,omitempty"`   // with edit: an object
-	Result     json.RawMessage `json:"result,omitempty"`      // with answer: JSON; [Text] makes it of text
+	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; "": a default for the verb
+	Scope      Scope           `json:"scope,omitempty"`       // only for approve
+	Arguments  json.RawMessage `json:"arguments,omitempty"`   // only for edit: a JSON object
+	Result     json.RawMessage `json:"result,omitempty"`      // only for answer: a JSON value; [Text] converts text
 	InRequest  bool            `json:"in_request,omitempty"`  // see [lathe.Approval]
 }
 
-// Limits of an answer.
+// Limits of an answer, in bytes.
 const (
 	maxBy     = 200
 	maxReason = 64
@@ -133,9 +132,9 @@ func NewQueue(opts *QueueOptions) *Queue {
 	return q
 }
 
-// Approve implements [lathe.Approver]. It returns the answer to the request if there is one or if an earlier answer has
-// granted the call, and else holds the request and returns [lathe.ErrPending]. An answer is returned once: a second request
-// with the same digest is denied.
+// Approve implements [lathe.Approver]. It returns the answer to the request, or an approval if an earlier answer allows the call. Without
+// either it stores the request and returns [lathe.ErrPending]. An answer is returned once: a second request with the same digest is denied,
+// unless a signal store returns the answer again.
 func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
@@ -160,7 +159,8 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 		}
 		return lathe.Approval{}, lathe.ErrPending
 	case e.answer == nil:
-		if e.asked.Tool == nil { // Await had only what the log has: now the call itself is known
+		// Await had only what the log of the run contains; req is the call itself.
+		if e.asked.Tool == nil {
 			*e = *newEntry(req, q.opts.Now())
 		}
 		q.mu.Unlock()
@@ -181,7 +181,7 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 
 func (q *Queue) grant(req *lathe.ApprovalRequest, a *Answer) {
 	if a.Verb == Approve && a.Scope != ScopeOnce {
-		// If the scope cannot be granted, the approval is for this call only.
+		// If the scope cannot be granted, the approval applies to this call only.
 		_ = q.opts.Grants.Add(req, a.Scope, a.By)
 	}
 }
@@ -214,8 +214,7 @@ func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
 	return e
 }
 
-// Pending returns the requests without an answer, of one run or, if run is empty, of all, in the order in which they
-// expire.
+// Pending returns the requests without an answer, the earliest to expire first. run restricts them to one run; "" selects all.
 func (q *Queue) Pending(run string) []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,9 +234,9 @@ func (q *Queue) Pending(run string) []Request {
 	return out
 }
 
-// Answer answers the request with that digest. If there is a signal store, the answer is stored before Answer returns.
-// Answering again with the same answer is no error. The error is a *[lathe.Error]: not_found for a request that is not
-// held, approval_expired, conflict if the request has another answer, or invalid_request.
+// Answer stores the answer to the request with this digest. If there is a signal store, the answer is in it before Answer returns. To
+// repeat the same answer is no error. The error is a *[lathe.Error]: not_found if the queue has no such request, approval_expired, conflict
+// if the request has another answer, or invalid_request.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
@@ -263,7 +262,7 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	case !q.opts.Now().Before(e.req.ExpiresAt):
 		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
 	}
-	// The call of a request of an earlier process is known only when the run asks again; the scope is checked then.
+	// A request from Await has no arguments or tool before the run calls Approve again; its scope is checked then.
 	if ok := a.scoped(e); a.Scope != ScopeOnce && !ok {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
@@ -283,7 +282,7 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	return nil
 }
 
-// scoped reports whether the call can have the scope of the answer.
+// scoped reports whether the scope of the answer can be granted for the call.
 func (a *Answer) scoped(e *entry) bool {
 	if e.asked.Tool == nil {
 		return a.Scope == ScopeCall || a.Scope == ScopeRun || a.Scope == ScopeSession && e.req.SessionID != ""
@@ -292,9 +291,8 @@ func (a *Answer) scoped(e *entry) bool {
 	return ok
 }
 
-// Await holds a request that an earlier process made, as it is in the log of its run, so that it can be answered before
-// the run asks again. It reports whether the request is held and has no answer. Beyond MaxPending it keeps nothing and returns
-// false.
+// Await adds a request that the log of a run contains, so that it can be answered before the run calls Approve again. It reports whether
+// the queue has the request and no answer to it. If the queue has MaxPending requests, Await adds nothing and returns false.
 func (q *Queue) Await(r Request) (waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -339,7 +337,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// Withdraw removes the requests of a run that has ended, and the grants for this run.
+// Withdraw removes the requests and the grants of a run that has ended.
 func (q *Queue) Withdraw(run string) {
 	q.mu.Lock()
 	for digest, e := range q.pending {
@@ -352,8 +350,8 @@ func (q *Queue) Withdraw(run string) {
 	q.opts.Grants.EndRun(run)
 }
 
-// Expired returns the requests that have expired since it was last called, at most MaxPending, except those whose answer
-// was used. The caller resumes their runs.
+// Expired returns the requests that have expired since its last call, at most MaxPending, except those whose answer was used. The caller
+// resumes their runs.
 func (q *Queue) Expired() []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -363,7 +361,7 @@ func (q *Queue) Expired() []Request {
 	return late
 }
 
-// sweep removes the requests that have expired.
+// sweep removes the expired requests, and appends those whose answer was not used to late. The caller holds the lock.
 func (q *Queue) sweep() {
 	now := q.opts.Now()
 	for digest, e := range q.pending {

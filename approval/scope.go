@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxSessionRuns bounds the runs of a session that are searched for an earlier answer, newest first.
+// maxSessionRuns is the maximum number of runs of a session that are searched for an earlier answer, newest first.
 const maxSessionRuns = 100
 
-// kept returns the stored answer to the request itself, or to an earlier request whose scope includes it. If the store
-// cannot be read, nothing is allowed.
+// kept returns the stored answer to the request, or an approval if a stored answer to an earlier request allows the call. ok is false if
+// there is neither, or if the store cannot be read.
 func (q *Queue) kept(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
 	store := q.signals()
 	if store == nil || req.Run == nil || req.Call == nil {
@@ -34,7 +34,8 @@ func (q *Queue) kept(ctx context.Context, req *lathe.ApprovalRequest) (lathe.App
 	return lathe.Approval{Approved: ok, By: by, ReasonCode: ReasonGranted}, ok
 }
 
-// allowedInSession searches the other runs of the session.
+// allowedInSession returns the approver who allowed the call by an answer in another run of the session. ok is false if there is none, or
+// if the store cannot be read.
 func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe.ApprovalRequest) (by string, ok bool) {
 	index, has := signals.(store.RunIndex)
 	if !has || req.Run.SessionID == "" {
@@ -60,8 +61,8 @@ func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe
 	return "", false
 }
 
-// allowed returns the approver who allowed the call by an answer to another call. The caller checks that the run of the
-// signals has the same principal, and the same session if it is another run.
+// allowed returns the approver who allowed the call by an answer among the signals of a run. The caller checks that this run has the same
+// principal and, if it is another run, the same session.
 func allowed(req *lathe.ApprovalRequest, runID string, found []store.Signal) (by string, ok bool) {
 	for i := range found {
 		if f := decodeAnswer(&found[i]); f != nil && f.Verb == Approve && f.reaches(req, runID) && f.boundTo(req, runID, found[i].Key) {
@@ -71,7 +72,7 @@ func allowed(req *lathe.ApprovalRequest, runID string, found []store.Signal) (by
 	return "", false
 }
 
-// reaches reports whether the call is within the scope.
+// reaches reports whether the scope of the answer includes the call.
 func (f *storedAnswer) reaches(req *lathe.ApprovalRequest, runID string) bool {
 	same := runID == req.Run.RunID
 	switch f.Scope {
@@ -86,8 +87,8 @@ func (f *storedAnswer) reaches(req *lathe.ApprovalRequest, runID string) bool {
 	return false
 }
 
-// boundTo reports whether the answer was given for the same rule and the same tool with the same definition. The digest
-// covers the definition at that time.
+// boundTo reports whether the answer was given for the same rule and for the same definition of the same tool: the digest of an answer
+// covers the schema of the tool at the time of the answer.
 func (f *storedAnswer) boundTo(req *lathe.ApprovalRequest, runID, callID string) bool {
 	return f.Shown != nil && f.Tool == req.Tool.Name && f.Rule == req.Verdict.Rule &&
 		f.Digest == digest.ArgsDigest(runID, callID, f.Tool, req.Tool.Schema, []byte(*f.Shown))

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// maxSentence bounds the template of the sentence, in bytes.
+// maxSentence is the maximum length of a template, in bytes.
 const maxSentence = 2000
 
-// DefaultSentence is the template of the sentence by which the answer of a model says that its run waits.
+// DefaultSentence is the template of the sentence by which an answer reports that its run waits for an approval.
 const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the server's page, then go on with this conversation."
 
-// A Sentence states in the text of an answer that the run of the answer waits for an approval. It is recognised if
-// a client sends the answer again. Its methods may be called from several goroutines at once.
+// A Sentence reports, in the text of an answer, that the run of the answer waits for an approval. Split recognises it if a client sends the
+// answer again. Its methods may be called from several goroutines at once.
 type Sentence struct {
 	template string
-	form     *regexp.Regexp // the sentence at the end of a text; its first group is the id of the run
-	tail     string         // the text of the template after its last name in braces
+	form     *regexp.Regexp // matches the sentence at the end of a text; the first group is the run id
+	tail     string         // the text of the template behind its last placeholder
 }
 
 func checkSentence(template string) error {
@@ -44,9 +44,9 @@ func checkSentence(template string) error {
 	return nil
 }
 
-// NewSentence returns the sentence of a template, "" for [DefaultSentence]. The template has {run} once, for the id of
-// the run, and may have {tool} and {command}: the names of the tools whose calls wait, and the command that answers.
-// If the template is not valid, the error states why.
+// NewSentence returns the sentence of a template; "" is [DefaultSentence]. The template contains {run}, the run id, exactly once, and may
+// contain {tool}, the names of the tools whose calls wait, and {command}, the command that answers. If the template is not valid, the error
+// states why.
 func NewSentence(template string) (*Sentence, error) {
 	if template == "" {
 		template = DefaultSentence
@@ -69,16 +69,16 @@ func NewSentence(template string) (*Sentence, error) {
 	return &Sentence{template: template, form: re, tail: template[strings.LastIndexByte(template, '}')+1:]}, nil
 }
 
-// Render returns the sentence for a run. A tool that is named twice is listed once.
+// Render returns the sentence for a run. It lists each tool once, sorted.
 func (t *Sentence) Render(runID string, tools []string, command string) string {
 	tools = slices.Compact(slices.Sorted(slices.Values(tools)))
 	return strings.NewReplacer("{run}", runID, "{tool}", strings.Join(tools, ", "), "{command}", command).Replace(t.template)
 }
 
-// Split returns the text without the sentence that it ends with, and the run that the sentence names. ok is false
-// where the text does not end with one.
+// Split returns the text without the sentence at its end, and the run id in that sentence. ok is false if the text does not end with the
+// sentence.
 func (t *Sentence) Split(text string) (rest, runID string, ok bool) {
-	if !strings.HasSuffix(strings.TrimRight(text, " \t\r\n\f"), t.tail) || !strings.Contains(text, "run_") { // most texts end in another way
+	if !strings.HasSuffix(strings.TrimRight(text, " \t\r\n\f"), t.tail) || !strings.Contains(text, "run_") { // a fast check, which most texts fail
 		return text, "", false
 	}
 	m := t.form.FindStringSubmatchIndex(text)

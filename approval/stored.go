@@ -17,9 +17,9 @@ type storedAnswer struct {
 	ReasonCode string  `json:"reason_code,omitempty"`
 	Scope      Scope   `json:"scope,omitempty"`
 	InRequest  bool    `json:"in_request,omitempty"`
-	Arguments  *string `json:"arguments,omitempty"` // JSON, as its bytes are
+	Arguments  *string `json:"arguments,omitempty"` // JSON as a string, so that its bytes do not change
 	Result     *string `json:"result,omitempty"`
-	// What a scope is bound to, besides the digest.
+	// The call to which a scope is bound, besides the digest; set if there is a scope.
 	Tool  string  `json:"tool,omitempty"`
 	Rule  string  `json:"rule,omitempty"`
 	Shown *string `json:"shown,omitempty"` // the arguments of the call
@@ -53,14 +53,15 @@ func (q *Queue) Keep(signals store.SignalStore) {
 	}
 }
 
-// signals returns the store of answers; nil: they are kept in memory only.
+// signals returns the store of answers; nil: answers are in memory only.
 func (q *Queue) signals() store.SignalStore {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.opts.Signals
 }
 
-// store stores an answer as a signal of its run. It returns an error of code conflict if another answer is stored.
+// store stores an answer as a signal of its run. It returns an error of code conflict if the store has another answer, or the run has
+// ended.
 func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
 	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, InRequest: a.InRequest, Arguments: stringOf(a.Arguments), Result: stringOf(a.Result)}
@@ -87,7 +88,7 @@ func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a
 	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the request has another answer, or its run has ended")}
 }
 
-// decodeAnswer returns the answer in a signal, and nil if it has none that is valid.
+// decodeAnswer returns the answer in a signal, or nil if the signal is of another kind or its answer is not valid.
 func decodeAnswer(f *store.Signal) *storedAnswer {
 	form := &storedAnswer{}
 	if f.Kind != store.SignalApproval || json.Unmarshal(f.Body, form) != nil || form.answer().check() != nil {
@@ -96,8 +97,8 @@ func decodeAnswer(f *store.Signal) *storedAnswer {
 	return form
 }
 
-// DecodeSignal returns the answer in a signal and the digest of the request that it answers. ok is false if the signal is of
-// another kind or is not valid.
+// DecodeSignal returns the answer in a signal and the digest of the request that it answers. ok is false if the signal is of another kind
+// or is not valid.
 func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	form := decodeAnswer(f)
 	if form == nil {
@@ -106,8 +107,8 @@ func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	return form.Digest, *form.answer(), true
 }
 
-// StoredApproval implements [tool.StoredApprover]: it returns the stored answer to the request. ok is false if no answer is stored
-// or the store cannot be read.
+// StoredApproval implements [tool.StoredApprover]: it returns the stored answer to the request, and records it as used. ok is false if no
+// answer is stored or the store cannot be read.
 func (q *Queue) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
 	kept := q.signals()
 	if kept == nil || req.Run == nil || req.Call == nil {

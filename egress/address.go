@@ -2,17 +2,17 @@ package egress
 
 import "net/netip"
 
-// class sorts addresses by what it takes to reach them.
+// A class of addresses says which entry of Rules.Private, if any, a request needs to reach them.
 type class uint8
 
 const (
 	public class = iota
-	// private addresses are reached where Rules.Private names the host or a prefix around the address.
+	// private addresses are reached if Rules.Private contains the host name or a prefix that contains the address.
 	private
-	// guarded addresses are those of metadata services, which give credentials to every caller, and those of the link. Only a prefix
-	// that holds nothing else lets them through.
+	// guarded addresses are link-local addresses and those of metadata services, which give credentials to every caller. They are reached
+	// only by a prefix in Rules.Private that contains guarded addresses alone.
 	guarded
-	// never are those that no request is meant for.
+	// never are addresses that no request may be sent to: unspecified, multicast and reserved ones.
 	never
 )
 
@@ -21,14 +21,15 @@ type network struct {
 	class  class
 }
 
-// special are the networks that are not public, the narrower before the wider.
+// special lists the networks whose addresses are not public. classOf uses the first that contains the address, so narrow networks precede
+// wide ones.
 var special = []network{
-	{netip.MustParsePrefix("168.63.129.16/32"), guarded},   // host of a virtual machine
-	{netip.MustParsePrefix("100.100.100.200/32"), guarded}, // metadata
-	{netip.MustParsePrefix("192.0.0.192/32"), guarded},     // metadata
+	{netip.MustParsePrefix("168.63.129.16/32"), guarded},   // DNS and agent address of Azure
+	{netip.MustParsePrefix("100.100.100.200/32"), guarded}, // metadata service of Alibaba Cloud
+	{netip.MustParsePrefix("192.0.0.192/32"), guarded},     // metadata service of Oracle Cloud
 	{netip.MustParsePrefix("0.0.0.0/8"), never},
 	{netip.MustParsePrefix("10.0.0.0/8"), private},
-	{netip.MustParsePrefix("100.64.0.0/10"), private}, // carriers' NAT
+	{netip.MustParsePrefix("100.64.0.0/10"), private}, // carrier-grade NAT
 	{netip.MustParsePrefix("127.0.0.0/8"), private},
 	{netip.MustParsePrefix("169.254.0.0/16"), guarded},
 	{netip.MustParsePrefix("172.16.0.0/12"), private},
@@ -42,8 +43,8 @@ var special = []network{
 	{netip.MustParsePrefix("224.0.0.0/4"), never},
 	{netip.MustParsePrefix("240.0.0.0/4"), never},
 
-	{netip.MustParsePrefix("fd00:ec2::/32"), guarded},    // metadata
-	{netip.MustParsePrefix("fd20:ce::254/128"), guarded}, // metadata
+	{netip.MustParsePrefix("fd00:ec2::/32"), guarded},    // metadata service of AWS
+	{netip.MustParsePrefix("fd20:ce::254/128"), guarded}, // metadata service of Google Cloud
 	{netip.MustParsePrefix("::/128"), never},
 	{netip.MustParsePrefix("ff00::/8"), never},
 	{netip.MustParsePrefix("fe80::/10"), guarded},
@@ -53,8 +54,8 @@ var special = []network{
 	{netip.MustParsePrefix("3fff::/20"), private},
 }
 
-// global is where IPv6 has its public addresses. Whatever is outside is private at least: unique
-// local and site-local addresses, loopback, NAT64, IPv4-compatible ones.
+// global contains the public addresses of IPv6. An address outside it is at least private: unique local, site-local, loopback, NAT64, and
+// IPv4-compatible addresses.
 var global = netip.MustParsePrefix("2000::/3")
 
 func classOf(a netip.Addr) class {
@@ -76,7 +77,8 @@ var (
 	teredo = netip.MustParsePrefix("2001::/32")
 )
 
-// embedded returns the IPv4 address that an IPv6 address stands for, where it does.
+// embedded returns the IPv4 address that an IPv6 address contains: NAT64, IPv4-compatible, 6to4 and Teredo. ok is false if it contains
+// none.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
@@ -93,8 +95,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// reachable reports whether the rules let a request for host go to the address. named says that
-// Rules.Private holds the host.
+// reachable reports whether the rules allow a connection to the address. named reports that Rules.Private contains the host name. If the
+// address embeds an IPv4 address, that one must be reachable, too.
 func (r *rules) reachable(a netip.Addr, named bool) bool {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
@@ -115,8 +117,8 @@ func (r *rules) reachable(a netip.Addr, named bool) bool {
 	}
 }
 
-// inPrefix reports whether a named prefix holds the address. For a guarded address it must hold
-// nothing of a lower class: 0.0.0.0/0 does not open the metadata service.
+// inPrefix reports whether a prefix of Rules.Private contains the address. A guarded address needs a prefix that contains guarded addresses
+// alone: 0.0.0.0/0 does not open the metadata service.
 func (r *rules) inPrefix(a netip.Addr, c class) bool {
 	for _, p := range r.prefixes {
 		if p.Contains(a) && (c != guarded || classOf(p.Addr()) == guarded && p.Bits() >= 10) {

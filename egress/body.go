@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Limits of compressed bodies: past ratioFloor decoded bytes, each byte on the wire may stand for
-// at most maxRatio bytes.
+// Limits of compressed bodies: past ratioFloor decoded bytes, at most maxRatio decoded bytes are allowed for each received byte.
 const (
 	ratioFloor = 1 << 20
 	maxRatio   = 256
-	// gzipOverhead is how much longer than its content a compressed body may be, besides an eighth.
+	// gzipOverhead is the number of bytes, besides an eighth of the limit, by which a compressed body may exceed the limit.
 	gzipOverhead = 64 << 10
 )
 
-// bound puts the decoder and the limit between the wire and the reader of the response.
+// bound replaces the body of a response by one that is decoded and limited. It returns an error for an encoding other than gzip, and for a
+// Content-Length beyond the limit.
 func bound(resp *http.Response, limit int64) *Error {
 	wire := &counter{r: resp.Body, most: -1}
 	b := &body{from: wire, wire: wire, closer: resp.Body, left: limit, unbounded: limit < 0}
@@ -28,7 +28,8 @@ func bound(resp *http.Response, limit int64) *Error {
 		}
 	case "gzip", "x-gzip":
 		b.from, b.gzip = nil, true
-		if limit >= 0 { // else empty parts could follow each other for as long as the connection lasts
+		// Without this limit, a server could send empty gzip members for as long as the connection lasts.
+		if limit >= 0 {
 			wire.most = limit + limit/8 + gzipOverhead
 		}
 		resp.Header.Del("Content-Encoding")
@@ -41,7 +42,7 @@ func bound(resp *http.Response, limit int64) *Error {
 	return nil
 }
 
-// counter counts the bytes of a body as received, and fails beyond most.
+// A counter counts the received bytes of a body. Read returns errWire once there are more than most.
 type counter struct {
 	r    io.Reader
 	n    int64
@@ -63,7 +64,7 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // body is the body of a response, decoded and within its limit. Its errors are io.EOF or *Error.
 type body struct {
-	from      io.Reader // nil: the decoder is not made yet
+	from      io.Reader // nil until the first Read makes the gzip decoder
 	wire      *counter
 	closer    io.Closer
 	gzip      bool
@@ -80,9 +81,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if b.from == nil { // not earlier: making it reads, which would hold up the headers
+	// gzip.NewReader reads the header of the stream: in bound it would delay the headers of the response.
+	if b.from == nil {
 		zr, err := gzip.NewReader(b.wire)
-		if errors.Is(err, io.EOF) { // an empty body, of HEAD or 204
+		if errors.Is(err, io.EOF) { // an empty body, as of HEAD or status 204
 			return 0, b.fail(io.EOF)
 		}
 		if err != nil {
@@ -119,5 +121,5 @@ func (b *body) fail(err error) error {
 	return err
 }
 
-// Close gives the connection up or back.
+// Close closes the body of the connection, which returns the connection to the pool or closes it.
 func (b *body) Close() error { return b.closer.Close() }

@@ -1,13 +1,11 @@
 // Package egress is an HTTP client that sends requests only where its rules allow. All tools that make requests use it.
+// A request is checked twice: before it is sent, its scheme, host, port and the spelling of the host; when the connection is made, the
+// address itself, so that no answer of a name server can lead to an address that the rules have not checked. Redirects pass both checks
+// again. Their number is limited, they never leave https and carry no body to another origin, and another origin receives only the headers
+// of the caller that say what is accepted, and the User-Agent.
 //
-// A request is checked twice. Before it is sent: scheme, host, port, and the spelling of the host. When the connection is
-// made: the address itself, by the network layer, so that no answer of a name server can lead to an address that the rules
-// have not checked. Redirects pass both checks again. They are
-// bounded, never leave https, carry no body to another origin, and of the headers that the caller set only those that say
-// what is accepted.
-//
-// Proxies of the environment are not used, cookies are not kept, and all parts of a response are bounded:
-// headers, body, and what a body decompresses to. Errors are of fixed text: see [Error].
+// Proxies of the environment are not used and cookies are not stored. The headers, the body and the decoded size of a response are limited.
+// Errors have fixed texts: see [Error].
 package egress
 
 import (
@@ -22,16 +20,16 @@ import (
 	"time"
 )
 
-// Options adjust a client. Zero fields have the default in their comment.
+// Options configure a client. A comment begins with the default that a zero field has.
 type Options struct {
-	Resolver       Resolver      // the system's
-	Timeout        time.Duration // 60s; of one request with its redirects and body. Negative: none but the context's
-	DialTimeout    time.Duration // 10s; name server, connection, all addresses
-	HeaderTimeout  time.Duration // 60s; from the request to the first header. Negative: none
+	Resolver       Resolver      // the resolver of the system
+	Timeout        time.Duration // 60s, for one request with its redirects and body. Negative: only the context limits it
+	DialTimeout    time.Duration // 10s, for the name resolution and the connections to all addresses of a host, and again for the TLS handshake
+	HeaderTimeout  time.Duration // 60s, from the end of the request to the headers of the response. Negative: no limit
 	MaxHeaderBytes int64         // 64 KiB
-	MaxBodyBytes   int64         // 8 MiB, decoded. Negative: no limit, for streams that are read bit by bit
+	MaxBodyBytes   int64         // 8 MiB, decoded. Negative: no limit, for streams
 	MaxRedirects   int           // 5. Negative: none
-	TLS            *tls.Config   // the system's roots; cloned. For tests and private authorities
+	TLS            *tls.Config   // the roots of the system. It is cloned. For tests and private certificate authorities
 }
 
 // A Client sends requests where its rules allow. It may be used by several goroutines at once.
@@ -40,8 +38,8 @@ type Client struct {
 	guard *guard
 }
 
-// New returns a client under the rules. nil rules are the zero Rules, which allow no request. The error names the rule that
-// cannot be read.
+// New returns a client with these rules. nil rules are the zero Rules, which allow no request. The error names the first rule that is not
+// valid.
 func New(r *Rules, opts *Options) (*Client, error) {
 	c, _, err := build(r, opts)
 	return c, err
@@ -71,7 +69,7 @@ func build(r *Rules, opts *Options) (*Client, *dialer, error) {
 		IdleConnTimeout:        30 * time.Second,
 		MaxIdleConns:           64,
 		MaxIdleConnsPerHost:    8,
-		DisableCompression:     true, // decoded here, within limits
+		DisableCompression:     true, // body decodes gzip, with limits
 	}
 	if o.TLS != nil {
 		t.TLSClientConfig = o.TLS.Clone()
@@ -100,8 +98,8 @@ func (o *Options) fill() {
 	}
 }
 
-// Do sends a request and follows redirects. An error is an *[Error], and so are those of reading the
-// response's body. If the error is nil, the caller closes the body.
+// Do sends a request and follows redirects. Its errors are *[Error], and so are those of reading the body of the response. If the error is
+// nil, the caller closes the body.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -111,7 +109,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// plainBody has errors of fixed text only, also those of the client's timeout.
+// plainBody converts the errors of reading a body, such as those of http.Client.Timeout, into *Error.
 type plainBody struct{ io.ReadCloser }
 
 func (b plainBody) Read(p []byte) (int, error) {
@@ -122,8 +120,8 @@ func (b plainBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns the error with which a request to the URL would be refused, as far as it is known without resolving the
-// host. nil does not mean that the request will be sent: the host may lead to an address that is not allowed.
+// Check returns the error that refuses a request to the URL, as far as it can be determined without resolving the host. nil does not mean
+// that the request will be sent: the host may resolve to an address that is not allowed.
 func (c *Client) Check(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -135,32 +133,32 @@ func (c *Client) Check(rawURL string) error {
 	return nil
 }
 
-// HTTP returns the client for libraries that take an [http.Client]. It follows the same rules; its errors wrap an
-// *[Error] and their text names the URL, so show [Plain] of them instead. It must not be changed.
+// HTTP returns the client for libraries that require an [http.Client]. It applies the same rules. The text of its errors contains the URL:
+// show [Plain] of them instead. Callers must not change it.
 func (c *Client) HTTP() *http.Client { return &c.http }
 
-// With returns a client with the same rules and connections. Each hop of its requests goes through the transport that
-// wrap returns for the guard: one that adds credentials. If that transport fails by itself, the request fails with an
-// [Error] of [CodeCredential] that wraps its error; the text of that error is not used.
+// With returns a client with the same rules and connections, whose requests, redirects included, are sent by the transport that wrap
+// returns: one that adds credentials and then calls the transport that it was given. If the returned transport fails by itself, the request
+// fails with an [Error] of [CodeCredential] that wraps the error of the transport; the text of the latter is not used.
 func (c *Client) With(wrap func(http.RoundTripper) http.RoundTripper) *Client {
 	out := &Client{c.http, c.guard}
 	out.http.Transport = &credentials{wrap(c.guard), c.guard}
 	return out
 }
 
-// credentials tell errors of what adds credentials from those of the guard.
+// credentials is the transport of a client of With. It separates the errors of the transport that adds credentials from those of the guard.
 type credentials struct {
 	http.RoundTripper
 	guard *guard
 }
 
-// RoundTrip sends one hop.
+// RoundTrip sends one request; a redirect is another one.
 func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err == nil {
 		return resp, nil
 	}
-	// One of the guard's comes as it is. In the tree of another it is that of a request for credentials.
+	// An *Error itself is of the guard. An *Error wrapped in another error is of the request by which the transport obtains credentials.
 	if _, own := err.(*Error); own { //nolint:errorlint // see above
 		return nil, err
 	}
@@ -173,10 +171,10 @@ func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections serves http.Client.CloseIdleConnections.
 func (t *credentials) CloseIdleConnections() { t.guard.CloseIdleConnections() }
 
-// Close closes connections that are kept for later requests. The client can be used on.
+// Close closes the idle connections. The client can still be used.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// guard is the transport: every hop of a request comes through here.
+// guard is the innermost transport of a client: it checks each request, redirects included, and limits its response.
 type guard struct {
 	rules   *rules
 	next    *http.Transport
@@ -186,11 +184,11 @@ type guard struct {
 // CloseIdleConnections serves http.Client.CloseIdleConnections.
 func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
-// RoundTrip sends one hop.
+// RoundTrip sends one request; a redirect is another one.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.check(req); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // a RoundTripper closes it, whatever happens
+			_ = req.Body.Close() // a RoundTripper closes the body also if it fails
 		}
 		return nil, err
 	}
@@ -203,7 +201,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, plainTransport(err)
 	}
 	if err := bound(resp, g.maxBody); err != nil {
-		_ = resp.Body.Close() // the response is given up
+		_ = resp.Body.Close() // the error of bound is returned instead
 		return nil, err
 	}
 	return resp, nil
@@ -214,12 +212,12 @@ func (g *guard) check(req *http.Request) error {
 		return err
 	}
 	if req.Host != "" && !strings.EqualFold(req.Host, req.URL.Host) {
-		return refuse(CodeHost) // the name in the request would differ from the one that was checked
+		return refuse(CodeHost) // the Host header differs from the host that was checked
 	}
 	return nil
 }
 
-// streams reports whether the answer may be a stream of events, which compression would hold back.
+// streams reports whether the response may be a stream of events, whose events compression would delay.
 func streams(req *http.Request) bool {
 	return strings.Contains(req.Header.Get("Accept"), "text/event-stream")
 }
@@ -236,11 +234,10 @@ func plainTransport(err error) *Error {
 	return Plain(err)
 }
 
-// carried are the headers that go along to another origin. Everything else that the caller set may
-// be a credential.
+// carried are the headers that a redirect to another origin keeps. Any other header of the caller may contain a credential.
 var carried = []string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
-// redirects decides about each hop, before the transport looks at its URL.
+// redirects returns the CheckRedirect function of a client that follows at most most redirects.
 func redirects(most int) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if len(via) > most {
@@ -259,9 +256,9 @@ func redirects(most int) func(*http.Request, []*http.Request) error {
 		home := origin(first.URL)
 		abroad := origin(req.URL) != home || slices.ContainsFunc(via, func(r *http.Request) bool { return origin(r.URL) != home })
 		if abroad && req.Method != http.MethodGet && req.Method != http.MethodHead {
-			return refuse(CodeRedirectRefused) // with its body
+			return refuse(CodeRedirectRefused) // the request may have a body
 		}
-		req.Header.Del("Referer") // it would tell the query
+		req.Header.Del("Referer") // it contains the query of the previous URL
 		if abroad {
 			for name := range req.Header {
 				if !slices.Contains(carried, name) {
@@ -273,8 +270,7 @@ func redirects(most int) func(*http.Request, []*http.Request) error {
 	}
 }
 
-// lostMethod reports whether the redirect would silently turn a request that writes into one that
-// reads. Only 303 says that this is meant.
+// lostMethod reports whether the redirect replaced the method of the request, as with POST to GET, without status 303, which requires that.
 func lostMethod(req, previous *http.Request) bool {
 	return req.Method != previous.Method && req.Response != nil && req.Response.StatusCode != http.StatusSeeOther
 }

@@ -19,17 +19,17 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// dialer makes the connections of a client.
+// A dialer makes the connections of a client.
 type dialer struct {
 	rules    *rules
 	resolver Resolver
 	timeout  time.Duration
-	// dialled, if set, is called before each connection, after the rules. For tests.
+	// dialled, if set, is called before each connection that the rules allow. For tests.
 	dialled func(netip.AddrPort) error
 }
 
-// dial resolves the host once, looks at all its addresses, and connects to those very addresses: no
-// second look-up can lead elsewhere. One address that may not be reached condemns the host.
+// dial resolves the host once, checks all its addresses, and connects to the checked addresses, so that no second resolution can return
+// others. If one address is not allowed, dial fails.
 func (d *dialer) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return nil, e
 }
 
-// connect makes one connection, in a fair part of the time that is left for the addresses still to try.
+// connect makes one connection. Its timeout is an equal share of the remaining time among the left addresses that are still to be tried.
 func (d *dialer) connect(ctx context.Context, network, host string, to netip.AddrPort, left int) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
@@ -108,7 +108,7 @@ func (d *dialer) connect(ctx context.Context, network, host string, to netip.Add
 	return nil, e
 }
 
-// control is called by the network layer with the address that it is about to connect to.
+// control checks the address again, as the net package is about to connect to it.
 func (d *dialer) control(host, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !d.rules.reachable(to.Addr(), d.rules.named[host]) {

@@ -5,28 +5,28 @@ import (
 	"errors"
 )
 
-// A Code says why a request did not go through.
+// A Code is the reason why a request failed.
 type Code string
 
 // The codes. Those up to CodeTLS mean that the request was not sent.
 const (
-	CodeURL              Code = "url_refused"      // no URL of plain form: user, odd host spelling, fragment of an address
+	CodeURL              Code = "url_refused"      // the URL has user information, no host, an unusual spelling of the host, or port 0
 	CodeScheme           Code = "scheme_refused"   // not among Rules.Schemes
 	CodeHost             Code = "host_refused"     // not among Rules.Hosts
 	CodePort             Code = "port_refused"     // not among Rules.Ports
-	CodeAddress          Code = "address_refused"  // the name leads to an address that is not public
+	CodeAddress          Code = "address_refused"  // the host leads to an address that is neither public nor in Rules.Private
 	CodeRedirectLimit    Code = "redirect_limit"   // more than Options.MaxRedirects
-	CodeRedirectRefused  Code = "redirect_refused" // it would have lost the method, left https, or carried a body to another origin
+	CodeRedirectRefused  Code = "redirect_refused" // it would replace the method, leave https, or carry a body to another origin
 	CodeResolve          Code = "resolve_failed"
 	CodeConnect          Code = "connect_failed"
 	CodeTLS              Code = "tls_failed"
 	CodeTimeout          Code = "timeout"
 	CodeCancelled        Code = "cancelled"
-	CodeBodyTooLarge     Code = "body_too_large"     // Options.MaxBodyBytes, after decoding
-	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding that was not asked for
-	CodeCompressionRatio Code = "compression_ratio"  // the body grows out of proportion as it is decoded
-	CodeBroken           Code = "broken"             // the exchange broke off, or was not HTTP within the limits
-	CodeCredential       Code = "credential_missing" // what Client.With put before the guard has none that the server takes
+	CodeBodyTooLarge     Code = "body_too_large"     // the decoded body is larger than Options.MaxBodyBytes
+	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding other than gzip
+	CodeCompressionRatio Code = "compression_ratio"  // the decoded body is too large for its compressed size
+	CodeBroken           Code = "broken"             // the connection was lost, or the response was not HTTP within the limits
+	CodeCredential       Code = "credential_missing" // the transport of Client.With returned an error
 )
 
 var texts = map[Code]string{
@@ -49,26 +49,25 @@ var texts = map[Code]string{
 	CodeCredential:       "there is no credential that the server takes",
 }
 
-// An Error says why a request did not go through. Its text is fixed for each code: it holds nothing
-// of the request or the response.
+// An Error is the reason why a request failed. Its text is fixed for each code: it contains nothing of the request or the response.
 type Error struct {
 	Code Code
-	// Refused says that a rule stopped the request, rather than the network.
+	// Refused reports that a rule stopped the request, not the network.
 	Refused bool
-	// Unsent says that no server got the last hop of the request, the only one where there was no redirect.
+	// Unsent reports that the last request, which without redirects is the only one, was not sent to a server.
 	Unsent bool
 
-	cause error // a context's error, that of Client.With, or nil
+	cause error // an error of the context, the error of the transport of Client.With, or nil
 }
 
 // Error returns the fixed text of the code.
 func (e *Error) Error() string { return "egress: " + string(e.Code) + ": " + texts[e.Code] }
 
-// Unwrap returns context.Canceled or context.DeadlineExceeded if that was the cause, with CodeCredential the error of the
-// transport that adds credentials, and else nil.
+// Unwrap returns context.Canceled or context.DeadlineExceeded if that was the cause, the error of the transport that adds credentials if
+// the code is CodeCredential, and nil in all other cases.
 func (e *Error) Unwrap() error { return e.cause }
 
-// CodeOf returns the code of the first [Error] in err's tree, and "" if it holds none.
+// CodeOf returns the code of the first [Error] in the tree of err, or "" if there is no Error in it.
 func CodeOf(err error) Code {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Code
@@ -80,8 +79,8 @@ func refuse(code Code) *Error { return &Error{Code: code, Refused: true, Unsent:
 
 func unsent(code Code) *Error { return &Error{Code: code, Unsent: true} }
 
-// Plain returns the [Error] in err's tree. Any other error becomes one of fixed text: the errors of
-// net/http name the whole URL, its query included.
+// Plain returns the first [Error] in the tree of err. It converts any other error into an Error with a fixed text, because the errors of
+// net/http contain the whole URL with its query.
 func Plain(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// Rules say where requests may go. The zero Rules allow none.
+// Rules are the conditions that a request must meet to be sent. The zero Rules allow none.
 type Rules struct {
-	// Hosts are the hosts that may be reached: a name or an address ("api.example.com", "10.0.0.7",
-	// "2001:db8::7"), "*.example.com" for every name below one, or "*" for all.
+	// Hosts are the hosts that requests may be sent to: a name or an address ("api.example.com", "10.0.0.7", "2001:db8::7"),
+	// "*.example.com" for every name below example.com, or "*" for all.
 	Hosts []string
-	// Schemes are "https", "http" or both; nil: https.
+	// Schemes are "https", "http" or both; nil: https only.
 	Schemes []string
-	// Ports may be reached; nil: 443, and 80 where http is a scheme.
+	// Ports are the ports that requests may be sent to; nil: 443, and 80 if http is allowed.
 	Ports []int
-	// AnyPort opens every port in place of Ports. It is for addresses that other servers name, such as those of
-	// authorization servers. Private addresses still need an entry in Private.
+	// AnyPort allows every port; Ports is ignored. It is for URLs that other servers name, such as those of authorization servers. Private
+	// addresses still need an entry in Private.
 	AnyPort bool
-	// Private names what may be reached although it is not public: a prefix ("10.1.0.0/16"), an
-	// address, or a host name, which then may lead to private and loopback addresses. Addresses of the link and
-	// metadata services are reached only by a prefix or address of theirs, and multicast and
-	// unspecified ones never. It opens addresses, not hosts: those are named in Hosts, too.
+	// Private lists addresses that may be reached although they are not public: a prefix ("10.1.0.0/16"), an address, or a host name, which
+	// then may resolve to private and loopback addresses. Link-local addresses and those of metadata services are reached only by a prefix
+	// or address that names them, and multicast and unspecified addresses never. An entry allows the address only: Hosts must list the
+	// host, too.
 	Private []string
 }
 
-// rules are Rules, compiled.
+// rules are the compiled form of Rules.
 type rules struct {
 	any      bool
 	hosts    map[string]bool
@@ -37,7 +37,7 @@ type rules struct {
 	schemes  []string
 	ports    []int
 	anyPort  bool
-	named    map[string]bool // private hosts
+	named    map[string]bool // the host names in Rules.Private
 	prefixes []netip.Prefix
 }
 
@@ -95,7 +95,7 @@ func (in *Rules) compile() (*rules, error) {
 	return r, nil
 }
 
-// checkURL checks what is known of a request before its host is resolved.
+// checkURL checks all that is known of a request before its host is resolved.
 func (r *rules) checkURL(u *url.URL) *Error {
 	if u == nil || u.User != nil || u.Opaque != "" || u.Host == "" {
 		return refuse(CodeURL)
@@ -134,10 +134,9 @@ func (r *rules) allows(host string) bool {
 	return !isAddress(host) && slices.ContainsFunc(r.suffixes, func(s string) bool { return strings.HasSuffix(host, s) })
 }
 
-// PlainHost returns the host in lower case. It takes names of ASCII letters, digits, hyphens and underscores, and
-// addresses in their usual spelling: what resolvers read as an address though it does not look like
-// one (octal, hexadecimal, a single number, few parts, IPv4 within IPv6) is not plain, nor are zones
-// and a dot at the end.
+// PlainHost returns the host in lower case. ok is true for names of ASCII letters, digits, hyphens and underscores, and for addresses in
+// their usual spelling. ok is false for spellings that resolvers read as an IPv4 address although they do not look like one (octal,
+// hexadecimal, a single number, fewer than four parts), for IPv4 within IPv6, for zones, and for a dot at the end.
 func PlainHost(s string) (string, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.String(), a.Zone() == "" && !a.Is4In6()
@@ -160,7 +159,7 @@ func PlainHost(s string) (string, bool) {
 	return s, !isNumber(labels[len(labels)-1])
 }
 
-// isNumber reports whether a last label makes resolvers read the whole host as an IPv4 address.
+// isNumber reports whether label, the last label of a host, is a number, so that resolvers read the host as an IPv4 address.
 func isNumber(label string) bool {
 	digits, hex := label, false
 	if rest, ok := strings.CutPrefix(label, "0x"); ok {
@@ -179,7 +178,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-// isLocalName reports whether resolvers answer the name with loopback without asking anyone.
+// isLocalName reports whether resolvers resolve the name to a loopback address without a name server.
 func isLocalName(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
@@ -198,7 +197,7 @@ func portOf(u *url.URL) (int, bool) {
 	return 443, true
 }
 
-// origin is scheme, host and port of a URL that has passed checkURL.
+// origin returns scheme, host and port of a URL that checkURL has allowed.
 func origin(u *url.URL) string {
 	port, _ := portOf(u)
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + strconv.Itoa(port)

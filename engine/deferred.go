@@ -9,22 +9,22 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// maxFlushing bounds the ended runs that are being stored in the background. Beyond it, a run is stored before its end is
+// maxFlushing is the maximum number of ended runs that are being stored in the background. Beyond it, a run is stored before its end is
 // published.
 const maxFlushing = 256
 
 var errStorePanicked = errors.New("the store panicked")
 
-// A deferredRun holds the buffered events of a run of durability [Deferred]: those that are published and not stored.
+// A deferredRun contains the buffered events of a run of durability [Deferred]: those that are published but not stored.
 //
-// The invariant: what is stored is a prefix of the run's events, without gaps. So the buffer is stored as a whole, once, by the
-// first of these:
+// Invariant: the stored events are a prefix of the run's events, without gaps. So the buffer is stored as a whole, once, by the first of
+// these:
 //
 //   - an event for which mustPersist returns true: it is stored with the buffer, before it is published;
 //   - [Engine.Flush], because a reader asks for the run;
 //   - the end of the run, in the background.
 //
-// After that each event is stored before it is published. For example, a run whose tool writes:
+// After that, each event is stored before it is published. For example, in a run whose tool writes:
 //
 //	RunStarted, ModelCallStarted, ModelCallFinished   buffered, published
 //	ToolCallPlanned                                    mustPersist: it and the buffer are appended in one call
@@ -32,7 +32,7 @@ var errStorePanicked = errors.New("the store panicked")
 type deferredRun struct {
 	engine      *Engine
 	runID       string
-	mustPersist func(event.Data) bool // called by the run alone
+	mustPersist func(event.Data) bool // called only by the goroutine of the run
 
 	mu       sync.Mutex // held while events of the run are stored
 	open     bool       // events are buffered
@@ -53,7 +53,7 @@ func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
 	}
 	if loop.Ended(ev.Data) != nil {
 		r.open = false
-		r.owned.saw(0, true) // there is no claim to release
+		r.owned.saw(0, true) // another process has no access to the run, so there is no claim to release
 		r.engine.storeLater(ctx, r.runID, r.buffered)
 	}
 	return nil
@@ -78,7 +78,7 @@ func (r *deferredRun) untouched() bool {
 	return r.open
 }
 
-// deferPersistence buffers the events of the run that s executes, until done is called.
+// deferPersistence buffers the events of the run that s executes until the caller calls done.
 func (s *stamper) deferPersistence(mustPersist func(event.Data) bool) (done func()) {
 	e, id := s.engine, s.run.RunID
 	r := &deferredRun{engine: e, runID: id, mustPersist: mustPersist, open: true, owned: s.owned}
@@ -92,14 +92,14 @@ func (s *stamper) deferPersistence(mustPersist func(event.Data) bool) (done func
 			delete(e.deferred, id)
 		}
 		e.mu.Unlock()
-		r.mu.Lock() // Flush uses the claim, which is about to be released
+		r.mu.Lock() // Flush may be using the claim, which the caller releases next
 		r.open, r.buffered = false, nil
 		r.mu.Unlock()
 	}
 }
 
-// Flush stores the published events of a run of durability [Deferred], whether the run is under way or has just ended, so
-// that the store has it when Flush returns; with "" it does so for all runs. It is cut short by ctx.
+// Flush stores the published events of a run of durability [Deferred], whether the run is in progress or has just ended. When it returns,
+// the store contains them. If runID is "", it does so for all runs. It returns early if ctx is done.
 func (e *Engine) Flush(ctx context.Context, runID string) error {
 	e.mu.Lock()
 	var going []*deferredRun
@@ -115,7 +115,7 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 			return err
 		}
 	}
-	e.mu.Lock() // after the flushes: a run that was under way may have ended meanwhile
+	e.mu.Lock() // after the flushes, since a run may have ended during them
 	for id, stored := range e.flushing {
 		if runID == "" || runID == id {
 			wait = append(wait, stored)
@@ -132,12 +132,12 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 	return nil
 }
 
-// flush stores the buffered events of a run that is under way.
+// flush stores the buffered events of a run that is in progress.
 func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() {
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			err = errStorePanicked
 		}
 	}()
@@ -147,7 +147,8 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 	return r.flush(ctx)
 }
 
-// storeLater stores a run that ends, in the background.
+// storeLater stores a run that has ended: in the background, or before it returns if FlushBeforeEnd is set or maxFlushing runs are being
+// stored.
 func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
 	if e.opts.FlushBeforeEnd {
 		e.storeWhole(ctx, runID, events)
@@ -179,7 +180,7 @@ func (e *Engine) storeInBackground(ctx context.Context, runID string, events []e
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
 	err := errStorePanicked
 	func() {
-		defer func() { _ = recover() }() // its value may hold content
+		defer func() { _ = recover() }() // the value of the panic may contain content
 		err = e.put(ctx, nil, runID, 0, events)
 	}()
 	if err != nil {

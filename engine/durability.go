@@ -15,14 +15,13 @@ type Durability uint8
 
 // The durabilities. The zero value is Immediate.
 const (
-	// Immediate stores each event before it is published, and before anything follows from it.
+	// Immediate stores each event before it is published and before any effect that depends on it.
 	Immediate Durability = iota
-	// Deferred publishes events first and stores them later: all together after the end of the run, or as soon as one of
-	// them must be on record. It is for a run that nothing outside this process depends on. If the process stops or the
-	// store fails before that, the run leaves no record. See [RunOptions].MustPersist, [Engine.Flush] and
-	// [Options].FlushBeforeEnd.
+	// Deferred publishes events first and stores them later: all together after the end of the run, or as soon as MustPersist requires it.
+	// It is for a run on which nothing outside this process depends. If the process stops or the store fails earlier, the store has no
+	// events of the run. See [RunOptions].MustPersist, [Engine.Flush] and [Options].FlushBeforeEnd.
 	Deferred
-	// None stores nothing. Events are audited and published. The run cannot park.
+	// None stores nothing. Events are audited and published. The run cannot be parked.
 	None
 )
 
@@ -40,24 +39,23 @@ func (d Durability) String() string {
 	}
 }
 
-// RunOptions are the choices for one run. They are copied.
+// RunOptions are the options of one run. They are copied.
 type RunOptions struct {
-	// Durability is the time at which events are stored. An engine without a store stores none.
+	// Durability is the time at which events are stored. An engine without a store never stores them.
 	Durability Durability
-	// MustPersist decides, with Deferred, which event is stored before anything follows from it: it is called with the data
-	// of each event that is no delta, in order, by the goroutine of the run. The first event for which it returns true is
-	// stored, together with all earlier ones, before it is published; from then on every event is stored first, as with
-	// Immediate. nil: nothing is stored before the end of the run.
+	// MustPersist is for Deferred. It is called with the data of each event that is no delta, in order, on the goroutine of the run. The
+	// first event for which it returns true is stored, with all earlier ones, before it is published; from then on every event is stored
+	// first, as with Immediate. nil: nothing is stored before the end of the run.
 	MustPersist func(event.Data) bool
 	// Sinks receive the events of this run only, after the sinks of the engine.
 	Sinks []event.Sink
-	// Cancel, if not nil, cancels the context that the caller passes to Run. The caller has made that context for this run alone, with
-	// [context.WithCancelCause], and cancels it after Run has returned. Run then derives no context of its own: if
-	// the store or the audit fails, or another process takes over the run, the engine calls Cancel with the cause.
+	// Cancel, if not nil, cancels the context that the caller passes to Run. The caller has created this context for this run alone, by
+	// [context.WithCancelCause], and cancels it after Run has returned. Run then derives no context of its own: it calls Cancel with the
+	// cause if the store or the audit fails, or another process acquires the run.
 	Cancel context.CancelCauseFunc
 }
 
-// check returns an error for options that contradict each other or the run.
+// check returns an error for options that contradict each other or the input.
 func (o *RunOptions) check(in *loop.Input) error {
 	var err error
 	switch {

@@ -1,6 +1,6 @@
-// Package engine executes runs: it stamps the events of the loop with ids and times, appends them to the store, and then
-// publishes them to the sinks, so that what is stored and what is shown cannot differ. A run whose caller does not depend on
-// the store may be stored after its events were published; see [Durability].
+// Package engine executes runs. It gives the events of the loop ids and times, appends them to the store, and then publishes them to the
+// sinks, so that stored and published events cannot differ. A run whose caller does not depend on the store may be stored after its events
+// were published; see [Durability].
 //
 // A [Supervisor] executes runs in the background and acquires runs that no process executes.
 package engine
@@ -20,49 +20,49 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Options say where events go. They are copied.
+// Options configure an engine. They are copied.
 type Options struct {
-	// Store stores the events; nil: they are not stored. If it is a [store.Shared], the engine claims each run while it
-	// executes it. If it is a [store.SignalStore], a run that is resumed reads its signals.
+	// Store stores the events; nil: they are not stored. If it is a [store.Shared], the engine claims each run that it executes. If it is a
+	// [store.SignalStore], a resumed run reads its signals.
 	Store store.Store
-	// FlushBeforeEnd stores a deferred run before its end is published, not concurrently with that. It is for a store that
-	// appends without waiting, such as one in memory.
+	// FlushBeforeEnd stores a deferred run before its end is published, not in the background. It is for a store that appends without
+	// blocking, such as one in memory.
 	FlushBeforeEnd bool
-	// Node is the name of this process among those that use a shared store; "": one that is made here.
-	// No two processes may have the same, not even one after the other.
+	// Node is the unique name of this process among those with the same shared store; "": a generated one. No two processes may use the
+	// same name, even at different times.
 	Node string
-	// Lease is how long a claim on a run is valid without being renewed; 0: 10 s. A process that cannot renew its claims
-	// stops its runs a fifth of the lease earlier; other processes then acquire them.
+	// Lease is the time for which a claim on a run is valid after each renewal; 0: 10 s. A process that cannot renew its claims stops its
+	// runs a fifth of the lease before the end; other processes then acquire them.
 	Lease time.Duration
-	// StoreTimeout bounds one append; 0: 10 s. A run that was cancelled is still recorded to its end.
+	// StoreTimeout limits one append; 0: 10 s. It applies also after the run was cancelled, so that its end is stored.
 	StoreTimeout time.Duration
-	// Audit, when set, is called with each event before it is stored, so that all that is done or shown was audited;
-	// deltas and the ends of runs whose store failed are left out. An error, a panic, or no return within StoreTimeout
-	// has the effect of a store that failed. Audit must not keep or change run, nor what e points to.
+	// Audit, if set, is called with each event before it is stored, so that nothing is done or published without an audit. It is not called
+	// with deltas, nor with the ends of runs whose store failed. An error, a panic, or no return within StoreTimeout has the effect of a
+	// store that failed. Audit must not retain or change run, nor what e points to.
 	Audit func(ctx context.Context, run *lathe.RunInfo, e event.Event) error
-	// Sinks receive each event in this order, after it was stored. If a sink panics, the panic is logged and the other
-	// sinks receive the event. A sink that is an [event.Tracer] names the spans of runs for models and tools.
+	// Sinks receive each event in this order after it was stored. If a sink panics, the panic is logged and the other sinks receive the
+	// event. A sink that is an [event.Tracer] provides the span ids of runs for models and tools.
 	Sinks []event.Sink
 	Now   func() time.Time // nil: time.Now
-	// NewID makes an id that begins with prefix and sorts by time; nil: a ULID after the prefix.
+	// NewID returns a new id that begins with prefix and sorts by time; nil: prefix and a ULID.
 	NewID func(prefix string) string
-	Log   *slog.Logger // nil: nothing is logged
+	Log   *slog.Logger // nil: no logging
 }
 
-// An Engine runs loops. It may be used by several goroutines at once.
+// An Engine executes loops. Its methods may be called from several goroutines at once.
 type Engine struct {
 	opts    Options
 	node    *node             // nil: the store is not shared
-	signals store.SignalStore // nil: the store keeps no signals
+	signals store.SignalStore // nil: the store has no signals
 
-	supervised atomic.Bool // it has a supervisor
+	supervised atomic.Bool // a supervisor exists
 
 	mu       sync.Mutex
-	deferred map[string]*deferredRun  // runs of durability Deferred that are under way
-	flushing map[string]chan struct{} // runs that have ended and are being stored; closed when they are
+	deferred map[string]*deferredRun  // runs of durability Deferred that are in progress, by id
+	flushing map[string]chan struct{} // ended runs that are being stored, by id; each channel is closed when its run is stored
 }
 
-// New returns an engine. opts may be nil. A negative duration and a nil sink are errors.
+// New returns an engine. opts may be nil. It returns an error of code invalid_config for a negative duration or a nil sink.
 func New(opts *Options) (*Engine, error) {
 	e := &Engine{deferred: map[string]*deferredRun{}, flushing: map[string]chan struct{}{}}
 	if opts != nil {
@@ -83,7 +83,7 @@ func New(opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// check returns an error for the first option that has no meaning.
+// check returns an error for the first option that is not valid.
 func (o *Options) check() error {
 	switch {
 	case o.Lease < 0:
@@ -117,7 +117,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Node is the name of this process among those that use a shared store, "" where it is not shared.
+// Node returns the name of this process among those with the same shared store, or "" if the store is not shared.
 func (e *Engine) Node() string {
 	if e.node == nil {
 		return ""
@@ -128,14 +128,13 @@ func (e *Engine) Node() string {
 // NewRunID returns an id for a new run, for callers that need the id before they start the run.
 func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 
-// Run executes one run to its end. opts may be nil. A run without an id gets one (`run_…`), and one without a
-// request id too (`req_…`). Events have IDs dense from 1. Each is stored before any sink receives it, unless
-// opts.Durability says otherwise.
+// Run executes one run to its end. opts may be nil. Run generates the run id (`run_…`) and the request id (`req_…`) if they are not set.
+// The IDs of events are consecutive from 1. Each event is stored before any sink receives it, unless opts.Durability requires otherwise.
 //
-// When the store fails or panics, the run is cancelled before it does anything that was not stored,
-// and it ends `internal`. Its RunFinished is then published without an ID, as it is the one event that no log has.
+// If the store fails or panics, the run is cancelled before any effect that depends on the missing event, and ends `internal`. Its
+// RunFinished is then published without an ID, because it is not stored.
 //
-// The result is never nil; the error is as of [loop.Loop.Do], or that of options that contradict each other.
+// The result is never nil. The error is that of [loop.Loop.Do], or that of options that contradict each other.
 func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (*event.Result, error) {
 	if opts == nil {
 		opts = &RunOptions{}
@@ -157,7 +156,7 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	if s.run.RequestID == "" {
 		s.run.RequestID = e.opts.NewID("req_")
 	}
-	if s.log == nil && e.opts.Audit == nil { // nothing here can end the run
+	if s.log == nil && e.opts.Audit == nil { // neither a store nor an audit can fail
 		return s.execute(ctx, l)
 	}
 	if s.cancel = opts.Cancel; s.cancel == nil {
@@ -181,10 +180,10 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	return s.execute(ctx, l)
 }
 
-// A Recorder is an [event.Sink] of one run that records something of its own before an event of the run is
-// stored. The goroutine of the run calls Record, after the audit, with each event that is to be stored. The
-// context of Record ends after StoreTimeout. An error or a panic has the effect of a store that failed: the event
-// is not stored, and nothing follows from it. An engine without a store and without an audit does not call Record.
+// A Recorder is an [event.Sink] of one run that stores its own record of an event before the event is stored. The goroutine of the run
+// calls Record, after the audit, with each event that is to be stored. The context of Record ends after StoreTimeout. An error or a panic
+// has the effect of a store that failed: the event is not stored, and the run ends. An engine without a store and without an audit does not
+// call Record.
 //
 // An error that wraps [ErrSuperseded] ends the run, too, but is logged as information.
 type Recorder interface {
@@ -195,24 +194,24 @@ type Recorder interface {
 // ErrSuperseded is the error of a [Recorder] that ends a run because another run does its work.
 var ErrSuperseded = errors.New("another run takes the place of this one")
 
-// A stamper numbers the events of one run.
+// A stamper gives the events of one run their ids and times, and stores and publishes them.
 type stamper struct {
 	engine   *Engine
 	in       loop.Input
-	run      *lathe.RunInfo // of in
+	run      *lathe.RunInfo // points to in.Run
 	cancel   context.CancelCauseFunc
 	own      []event.Sink
 	log      store.Store  // nil: the events of the run are not stored
 	owned    *claimHandle // nil: the store is not shared
 	last     int64        // the ID of the last stored event
-	n        int64        // of the last delta within the model call
-	lost     error        // why the store no longer takes events
+	n        int64        // number of deltas since the start of the model call
+	lost     error        // the error after which no event is stored
 	deferred *deferredRun // nil: each event is stored at once
 	step     *stepping    // nil: the run is not executed in steps
 	result   *event.Result
 }
 
-// owner describes the run to the sinks.
+// owner returns the description of the run for sinks.
 func (s *stamper) owner() event.RunOwner {
 	run, target := s.run, s.in.Target
 	if r := s.in.Resume; r != nil {
@@ -252,7 +251,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	if res := loop.Ended(ev.Data); res != nil {
 		s.result = res
 		switch {
-		case errors.Is(s.lost, errLeft): // it is not over
+		case errors.Is(s.lost, errLeft): // the run continues in another process or step
 			res.Reason, res.Err = lathe.ReasonInterrupted, s.lost
 		case s.lost != nil:
 			ev.Data = s.failed(ev.Data)
@@ -261,7 +260,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		}
 	}
 	if s.lost != nil {
-		return // what was not stored is not shown
+		return // events that are not stored are not published
 	}
 	s.last = ev.ID
 	if s.step != nil {
@@ -270,14 +269,13 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	s.publish(ctx, ev)
 }
 
-// store has ev audited and appends it. The first failure cancels the run; nothing is stored after it,
-// since the log would have a gap.
+// store audits ev and appends it. The first failure cancels the run, and nothing is stored after it, since the log would have a gap.
 func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	if s.log == nil && s.engine.opts.Audit == nil {
 		return
 	}
 	if err := s.append(ctx, ev); err != nil {
-		if s.step != nil { // the step is repeated
+		if s.step != nil { // the step will be repeated
 			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
 			s.cancel(s.lost)
 			return
@@ -299,16 +297,16 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	}
 }
 
-// within returns a context for a call of the store, the audit or a recorder: it ends after StoreTimeout, and not when the run is cancelled.
+// within returns a context for one call of the store, the audit or a recorder: it ends after StoreTimeout, not when the run is cancelled.
 func (o *Options) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), o.StoreTimeout)
 }
 
-// append has ev audited and appends it. An append that panics has failed.
+// append audits ev, passes it to the recorders, and appends it. A panic of one of them is returned as an error.
 func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	who := "the audit"
 	defer func() {
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			err = errors.New(who + " panicked")
 		}
 	}()
@@ -338,8 +336,8 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	return s.engine.put(ctx, s.owned, s.run.RunID, s.last, []event.Event{*ev})
 }
 
-// put appends events to the log, as the holder of the claim where there is one. It does not stop when ctx ends: the run has to
-// know whether its events are stored.
+// put appends events to the log, under the claim h if it is not nil. It continues after ctx is done, because the run must know whether its
+// events are stored.
 func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int64, events []event.Event) error {
 	ctx, cancel := e.opts.within(ctx)
 	defer cancel()
@@ -350,7 +348,7 @@ func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int
 	return err
 }
 
-// leaves reports whether a run whose event could not be stored is not over: another process owns it, or may resume it.
+// leaves reports whether a run whose event could not be stored has not ended: another process owns it or may resume it.
 func (s *stamper) leaves(err error) bool {
 	if s.owned == nil || s.last == 0 || s.deferred != nil && s.deferred.untouched() {
 		return false
@@ -360,7 +358,7 @@ func (s *stamper) leaves(err error) bool {
 		return true
 	case lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeCancelled:
 		return s.in.Park || s.in.Resume != nil
-	default: // it would fail again
+	default: // a repetition would fail, too
 		return false
 	}
 }
@@ -372,7 +370,7 @@ func storeCode(err error) lathe.Code {
 	return lathe.CodeOf(err)
 }
 
-// storeCause returns the known cause of an error of the store, "" for any other: its text may hold content.
+// storeCause returns the text of a known cause of an error of the store, and "" for any other, because its text may contain content.
 func storeCause(err error) string {
 	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
 		if errors.Is(err, known) {
@@ -382,12 +380,12 @@ func storeCause(err error) string {
 	return ""
 }
 
-// failed returns the end of a run whose store failed: `internal`, whatever it would have been.
+// failed returns the data of the last event of a run whose store failed: a RunFinished with reason `internal`.
 func (s *stamper) failed(end event.Data) *event.RunFinished {
 	res := s.result
 	res.Reason, res.Err = lathe.ReasonInternal, s.lost
 	f, ok := end.(*event.RunFinished)
-	if !ok { // it would have waited
+	if !ok { // end is a RunPaused
 		f = &event.RunFinished{Turns: len(res.Trace), ToolCalls: res.ToolCalls, Usage: res.Usage, Result: res}
 	}
 	f.Reason, f.Status, f.ErrorCode = lathe.ReasonInternal, lathe.ReasonInternal.Status(), string(lathe.CodeOf(s.lost))
@@ -404,10 +402,10 @@ func (s *stamper) publish(ctx context.Context, ev *event.Event) {
 	}
 }
 
-// publishTo passes the event to the sinks from index i on. It returns len(sinks), or the index after a sink that panicked.
+// publishTo passes the event to the sinks from index i on. It returns len(sinks), or the index behind the first sink that panics.
 func (s *stamper) publishTo(ctx context.Context, sinks []event.Sink, i int, ev *event.Event) (next int) {
 	defer func() {
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sinks[next]), "type", ev.Data.EventType())
 			next++
 		}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// crockford is the alphabet of ULIDs: no I, L, O, U, and sorted.
+// crockford is the alphabet of ULIDs, sorted: digits and capitals without I, L, O and U.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// An idSource makes ULIDs: 48 bits of milliseconds, 80 random bits, in 26 characters. The ids of
-// one source sort in the order in which they were made, those of one millisecond too.
+// An idSource generates ULIDs: 26 characters for 48 bits of milliseconds and 80 random bits. The ids of one source sort in the order in
+// which they were generated, even within one millisecond.
 type idSource struct {
 	now  func() time.Time
 	mu   sync.Mutex
 	ms   uint64
-	high uint16 // the random part
+	high uint16 // the upper 16 of the 80 random bits; low has the others
 	low  uint64
 }
 
@@ -27,7 +27,7 @@ func (s *idSource) next(prefix string) string {
 		var b [10]byte
 		rand.Read(b[:]) // never fails
 		s.ms = ms
-		s.high = binary.BigEndian.Uint16(b[:2]) &^ (1 << 15) // room to count up
+		s.high = binary.BigEndian.Uint16(b[:2]) &^ (1 << 15) // a clear upper bit, so that increments do not overflow
 		s.low = binary.BigEndian.Uint64(b[2:])
 	} else if s.low++; s.low == 0 {
 		s.high++
@@ -40,7 +40,7 @@ func (s *idSource) next(prefix string) string {
 	return string(out)
 }
 
-// bits returns the 128-bit number hi, lo shifted right.
+// bits returns the low 64 bits of the 128-bit number hi, lo shifted right by shift.
 func bits(hi, lo uint64, shift int) uint64 {
 	if shift >= 64 {
 		return hi >> (shift - 64)

@@ -11,9 +11,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// watchLosses sets aside the runs whose logs the store has lost the end of, until ctx is done. Whenever the
-// store has another server than before, a failover grace period of one lease begins, in which no run is claimed: this process or
-// another may know that a run's log lacks events, and sets the run aside meanwhile.
+// watchLosses sets aside the runs whose last events the store has lost, until ctx is done. If the store has connected to another server, a
+// failover grace period of one lease begins, in which no run is claimed, so that every process that knows of lost events of a run can set
+// the run aside first.
 func (c *Supervisor) watchLosses(ctx context.Context, store store.LossWatcher, sinks []event.Sink) {
 	n := c.engine.node
 	var acting sync.WaitGroup
@@ -38,7 +38,7 @@ func (c *Supervisor) watchLosses(ctx context.Context, store store.LossWatcher, s
 // errGrace is the error of a claim in the failover grace period.
 var errGrace = errors.New("the database was restarted, or another one has taken over: try again in a moment")
 
-// inGrace reports whether the failover grace period is not over.
+// inGrace reports whether the failover grace period is in progress.
 func (n *node) inGrace() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,8 +51,8 @@ func (c *Supervisor) interrupt(runID string) {
 	}
 }
 
-// setAside parks a run, `interrupted`, whose log lacks events that were published: what they announced may have been done, and
-// would be done again. It ends a run that cannot be resumed. It retries until it succeeds or ctx is done.
+// setAside parks, with reason `interrupted`, a run whose log lacks published events: its calls may have been executed, and would be
+// executed again. If the run is not resumable, it ends the run. It retries until it succeeds or ctx is done.
 func (c *Supervisor) setAside(ctx context.Context, runID string, sinks []event.Sink) {
 	log := c.engine.opts.Log
 	again := time.NewTicker(time.Second)
@@ -88,7 +88,7 @@ func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []even
 	switch {
 	case err != nil:
 		return err
-	case s.Finished != nil, row.Resumable && s.Paused == lathe.ReasonInterrupted: // another process was faster
+	case s.Finished != nil, row.Resumable && s.Paused == lathe.ReasonInterrupted: // another process has set the run aside
 		return nil
 	}
 	row.LastID, row.Turns = s.LastID, s.Turn
@@ -100,7 +100,7 @@ func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []even
 		log.Error("the store lacks events of a run that it had confirmed: the run is ended, since it cannot be resumed", "run_id", runID)
 		err = c.record(ctx, nil, row, sinks, s.Abandon()...)
 	}
-	if errors.Is(err, lathe.ErrConflict) { // another process has written to it
+	if errors.Is(err, lathe.ErrConflict) { // another process has appended to the log
 		err = &lathe.Error{Code: lathe.CodeConflict, Op: "engine: set aside", Err: err}
 	}
 	return err

@@ -14,16 +14,16 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// defaultLease is how long a claim is valid unless the options say otherwise.
+// defaultLease is the default of Options.Lease.
 const defaultLease = 10 * time.Second
 
-// A node is this process among those that use one store. It claims each run that it executes and renews all its claims together,
-// three times in each lease.
+// A node is this process among those with the same store. It claims each run that it executes, and renews all its claims together, three
+// times per lease.
 //
-// Ownership has two parts. The lease says when another process may acquire the run: a fifth of the lease before it ends, the
-// node stops a run whose claim it could not renew. The epoch of the claim, which grows with each owner, says who may write: the
-// store refuses an append under an older epoch. So even a process that was suspended for longer than its lease and wakes in the
-// middle of a run cannot write to it. For example, with a lease of 10 s:
+// Ownership has two parts. The lease determines when another process may acquire the run: if the node cannot renew the claim on a run, it
+// stops the run a fifth of the lease before its end. The epoch of the claim, which grows with each owner, determines who may write: the
+// store refuses an append under an older epoch. So a process that was suspended for longer than its lease and resumes in the middle of a
+// run cannot write to the run. For example, with a lease of 10 s:
 //
 //	 0 s  node a claims run 7 at epoch 3
 //	 3 s  a renews all its claims; at 4 s it is suspended
@@ -33,22 +33,22 @@ type node struct {
 	store   store.Shared
 	name    string
 	lease   time.Duration
-	timeout time.Duration // of one call of the store
+	timeout time.Duration // timeout of one call of the store
 	log     *slog.Logger
 
 	mu         sync.Mutex
-	owned      map[string]*claimHandle // by run
-	coming     map[string]int          // runs whose claims are being made, or are left to expire
-	claiming   int                     // how many calls that claim any run are under way
+	owned      map[string]*claimHandle // claims by run id
+	coming     map[string]int          // number of claims per run that are being made or are left to expire
+	claiming   int                     // the number of calls of Store.Claim in progress
 	graceUntil time.Time               // the end of the failover grace period: until then no run is claimed
 	renewal    *renewal                // nil: the node owns no run
-	notify     func(runID string)      // called with a run that has more signals than before; nil: no supervisor
+	notify     func(runID string)      // called with a run that has new signals; nil: no supervisor
 }
 
-// A renewal renews the claims of a node while it has any.
+// A renewal is the goroutine that renews the claims of a node while the node has claims.
 type renewal struct {
 	quit context.CancelFunc
-	over chan struct{} // closed when it has ended
+	over chan struct{} // closed when the goroutine has ended
 }
 
 func newNode(opts *Options, store store.Shared) *node {
@@ -59,19 +59,19 @@ func newNode(opts *Options, store store.Shared) *node {
 // A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared.
 type claimHandle struct {
 	node  *node
-	claim store.Claim // its epoch is 0 until the run is begun
+	claim store.Claim // its epoch is 0 until the first append of a new run
 
 	mu       sync.Mutex
-	stop     context.CancelCauseFunc // ends the run; nil until it is executed
+	stop     context.CancelCauseFunc // ends the run; nil until the run is executed
 	lost     bool
-	watch    *time.Timer // ends the run where its lease could not be renewed in time
+	watch    *time.Timer // calls lose if the claim is not renewed in time
 	over     bool        // the run has ended
-	seen     int64       // the last event that was appended or read
-	looked   int         // how many signals were read
-	reported int         // how many signals a renewal has reported; guarded by node.mu
+	seen     int64       // ID of the last event that was appended or read
+	looked   int         // number of signals that were read
+	reported int         // number of signals in the last renewal that reported more than before; guarded by node.mu
 }
 
-// Owns reports whether this process holds the claim on the run now; false on a store that is not shared.
+// Owns reports whether this process has the claim on the run. It returns false if the store is not shared.
 func (e *Engine) Owns(runID string) bool {
 	n := e.node
 	if n == nil {
@@ -82,7 +82,7 @@ func (e *Engine) Owns(runID string) bool {
 	return n.owned[runID] != nil
 }
 
-// begin returns the handle of the claim that the first append of a run makes.
+// begin returns the handle of the claim that the first append of a new run makes. It returns nil if the store is not shared.
 func (n *node) begin(runID string, stop context.CancelCauseFunc) *claimHandle {
 	if n == nil {
 		return nil
@@ -93,7 +93,7 @@ func (n *node) begin(runID string, stop context.CancelCauseFunc) *claimHandle {
 	return &claimHandle{node: n, claim: store.Claim{RunID: runID, Node: n.name, Lease: n.lease}, stop: stop}
 }
 
-// acquire claims a run that no process executes. It fails during the failover grace period.
+// acquire claims a run that no process executes. It returns nil if the store is not shared, and an error during the failover grace period.
 func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) {
 	if n == nil {
 		return nil, nil
@@ -116,14 +116,14 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 		return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
 	}
 	h := n.own(c, asked)
-	if n.inGrace() { // which was found by claiming
+	if n.inGrace() { // ClaimRun may have found that the server has changed
 		h.end(false)
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errGrace}
 	}
 	return h, nil
 }
 
-// claim claims runs that no process executes, limit at most.
+// claim claims at most limit runs that no process executes.
 func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	n.mu.Lock()
 	n.claiming++
@@ -147,7 +147,7 @@ func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	return owned, nil
 }
 
-// arrived ends the wait for a claim that was on its way.
+// arrived records that a claim in coming was made, refused or has expired.
 func (n *node) arrived(runID string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,14 +156,14 @@ func (n *node) arrived(runID string) {
 	}
 }
 
-// own returns the handle of a claim that was requested at that time.
+// own returns the handle of a claim that was requested at the time asked, and starts its renewal.
 func (n *node) own(c store.Claim, asked time.Time) *claimHandle {
 	h := &claimHandle{node: n, claim: c}
 	n.keep(h, asked)
 	return h
 }
 
-// keep has the claim of h renewed from now on.
+// keep adds h to the owned claims, so that it is renewed. asked is the time of the request for the claim.
 func (n *node) keep(h *claimHandle, asked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -178,14 +178,14 @@ func (n *node) keep(h *claimHandle, asked time.Time) {
 	}
 }
 
-// left returns how much longer a claim that was requested then may be relied on: the node stops its runs a fifth of the
-// lease before another process may claim them.
+// left returns the remaining time for which a claim that was requested at the time asked is safe: until a fifth of the lease before its
+// end.
 func (n *node) left(asked time.Time) time.Duration { return n.lease - n.lease/5 - time.Since(asked) }
 
-// errLost is the cause for which a run is stopped whose claim this process has lost.
+// errLost is the cancellation cause of a run whose claim this process has lost.
 var errLost = fmt.Errorf("the claim on it is lost: %w", errLeft)
 
-// lose stops the run: another node may own it.
+// lose marks the claim as lost and stops its run, because another node may own the run.
 func (h *claimHandle) lose() {
 	h.mu.Lock()
 	h.lost = true
@@ -196,7 +196,7 @@ func (h *claimHandle) lose() {
 	}
 }
 
-// bind sets the function that is called when the claim is lost, and calls it if the claim is lost already.
+// bind sets the function that stops the run, and calls it if the claim is already lost.
 func (h *claimHandle) bind(stop context.CancelCauseFunc) {
 	if h == nil {
 		return
@@ -210,14 +210,14 @@ func (h *claimHandle) bind(stop context.CancelCauseFunc) {
 	}
 }
 
-// append appends events as the holder of the claim.
+// append appends events under the claim. The first append of a new run makes the claim.
 func (h *claimHandle) append(ctx context.Context, last int64, events []event.Event) error {
 	n := h.node
 	asked := time.Now()
 	end, err := n.store.AppendAs(ctx, h.claim, last, events...)
 	if err != nil {
 		if h.claim.Epoch == 0 && errors.Is(err, lathe.ErrConflict) {
-			h.saw(0, true) // it is another run: there is nothing to release
+			h.saw(0, true) // another run has this id, so there is no claim to release
 		}
 		return err
 	}
@@ -240,7 +240,7 @@ func (h *claimHandle) saw(last int64, over bool) {
 	h.seen, h.over = last, over
 }
 
-// look records how many signals were read.
+// look records the number of signals that were read.
 func (h *claimHandle) look(read int) {
 	if h == nil {
 		return
@@ -250,7 +250,7 @@ func (h *claimHandle) look(read int) {
 	h.looked = read
 }
 
-// end releases the claim. If failed, the claim is left to expire, so that the run is not resumed at once.
+// end releases the claim. If failed is true, it leaves the claim to expire, so that the run is not resumed at once.
 func (h *claimHandle) end(failed bool) {
 	if h == nil {
 		return
@@ -260,7 +260,7 @@ func (h *claimHandle) end(failed bool) {
 	begun := h.claim.Epoch > 0
 	n.mu.Lock()
 	if begun && failed {
-		n.coming[id]++ // so that no renewal releases it before
+		n.coming[id]++ // so that a renewal does not release the claim earlier
 		time.AfterFunc(n.lease, func() { n.arrived(id) })
 	}
 	if n.owned[id] == h {
@@ -288,19 +288,19 @@ func (h *claimHandle) end(failed bool) {
 	if over || failed && begun {
 		return
 	}
-	c.Epoch = max(c.Epoch, 1) // the store may have begun the run, and its answer been lost
+	c.Epoch = max(c.Epoch, 1) // the store may have stored the first event although its response was lost
 	n.release(c, seen)
 }
 
 func (n *node) release(c store.Claim, seen int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
-	if err := n.store.Release(ctx, c, seen); err != nil { // the lease ends by itself
+	if err := n.store.Release(ctx, c, seen); err != nil { // the lease will expire
 		n.log.Warn("the claim on a run could not be released", "run_id", c.RunID, "code", lathe.CodeOf(err))
 	}
 }
 
-// renew prolongs all claims, again and again, until ctx is done.
+// renew renews all claims periodically until ctx is done.
 func (n *node) renew(ctx context.Context, over chan<- struct{}) {
 	defer close(over)
 	again := time.NewTimer(n.lease / 3)
@@ -320,8 +320,7 @@ func (n *node) renew(ctx context.Context, over chan<- struct{}) {
 	}
 }
 
-// renewOnce prolongs all claims, stops the runs whose claims are gone, and releases claims of this node on runs that it does
-// not execute.
+// renewOnce renews all claims. It stops the runs whose claims are lost, and releases claims of this node on runs that it does not execute.
 func (n *node) renewOnce(ctx context.Context) error {
 	asked := time.Now()
 	n.mu.Lock()
@@ -349,7 +348,7 @@ func (n *node) renewOnce(ctx context.Context) error {
 			strays = append(strays, c)
 		}
 	}
-	maps.DeleteFunc(before, func(id string, h *claimHandle) bool { return n.owned[id] != h }) // they are over
+	maps.DeleteFunc(before, func(id string, h *claimHandle) bool { return n.owned[id] != h }) // claims that ended during the renewal
 	notify := n.notify
 	n.mu.Unlock()
 	for id, h := range before {
@@ -367,10 +366,10 @@ func (n *node) renewOnce(ctx context.Context) error {
 	return nil
 }
 
-// renewAll asks the store. One that panics has renewed nothing.
+// renewAll renews all claims of the node in the store and returns them. A panic of the store is returned as an error.
 func (n *node) renewAll(ctx context.Context) (claims []store.Claim, err error) {
 	defer func() {
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			err = errors.New("the store panicked")
 		}
 	}()

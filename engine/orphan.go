@@ -10,18 +10,18 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// deadEvery is the interval between two searches on a shared store for runs that cannot be resumed and whose process is gone.
+// deadEvery is the interval between two searches of a shared store for runs that are not resumable and whose process has stopped.
 const deadEvery = time.Minute
 
-// endDead ends the runs of a shared store that cannot be resumed and that no process executes any more.
+// endDead ends the runs of a shared store that are not resumable and that no process executes.
 func (c *Supervisor) endDead(ctx context.Context, sinks []event.Sink) {
 	n := c.engine.node
 	f := &store.RunFilter{Status: "running", Limit: 1_000}
-	for !n.inGrace() { // else there is another time
+	for !n.inGrace() { // during the grace period a later call continues
 		rows, next, err := n.store.Runs(ctx, f)
 		for i := range rows {
 			r := &rows[i]
-			// A run with an event within the last lease is skipped. For the others the store decides whether a process owns them.
+			// A run with an event within the last lease is skipped. For all others the store determines whether a process owns them.
 			if r.Resumable || c.engine.opts.Now().Sub(r.Updated) < n.lease || ctx.Err() != nil || n.inGrace() {
 				continue
 			}
@@ -38,7 +38,7 @@ func (c *Supervisor) endDead(ctx context.Context, sinks []event.Sink) {
 	}
 }
 
-// end ends a run that cannot be resumed, `interrupted`, unless another process owns it or has ended it.
+// end ends a run that is not resumable, with reason `interrupted`, unless another process owns it or has ended it.
 func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []event.Sink) error {
 	h, err := c.engine.node.acquire(ctx, row.RunID)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []eve
 	own := *row
 	own.LastID, own.Turns = s.LastID, s.Turn
 	err = c.record(ctx, h, &own, sinks, s.Abandon()...)
-	if errors.Is(err, lathe.ErrConflict) || errors.Is(err, errLeft) { // another process has written to it
+	if errors.Is(err, lathe.ErrConflict) || errors.Is(err, errLeft) { // another process has appended to the log
 		return nil
 	}
 	return err

@@ -11,18 +11,18 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// ReadState returns the state of a run from its log in s. A run that the store does not have is an error of code not_found.
+// ReadState returns the state of a run from its log in s. Its error has the code not_found if the store does not contain the run.
 func ReadState(ctx context.Context, s store.Store, runID string) (*loop.State, error) {
 	return (&Engine{opts: Options{Store: s}}).State(ctx, runID)
 }
 
-// State returns the state of the run, folded from its log. A run that the store does not have is an
-// error of code not_found.
+// State returns the state of the run, computed from its log. Its error has the code not_found if the store does not contain the run.
 func (e *Engine) State(ctx context.Context, runID string) (*loop.State, error) {
 	return e.state(ctx, runID, &attempts{})
 }
 
-// state is State, and counts what was tried with the run. A log that cannot be folded is read to its end.
+// state returns what State returns, and counts in tried how often the run was resumed. It reads a log to its end even if the events cannot
+// be applied.
 func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loop.State, error) {
 	const op = "engine: read the run"
 	if e.opts.Store == nil {
@@ -49,28 +49,27 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 	return s, nil
 }
 
-// fold applies an event. A fold that panics fails.
+// fold applies an event. A panic is returned as an error.
 func fold(s *loop.State, ev *event.Event) (err error) {
 	defer func() {
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			err = &lathe.Error{Code: lathe.CodeInternal, Op: "engine: fold", Err: errors.New("the fold panicked")}
 		}
 	}()
 	return s.Apply(ev)
 }
 
-// Resume resumes a run that was started with [loop.Input].Park: a parked one, with the answers of clients, or one whose
-// process ended in the middle of it. l is a loop like the one that it was started with; [loop.State].Target names it. The
-// signals that the store has for the run are applied: results of clients, and a cancel request.
+// Resume resumes a run that was started with [loop.Input].Park: a parked one, with the answers of clients, or one whose process stopped
+// before its end. l must be configured like the loop that started the run; [loop.State].Target names that loop. Resume applies the signals
+// that the store has for the run: results of clients, and a cancel request.
 //
-// The log keeps two processes from resuming the same run: the process whose first event cannot be appended, since the other's is
-// there, does nothing else and returns a conflict. On a shared store a run that another process executes is a conflict, too. No tool that writes is
-// called again by itself: where an earlier process may have called one, the call is answered
-// `interrupted`.
+// If two processes resume the same run, the log admits one: the first append of the other fails, and that process does nothing more and
+// returns an error of code conflict. On a shared store, the error is also conflict if another process executes the run. A tool that writes
+// is not called twice: if an earlier process may have called it, the call gets the result `interrupted`.
 //
-// The result is nil when the run cannot be resumed; the error then has the code not_found, or conflict if the run has ended, or
-// invalid_request if [Engine.Accept] has stored it for steps, or unavailable for one lease after a shared store has connected to
-// another server than before, whose log may lack events. The same holds for Cancel.
+// The result is nil if the run cannot be resumed. The error then has the code not_found; conflict if the run has ended; invalid_request if
+// [Engine.Accept] has stored it for steps; or unavailable for one lease after a shared store has connected to another server than before,
+// whose log may lack events. The same holds for Cancel.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {
@@ -79,8 +78,8 @@ func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers
 	return g.resume(ctx, l, answers, sinks)
 }
 
-// Cancel ends a run that is parked, or whose process is gone: its open calls are answered `cancelled`. It does not end a run that
-// another process executes: that process cancels the run's context.
+// Cancel ends a run that is parked, or whose process has stopped: its open calls get the result `cancelled`. It does not end a run that
+// another process executes: that process must cancel the context of the run.
 func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...event.Sink) (*event.Result, error) {
 	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {
@@ -89,16 +88,17 @@ func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks .
 	return g.cancel(ctx, l, sinks)
 }
 
-// A claimedRun is a claimed run that is about to be resumed. It is used once.
+// A claimedRun is a claimed run that is about to be resumed. It is used only once.
 type claimedRun struct {
 	engine  *Engine
 	owned   *claimHandle // nil: the store is not shared
 	state   *loop.State
 	signals []store.Signal
-	step    *stepping // nil: the run is resumed to its end
+	step    *stepping // nil: the run is resumed to its end, not for one step
 }
 
-// claimRun claims a run that has not ended, reads it and counts what was tried with it. steps says whether the caller executes it step by step.
+// claimRun claims a run that has not ended, reads it, and counts in tried how often it was resumed. steps reports that the caller executes
+// the run step by step.
 func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, steps bool) (*claimedRun, error) {
 	h, err := e.node.acquire(ctx, runID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) claimRun(ctx context.Context, runID string, tried *attempts, st
 	return g, nil
 }
 
-// mayExecute returns an error for a run of another engine: [Engine.Step] alone executes a run that was accepted for steps, and
+// mayExecute returns an error if steps does not match the run: only [Engine.Step] executes a run that was accepted for steps, and Step
 // executes no other.
 func mayExecute(s *loop.State, steps bool) error {
 	switch {
@@ -125,10 +125,10 @@ func mayExecute(s *loop.State, steps bool) error {
 	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: resume", Err: errors.New("the run is executed by another engine: " + s.Executor)}
 }
 
-// read reads a run that has not ended and whose claim is h. steps says whether the caller executes it step by step.
+// read reads a run that has not ended, under the claim h. steps reports that the caller executes the run step by step.
 func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts, steps bool) (g *claimedRun, err error) {
 	g = &claimedRun{engine: e, owned: h}
-	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log: what is in both is seen in the log
+	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log, so that the log contains every effect of these signals
 		return nil, err
 	}
 	h.look(len(g.signals))
@@ -145,7 +145,7 @@ func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *
 	return g, nil
 }
 
-// resume resumes the run, or ends it if a cancel request is stored.
+// resume resumes the run, or cancels it if a cancel request is stored.
 func (g *claimedRun) resume(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []event.Sink) (*event.Result, error) {
 	if cancelled(g.signals) {
 		return g.cancel(ctx, l, sinks)
@@ -182,14 +182,14 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 	s.cancel = cancel
 	g.owned.bind(cancel)
 	defer func() { g.owned.end(false) }()
-	res, _ := s.execute(ctx, l)                                        // whose error is in the result
-	if res == nil || res.Reason.Status() != "parked" || g.early(res) { // it was released, or waits for a signal that is there by now
+	res, _ := s.execute(ctx, l)                                        // the result contains the error
+	if res == nil || res.Reason.Status() != "parked" || g.early(res) { // released, or parked while one of its signals is not applied
 		g.owned.look(0)
 	}
 	return res
 }
 
-// early reports whether the run waits for a result that was stored before its call was made: that signal is not applied yet.
+// early reports whether the run waits for a result that was stored before its call was made, so that the result is not applied.
 func (g *claimedRun) early(res *event.Result) bool {
 	return slices.ContainsFunc(g.signals, func(f store.Signal) bool {
 		return f.Kind == store.SignalResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })

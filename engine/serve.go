@@ -11,32 +11,32 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// ServeOptions say how [Supervisor.Serve] looks for runs. LoopFor is required.
+// ServeOptions configure [Supervisor.Serve]. LoopFor is required.
 type ServeOptions struct {
-	// LoopFor finds the loop of a run's target.
+	// LoopFor returns the loop for a run, by the target of its row.
 	LoopFor func(*store.RunSummary) (*loop.Loop, error)
 	// Sinks receive the events of the runs that are acquired.
 	Sinks []event.Sink
 	// Every is the interval between two searches for runs; 0: 1 s.
 	Every time.Duration
-	// Address is the address under which other nodes reach this one; "": none.
+	// Address is the address at which other nodes reach this one; "": none.
 	Address string
-	// Notified, when set, is called for each notification of the store: the run may have new events or signals. It must not
-	// block. A notification may arrive twice, late or never.
+	// Notified, if set, is called for each notification of the store: the run may have new events or signals. It must not block. A
+	// notification may arrive twice, late or not at all.
 	Notified func(runID string)
 }
 
-// maxClaimed bounds the runs that one search claims.
+// maxClaimed is the maximum number of runs that one search claims.
 const maxClaimed = 32
 
-// signalReadEvery is the least interval between two reads of a run's signals for notifications of the store, which also arrive with
+// signalReadEvery is the minimum interval between two reads of a run's signals because of notifications of the store, which also arrive for
 // each event of the run.
 const signalReadEvery = time.Second
 
-// Serve acquires and resumes runs of the store that no process executes: those whose process is gone or was drained, those whose
-// requests for approval have expired, and those with new signals, but not runs with an executor. It ends, `interrupted`, those
-// whose process is gone and that cannot be resumed.
-// It returns when ctx is done. On a store that is not shared it does nothing, where [Supervisor.Recover] is enough.
+// Serve acquires and resumes runs of the store that no process executes: those whose process has stopped or was drained, those whose
+// requests for approval have expired, and those with new signals, but not runs with an executor. It ends, with reason `interrupted`, those
+// whose process has stopped and that are not resumable. It returns when ctx is done. If the store is not shared, it does nothing:
+// [Supervisor.Recover] is sufficient then.
 func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	if n == nil {
@@ -82,7 +82,7 @@ func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	}
 }
 
-// advertise stores the address of this node.
+// advertise stores the address of this node for three leases.
 func (c *Supervisor) advertise(ctx context.Context, address string) {
 	n := c.engine.node
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
@@ -115,8 +115,8 @@ func (c *Supervisor) listen(ctx context.Context, opts *ServeOptions) {
 	}
 }
 
-// notifyRemote handles a notification of the store for a run that this process executes, unless the signals were read just now:
-// then the next renewal of the claim reports them.
+// notifyRemote processes a notification of the store for a run that this process executes. It does nothing if the signals were read within
+// signalReadEvery: the next renewal of the claim reports new ones.
 func (c *Supervisor) notifyRemote(runID string) {
 	c.mu.Lock()
 	r := c.runs[runID]
@@ -127,7 +127,7 @@ func (c *Supervisor) notifyRemote(runID string) {
 	}
 }
 
-// claimSome claims as many runs as this process may still execute, and reports whether there may be more.
+// claimSome claims as many runs as this process has capacity for, and reports whether the store may have more.
 func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
 	c.mu.Lock()
 	free := min(c.max-len(c.runs), maxClaimed)
@@ -144,7 +144,7 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 		}
 		return false
 	}
-	if n.inGrace() { // which was found by claiming
+	if n.inGrace() { // Claim may have found that the server has changed
 		for _, h := range owned {
 			h.end(false)
 		}
@@ -158,13 +158,13 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 	return len(owned) == free
 }
 
-// Recover resumes the runs of the index that have not ended and can be resumed: those whose process is gone, and parked ones with
-// new signals. It ends, `interrupted`, those under way that cannot be resumed. It is called once, before other runs are started.
-// loopFor finds the loop of a target. It returns how many runs are resumed, and why others are not. On a shared store it leaves
-// out the runs that another process executes, and on each store those with an executor.
+// Recover resumes the runs of the index that are resumable and have not ended: those whose process has stopped, and parked ones with new
+// signals. It ends, with reason `interrupted`, unfinished runs that are not resumable. It is called once, before other runs are started.
+// loopFor returns the loop for a run. Recover returns the number of resumed runs, and the errors of those that cannot be resumed. It
+// ignores runs with an executor and, on a shared store, runs that another process executes.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
 	left := []store.RunFilter{{Status: "running", Limit: 1_000}}
-	if c.engine.signals != nil { // else parked runs have no signals
+	if c.engine.signals != nil { // without signals no parked run can be resumed
 		left = append(left, store.RunFilter{Status: "parked", Signaled: true, Limit: 1_000})
 	}
 	for i := range left {

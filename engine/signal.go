@@ -12,13 +12,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A resultForm is the stored form of a client's tool result.
+// A resultForm is the stored form of the result of a client's tool.
 type resultForm struct {
-	Data    string `json:"data"` // JSON, as its bytes are
+	Data    string `json:"data"` // JSON as a string, so that its bytes do not change
 	IsError bool   `json:"is_error,omitempty"`
 }
 
-// ResultSignal returns the signal for a client's tool result, which [Engine.Resume] applies.
+// ResultSignal returns the signal for the result of a client's tool. [Engine.Resume] applies it.
 func ResultSignal(runID, callID string, out lathe.Output) (store.Signal, error) {
 	body, err := json.Marshal(&resultForm{string(out.Data), out.IsError})
 	if err != nil {
@@ -39,7 +39,7 @@ func (e *Engine) readSignals(ctx context.Context, runID string) ([]store.Signal,
 	return signals, nil
 }
 
-// withResults returns the answers, and the results among the signals for open calls without an answer.
+// withResults returns answers, with the results among the signals added for open calls that have no answer.
 func withResults(answers map[string]lathe.Output, s *loop.State, signals []store.Signal) (map[string]lathe.Output, error) {
 	own := false
 	for i := range signals {
@@ -70,8 +70,8 @@ func cancelled(signals []store.Signal) bool {
 	return slices.ContainsFunc(signals, func(f store.Signal) bool { return f.Kind == store.SignalCancel })
 }
 
-// moves reports whether the run can be resumed: it is not parked, or a signal for it has arrived, or a request for approval has
-// expired. A run that was set aside waits for a caller of Resume: earlier signals may have been applied already.
+// moves reports whether a run can continue: it is not parked, or it has a signal, or a request for approval has expired. For a run that was
+// set aside it returns false unless a cancel request is stored, because signals of such a run may have been applied already.
 func (e *Engine) moves(s *loop.State, signals []store.Signal) bool {
 	switch {
 	case s.Paused == "" || cancelled(signals):

@@ -11,35 +11,34 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// StepOptions say which step [Engine.Step] executes. The zero value executes the next one.
+// StepOptions determine the step that [Engine.Step] executes. The zero value executes the next one.
 type StepOptions struct {
-	// After is the LastID of the [Step] before; 0: the run was accepted by [Engine.Accept] or is resumed for another reason. If the
-	// log has other events than the caller knows, a process ended in the middle of a step: the run is resumed as [Engine.Resume]
-	// resumes it, with a RunResumed event.
+	// After is LastID of the previous [Step]; 0: [Engine.Accept] accepted the run, or it is resumed for another reason. If the log contains
+	// later events, a process stopped in the middle of a step: the run is then resumed as by [Engine.Resume], with a RunResumed event.
 	After int64
-	// Settle makes the step begin nothing: it answers the calls that an earlier process may have begun, by the rules for
+	// Settle makes the step start nothing new: it gives results to the calls that an earlier process may have started, by the rules for
 	// recovery, and suspends the run.
 	Settle bool
 	// Cancel ends the run, as [Engine.Cancel] does.
 	Cancel bool
-	// Elapsed is how long the steps of the run have taken so far. It counts for the run's time limit.
+	// Elapsed is the time that the steps of the run have taken so far. It counts for the time limit of the run.
 	Elapsed time.Duration
-	// Resume resumes a run that was parked, `interrupted`, since it was resumed again and again without progress.
+	// Resume resumes a run that was parked with reason `interrupted` because it was resumed repeatedly without progress.
 	Resume bool
-	// Answers are the results of calls that clients executed, by the id of the call.
+	// Answers are the results of calls that clients executed, by call id.
 	Answers map[string]lathe.Output
-	// Sinks receive the events of this step, after the sinks of the engine.
+	// Sinks receive the events of this step after the sinks of the engine.
 	Sinks []event.Sink
 }
 
-// A Step is what [Engine.Step] has done, and what follows. It has no content of the run.
+// A Step is the result of [Engine.Step], and the step that follows. It contains no content of the run.
 type Step struct {
-	LastID int64 // of the run's events
-	// Reason is why the run has ended or waits; "": it is suspended, and Next is what follows. Status is that of the reason:
-	// `parked` of a run that waits.
+	LastID int64 // ID of the last event of the run
+	// Reason is the reason why the run has ended or is parked; "": it is suspended before the step Next. Status is the status of the
+	// reason: `parked` for a parked run.
 	Reason lathe.Reason
 	Status string
-	// Next is the step that follows; nil: the run has ended or waits.
+	// Next is the step that follows; nil: the run has ended or is parked.
 	Next *NextStep
 	// Waiting are the calls that a parked run waits for.
 	Waiting []Waiting
@@ -48,7 +47,7 @@ type Step struct {
 // NextStep is a model call or a call of a tool.
 type NextStep struct {
 	CallID string // "": a model call
-	// Tool is the name of a tool of the loop's runner; "": the call has no effect, as that of an unknown tool.
+	// Tool is the name of a tool of the loop's runner; "": the call has no effect, such as one of an unknown tool.
 	Tool   string
 	Effect lathe.Effect
 }
@@ -61,17 +60,17 @@ func (n *NextStep) Writes() bool {
 // Waiting is a call that a parked run waits for.
 type Waiting struct {
 	CallID string
-	// Digest is that of the requested approval; "": the call waits for the result of a client's tool, or for another call.
+	// Digest is the digest of the requested approval; "": the call waits for the result of a client's tool, or for another call.
 	Digest    string
-	ExpiresAt time.Time // of the request for approval
+	ExpiresAt time.Time // when the request for approval expires
 }
 
-// Accept stores the beginning of a run that Step executes: its first event, and nothing of what follows. The run may be parked,
-// whatever in.Park says. A run without an id gets one; the id is returned. If the store has the run already, Accept changes
-// nothing and returns no error, so that a caller may repeat it.
+// Accept stores the first event of a run that Step will execute, and nothing else. The run may be parked, whatever in.Park is. If the run
+// has no id, Accept generates one; it returns the id. If the store contains the run already, Accept changes nothing and returns no error,
+// so that a caller may repeat it.
 //
-// The log names the executor of the run, in.Executor or else `steps`. No [Supervisor] acquires such a run, and [Engine.Resume] and
-// [Engine.Cancel] return an error for it.
+// The log records the executor of the run: in.Executor, or `steps` if that is "". No [Supervisor] acquires such a run, and [Engine.Resume]
+// and [Engine.Cancel] return an error for it.
 func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...event.Sink) (string, error) {
 	own := *in
 	own.Park, own.Executor = true, cmp.Or(own.Executor, "steps")
@@ -85,22 +84,23 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 	if err == nil {
 		return own.Run.RunID, nil
 	}
-	if s, found := e.State(ctx, own.Run.RunID); found == nil && s.LastID > 0 { // it is refused, and its log says so; or another call has accepted it
+	// The run was refused and its log contains the reason, or a concurrent call has accepted it.
+	if s, found := e.State(ctx, own.Run.RunID); found == nil && s.LastID > 0 {
 		return own.Run.RunID, nil
 	}
 	return own.Run.RunID, err
 }
 
-// Step executes one step of a run that Accept has stored: a model call, or the next tool call of the turn. Calls of tools that only
-// read and run side by side are one step, as are calls that waited for the same approval. What follows a step without another
-// effect belongs to it: the end of the run, or its wait. Step then releases the run.
+// Step executes one step of a run that Accept has stored: a model call, or the next tool call of the turn. Concurrent calls of tools that
+// only read are one step, and so are calls that waited for the same approval. The end of the run, or parking it, is part of the step
+// before. Step then releases the run.
 //
-// A step may be repeated after a failure: what the log has is not done again. A model call is made again, and so is a call
-// that only reads, with its idempotency key. A call that writes is answered `interrupted` if it may have been begun.
+// A step may be repeated after a failure: Step does not repeat what the log contains. A model call is repeated, and so is a call that only
+// reads, with the same idempotency key. A call that writes gets the result `interrupted` if it may have been started.
 //
-// Unlike [Engine.Resume], Step returns no error for a run that has ended, nor for one that ends with a failure. Its errors have the
-// codes of Resume, and invalid_request for a run that Accept has not stored. If a store failed or the cause of ctx is
-// [lathe.ErrLeft], the error wraps that; the result has then only LastID, if the store can be read.
+// Unlike [Engine.Resume], Step returns no error for a run that has ended, nor for one that ends with a failure. Its errors have the codes
+// of Resume, and invalid_request for a run that Accept has not stored. If the store failed or the cause of ctx is [lathe.ErrLeft], the
+// error wraps [lathe.ErrLeft]; the result then has only LastID, and is nil if the store cannot be read.
 func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *StepOptions) (*Step, error) {
 	if opts == nil {
 		opts = &StepOptions{}
@@ -147,16 +147,16 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 	return out, nil
 }
 
-// stepping is how a claimed run is suspended after one step.
+// stepping is the state that suspends a claimed run after one step.
 type stepping struct {
-	suspended bool          // as of [loop.Input]
-	elapsed   time.Duration // as of [loop.Input]
+	suspended bool          // value of [loop.Input].Suspended
+	elapsed   time.Duration // value of [loop.Input].Elapsed
 	settle    bool
-	progress  bool // an event of the step was stored
+	progress  bool // an event of the step was stored, other than RunStarted and RunResumed
 	next      *NextStep
 }
 
-// suspend implements [loop.Input].Suspend.
+// suspend implements [loop.Input].Suspend: it returns true if the step has made progress, or settles.
 func (s *stepping) suspend(call *lathe.ToolCall, spec *lathe.ToolSpec) bool {
 	if !s.progress && !s.settle {
 		return false
@@ -171,7 +171,7 @@ func (s *stepping) suspend(call *lathe.ToolCall, spec *lathe.ToolSpec) bool {
 	return true
 }
 
-// count records whether an event is progress of the step.
+// count sets progress if the event is progress of the step.
 func (s *stepping) count(d event.Data) {
 	switch d.(type) {
 	case *event.RunStarted, *event.RunResumed:
@@ -180,7 +180,7 @@ func (s *stepping) count(d event.Data) {
 	}
 }
 
-// setAside parks, `interrupted`, a run that was resumed again and again without progress.
+// setAside parks, with reason `interrupted`, a run that was resumed repeatedly without progress.
 func (e *Engine) setAside(ctx context.Context, g *claimedRun, sinks []event.Sink) (*Step, error) {
 	e.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", g.state.Run.RunID)
 	s := &stamper{engine: e, own: sinks, log: e.opts.Store, owned: g.owned, last: g.state.LastID, cancel: func(error) {}, in: loop.Input{Run: g.state.Run}}
@@ -194,7 +194,7 @@ func (e *Engine) setAside(ctx context.Context, g *claimedRun, sinks []event.Sink
 	return &Step{LastID: s.last, Reason: paused.Reason, Status: "parked"}, nil
 }
 
-// stepOf describes a run that has ended or waits.
+// stepOf returns the Step of a run that has ended or is parked.
 func stepOf(s *loop.State) *Step {
 	out := &Step{LastID: s.LastID, Reason: s.Paused}
 	switch {

@@ -13,25 +13,24 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// MaxRuns is how many runs a [Supervisor] executes at once unless its options say otherwise.
+// MaxRuns is the default of SupervisorOptions.MaxRuns.
 const MaxRuns = 256
 
-// errLeft is the cause for which a run is released unfinished, so that another process resumes it from its log.
+// errLeft is the cancellation cause of a run that is released before its end, so that another process resumes it from its log.
 var errLeft = fmt.Errorf("engine: %w", lathe.ErrLeft)
 
-// errRefused is the error of a run that could not be resumed at all.
+// errRefused is the error of a run that could not be claimed for a resume.
 var errRefused = errors.New("engine: the run was refused")
 
-// A Leaver is an [event.Sink] that is called when the supervisor no longer executes a run, whether the run has ended, is
-// parked, or was released. The supervisor calls Leave once for each successful Start, Resume or acquisition of the run, after
-// the run's last event.
+// A Leaver is an [event.Sink] that is notified when the supervisor no longer executes a run, whether the run has ended, is parked, or was
+// released. The supervisor calls Leave once for each successful Start, Resume or acquisition of the run, after the last event of the run.
 type Leaver interface {
 	event.Sink
 	Leave(runID string)
 }
 
-// A Supervisor executes runs in the background, each on a goroutine of its own, until the run ends, parks, is cancelled, or is
-// released because the process ends. A run that panics is released. It may be used by several goroutines at once.
+// A Supervisor executes runs in the background, each on its own goroutine, until the run ends, is parked or cancelled, or is released
+// because the process stops. A run that panics is released. Its methods may be called from several goroutines at once.
 type Supervisor struct {
 	engine *Engine
 	max    int
@@ -42,23 +41,23 @@ type Supervisor struct {
 	running sync.WaitGroup
 }
 
-// A ownedRun run is a run that this process executes now.
+// An ownedRun is a run that this process executes.
 type ownedRun struct {
 	cancel   context.CancelCauseFunc
 	done     chan struct{}
-	result   *event.Result // good once done is closed
+	result   *event.Result // valid after done is closed
 	err      error
-	notified bool      // a signal may have arrived since the signals were last read
-	looked   time.Time // when Notify last read the signals
+	notified bool      // a signal may have arrived since the last read of the signals
+	looked   time.Time // the time at which Notify last read the signals
 }
 
-// SupervisorOptions are the choices of [NewSupervisor]. They are copied.
+// SupervisorOptions are the options of [NewSupervisor]. They are copied.
 type SupervisorOptions struct {
-	MaxRuns int // at once; 0: [MaxRuns]
+	MaxRuns int // the maximum number of concurrent runs; 0: [MaxRuns]
 }
 
-// NewSupervisor returns the supervisor of e, without runs. opts may be nil. An engine has one supervisor: for a second one
-// NewSupervisor returns an error of code conflict, since what arrives for a run must reach the supervisor that executes it.
+// NewSupervisor returns the supervisor of e, without runs. opts may be nil. An engine has at most one supervisor, so that signals reach the
+// supervisor that executes the run: for a second one NewSupervisor returns an error of code conflict.
 func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	const op = "engine: new supervisor"
 	if opts == nil {
@@ -79,8 +78,8 @@ func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	return c, nil
 }
 
-// Start starts a run, as [Engine.Run] does, and returns its id. Values of ctx are the run's; its end is not. It fails with
-// code unavailable when MaxRuns runs are under way or the supervisor is drained. opts may be nil.
+// Start starts a run, as [Engine.Run] does, and returns its id. The run has the values of ctx, but is not cancelled with it. If MaxRuns
+// runs are in progress or the supervisor is drained, the error has the code unavailable. opts may be nil.
 func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (string, error) {
 	var o RunOptions
 	if opts != nil {
@@ -100,7 +99,7 @@ func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, op
 	return id, err
 }
 
-// Resume resumes a run in the background, as [Engine.Resume] does. It returns the error of a run that cannot be resumed.
+// Resume resumes a run in the background, as [Engine.Resume] does. It returns an error if the run cannot be claimed or read.
 func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) error {
 	var g *claimedRun
 	ready := make(chan struct{})
@@ -124,8 +123,8 @@ func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, ans
 	return err
 }
 
-// execute runs do in the background for a run that is not under way, and then resumes the run as long as notifications have
-// arrived meanwhile.
+// execute calls do in the background for a run that is not in progress. While the run is parked and notifications have arrived since, it
+// resumes the run again.
 func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks []event.Sink, do func(context.Context) (*event.Result, error)) (*ownedRun, error) {
 	const op = "engine: execute"
 	c.mu.Lock()
@@ -155,7 +154,7 @@ func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks
 	return r, nil
 }
 
-// again reports whether a parked run has a notification to handle; else it removes the run.
+// again reports whether a parked run has a notification to process. If not, it removes the run.
 func (c *Supervisor) again(id string, r *ownedRun) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +173,7 @@ func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *
 	g, err := c.engine.claimRun(reading, id, &attempts{}, false)
 	if err != nil {
 		c.engine.opts.Log.Warn("a run with a new signal could not be read", "run_id", id, "code", lathe.CodeOf(err))
-		return r.result, nil // the process that owns it, or acquires it, reads the signals
+		return r.result, nil // the process that owns or acquires the run reads the signals
 	}
 	if !c.engine.moves(g.state, g.signals) {
 		g.owned.end(false)
@@ -183,10 +182,10 @@ func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *
 	return g.resume(ctx, l, nil, sinks)
 }
 
-// guard calls do. A run that panics is released as its log has it; others are not affected.
+// guard calls do. A panic is returned as an error, so that the run is released and others continue.
 func (c *Supervisor) guard(ctx context.Context, id string, do func(context.Context) (*event.Result, error)) (res *event.Result, err error) {
 	defer func() {
-		if v := recover(); v != nil { // its value may hold content
+		if v := recover(); v != nil { // the value of the panic may contain content
 			c.engine.opts.Log.Error("a run panicked", "run_id", id, "panic", fmt.Sprintf("%T", v))
 			res, err = nil, &lathe.Error{Code: lathe.CodeInternal, Op: "engine: execute", Err: errors.New("the run panicked")}
 		}
@@ -194,8 +193,8 @@ func (c *Supervisor) guard(ctx context.Context, id string, do func(context.Conte
 	return do(ctx)
 }
 
-// Notify reports that the store may have a new signal for a run. If this process executes the run, a cancel request ends it; other
-// signals are read once the run parks. It reports whether this process executes the run.
+// Notify processes a notification that the store may have a new signal for a run. If this process executes the run, a cancel request ends
+// it; other signals are read after the run is parked. Notify reports whether this process executes the run.
 func (c *Supervisor) Notify(runID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +217,7 @@ func (c *Supervisor) Notify(runID string) bool {
 	return true
 }
 
-// Cancel ends a run that this process executes, and reports whether there was one.
+// Cancel ends a run that this process executes. It reports whether this process executes the run.
 func (c *Supervisor) Cancel(runID string) bool {
 	r := c.find(runID)
 	if r != nil {
@@ -227,8 +226,8 @@ func (c *Supervisor) Cancel(runID string) bool {
 	return r != nil
 }
 
-// Wait blocks until a run that this process executes ends or parks, and returns its result. ok is false if this process does
-// not execute the run.
+// Wait blocks until a run that this process executes ends or is parked, and returns its result. ok is false if this process does not
+// execute the run.
 func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
 	r := c.find(runID)
 	if r == nil {
@@ -251,15 +250,16 @@ func (c *Supervisor) find(runID string) *ownedRun {
 	return c.runs[runID]
 }
 
-// Active returns how many runs this process executes.
+// Active returns the number of runs that this process executes.
 func (c *Supervisor) Active() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.runs)
 }
 
-// Drain accepts no more runs and blocks until those under way have ended or parked. When ctx is done before that, the others are
-// released: nothing more is written of them, and another process resumes those that can be. It returns how many were released.
+// Drain accepts no more runs and blocks until all runs in progress have ended or are parked. If ctx is done earlier, it releases the
+// remaining ones: nothing more is stored of them, and another process resumes those that are resumable. It returns the number of released
+// runs.
 func (c *Supervisor) Drain(ctx context.Context) (left int) {
 	c.mu.Lock()
 	c.closed = true

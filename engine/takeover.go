@@ -10,12 +10,12 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxAttempts bounds how often a run is resumed in a row without progress. Beyond it the run is parked, `interrupted`, until a
-// caller cancels or resumes it: a run that crashes the process which executes it must not crash them all.
+// maxAttempts is the number of times that a run is resumed without progress. Then it is parked, with reason `interrupted`, until a caller
+// cancels or resumes it, so that a run that crashes its process cannot crash all of them.
 const maxAttempts = 5
 
-// takeOver resumes a claimed run in the background. row is its row in the index at the time of the claim, nil if it has to be
-// read. A run that cannot be resumed here stays claimed until the lease ends.
+// takeOver resumes a claimed run in the background. row is its row in the index at the time of the claim; nil: takeOver reads it. A run
+// that cannot be resumed in this process remains claimed until the lease ends.
 func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) error {
 	var err error
 	if row == nil {
@@ -38,7 +38,7 @@ func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.Ru
 	return err
 }
 
-// row returns the row of a run in the index as of now.
+// row returns the current row of a run in the index.
 func (n *node) row(ctx context.Context, runID string) (*store.RunSummary, error) {
 	rows, _, err := n.store.Runs(ctx, &store.RunFilter{RunID: runID})
 	if err == nil && len(rows) == 0 {
@@ -58,7 +58,8 @@ func leave(sinks []event.Sink, runID string) {
 	}
 }
 
-// attempt resumes a claimed run, or records in its log that it cannot be resumed.
+// attempt resumes a claimed run. If the run cannot be resumed from its log, attempt records that in the log, and parks the run after
+// maxAttempts.
 func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.RunSummary, l *loop.Loop, sinks []event.Sink) (*event.Result, error) {
 	tried := &attempts{}
 	reading, done := c.engine.opts.within(ctx)
@@ -66,7 +67,8 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	g, err := c.engine.read(reading, row.RunID, h, tried, false)
 	code := lathe.CodeOf(err)
 	switch {
-	case err != nil && (!tried.read || code == lathe.CodeConflict || code == lathe.CodeInvalidRequest): // the store did not answer, or the run has ended or is of another engine
+	// The store failed, the run has ended, or another engine executes it.
+	case err != nil && (!tried.read || code == lathe.CodeConflict || code == lathe.CodeInvalidRequest):
 		h.end(code != lathe.CodeConflict)
 		return nil, err
 	case err == nil && !c.engine.moves(g.state, g.signals):
@@ -86,7 +88,7 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	return g.resume(ctx, l, nil, sinks)
 }
 
-// record appends and publishes events that no loop has emitted, one by one, until one cannot be stored.
+// record appends and publishes events that no loop has emitted, one by one, until one cannot be stored. It returns the error.
 func (c *Supervisor) record(ctx context.Context, h *claimHandle, row *store.RunSummary, sinks []event.Sink, all ...event.Data) error {
 	e := c.engine
 	s := &stamper{engine: e, own: sinks, log: e.opts.Store, owned: h, last: row.LastID, cancel: func(error) {}}
@@ -98,10 +100,10 @@ func (c *Supervisor) record(ctx context.Context, h *claimHandle, row *store.RunS
 	return s.lost
 }
 
-// attempts counts how often a run was resumed since its last progress, from its log.
+// attempts counts in the log how often a run was resumed since its last progress.
 type attempts struct {
 	n    int
-	read bool // the log was read to its end, whether it can be folded or not
+	read bool // the log was read to its end, even if its events could not be applied
 }
 
 func (a *attempts) count(e *event.Event) {
@@ -116,6 +118,6 @@ func (a *attempts) count(e *event.Event) {
 		}
 	case *event.ToolCallResult, *event.ApprovalRequested, *event.ApprovalResolved, *event.RunPaused:
 		a.n = 0
-	default: // it may happen each time
+	default: // no progress: each attempt may repeat them
 	}
 }

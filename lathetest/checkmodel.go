@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// patience bounds how long a check waits for a turn to end after its context was cancelled, and for goroutines to end.
+// patience is the maximum time that a check waits for a turn to end after its context was cancelled, and for goroutines to end.
 var patience = 5 * time.Second
 
-// A modelCheck returns what is wrong with the models that open returns, or nil.
+// A modelCheck checks one part of the contract of [lathe.Model]. check returns an error if the models that open returns violate it.
 type modelCheck struct {
 	name  string
 	check func(open func() lathe.Model) error
@@ -32,10 +32,10 @@ var modelChecks = []modelCheck{
 	{"a cancelled context ends the turn", checkCancel},
 }
 
-// TestModel checks that the models that open returns keep the contract of [lathe.Model]: its description, the order of deltas, usage,
-// errors with codes, concurrent calls, and that a turn ends and frees its goroutines when its consumer stops early or its
-// context is cancelled. Each check calls open once and makes at most eight model calls, with one tool offered; every
-// turn must succeed, with at least one delta before its end. See [TestModelError] for models that fail.
+// TestModel checks that the models that open returns comply with the contract of [lathe.Model]: the description, the order of deltas,
+// usage, error codes, concurrent calls, and that a turn ends and frees its goroutines if its consumer stops early or its context is
+// cancelled. Each check calls open once and makes at most eight model calls with one tool. Every turn must succeed, with at least one delta
+// before its end. See [TestModelError] for models that fail.
 func TestModel(t *testing.T, open func() lathe.Model) {
 	for _, c := range modelChecks {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestModel(t *testing.T, open func() lathe.Model) {
 	}
 }
 
-// TestModelError checks that a model whose turns fail, such as one whose server answers 500, ends each turn with
-// exactly one error: a [lathe.Error] with a code. An error of the code upstream_error wraps a [lathe.UpstreamError].
+// TestModelError checks that a model whose turns fail, such as one whose server responds with status 500, ends each turn with exactly one
+// error: a [lathe.Error] with a code. An error with code upstream_error wraps a [lathe.UpstreamError].
 func TestModelError(t *testing.T, open func() lathe.Model) {
 	if err := checkError(open); err != nil {
 		t.Error(err)
@@ -62,15 +62,15 @@ func request() *lathe.Request {
 	}
 }
 
-// A turn is what one model call yielded.
+// A turn contains the deltas and the error that one model call yielded.
 type turn struct {
 	deltas []lathe.Delta // the last one has the kind DeltaFinish if the turn succeeded
 	err    error
-	late   bool // the model yielded after its consumer had stopped, or after the end
+	late   bool // the model yielded after its consumer had stopped, or after the end of the turn
 }
 
-// take makes a model call and calls each with every delta; it stops when each returns false. It returns an error if the
-// turn does not have the form of the contract.
+// take makes a model call and calls each with every delta, until each returns false. It returns an error if the turn violates the contract;
+// the error of the model is in t.
 func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lathe.Delta) bool) (t turn, err error) {
 	stopped := false
 	m.Generate(ctx, req)(func(d lathe.Delta, err error) bool {
@@ -80,7 +80,7 @@ func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lath
 		}
 		if err != nil {
 			t.err, stopped = err, true
-			return true // a model must end after an error by itself
+			return true // a model must end by itself after an error
 		}
 		t.deltas = append(t.deltas, d)
 		if d.Kind == lathe.DeltaFinish {
@@ -101,7 +101,7 @@ func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lath
 	return t, nil
 }
 
-// whole makes a model call that must succeed, and checks its deltas.
+// whole makes a model call that must succeed, and checks its deltas. It returns the finish of the turn.
 func whole(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
 	t, err := take(ctx, m, request(), nil)
 	if err == nil {
@@ -122,7 +122,7 @@ func whole(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
 	return fin, t.agrees(fin)
 }
 
-// agrees compares the deltas with the message at the end of the turn.
+// agrees returns an error if the deltas differ from the message at the end of the turn.
 func (t *turn) agrees(fin *lathe.Finish) error {
 	var text strings.Builder
 	var args []strings.Builder
@@ -252,7 +252,7 @@ func checkCancel(open func() lathe.Model) (err error) {
 	return errors.Join(err, left)
 }
 
-// cancelled makes a model call and cancels its context: before the call, or at its first delta.
+// cancelled makes a model call and cancels its context: before the call if before is true, and at its first delta if not.
 func cancelled(m lathe.Model, before bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// TestStore checks an implementation of [store.Store], and of those of the interfaces Retainer, Compactor, RunIndex, Ledger, ValueKeeper and
-// SecretKeeper of package store that it has. open returns an empty store of its own for each test; it may use t.Cleanup of the t that it closes
-// over to close the store.
+// TestStore checks an implementation of [store.Store]. If it also implements the interfaces Retainer, Compactor, RunIndex, Ledger,
+// ValueKeeper or SecretKeeper of package store, TestStore checks these, too. open returns a new empty store for each test. It may close the
+// store by t.Cleanup of the t that it captures.
 func TestStore(t *testing.T, open func() store.Store) {
 	t.Helper()
 	storetest.Test(t, open)
@@ -21,7 +21,7 @@ func TestStore(t *testing.T, open func() store.Store) {
 	testAbility(t, open, "secrets", storetest.TestSecrets)
 }
 
-// testAbility runs the tests of a further interface, if the store has it.
+// testAbility runs the tests of an optional interface if the store implements it.
 func testAbility[S any](t *testing.T, open func() store.Store, name string, test func(*testing.T, func() S)) {
 	t.Helper()
 	if _, ok := open().(S); !ok {

@@ -16,11 +16,11 @@ import (
 
 // Arguments are argument texts with which [TestTool] calls a tool.
 type Arguments struct {
-	Good []string // answered with a result; one at least. They are used several times, also at once
-	Bad  []string // answered with an error that names the fault; one at least for tools that have arguments
+	Good []string // valid arguments, for which the tool returns a result: at least one. Each is used several times, also concurrently
+	Bad  []string // arguments for which the tool returns an error that names the fault: at least one for tools with arguments
 }
 
-// A toolCheck returns what is wrong with the tools that open returns, or nil.
+// A toolCheck checks one part of the contract of [lathe.Tool]. check returns an error if the tools that open returns violate it.
 type toolCheck struct {
 	name  string
 	check func(open func() lathe.Tool, args *Arguments) error
@@ -34,9 +34,9 @@ var toolChecks = []toolCheck{
 	{"a tool returns after its context is done", checkContext},
 }
 
-// TestTool checks that the tools that open returns keep the contract of [lathe.Tool]: a definition that can be
-// registered, with a declared effect; results for good arguments and refusals of bad ones; concurrent calls; and a return
-// soon after the context is done. The tools are really called, by a [tool.Runner], under a policy that allows it.
+// TestTool checks that the tools that open returns comply with the contract of [lathe.Tool]: a definition that can be registered, with a
+// declared effect; results for good arguments and errors for bad ones; concurrent calls; and a return soon after the context is done. A
+// [tool.Runner] really calls the tools, under a policy that allows every call.
 func TestTool(t *testing.T, open func() lathe.Tool, args *Arguments) {
 	for _, c := range toolChecks {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTool(t *testing.T, open func() lathe.Tool, args *Arguments) {
 	}
 }
 
-// answer calls the tool once with args and returns the event of its result. A tool that panics is an error.
+// answer calls the tool once with args and returns the event of its result. If the tool panics, it returns an error.
 func answer(t lathe.Tool, args string) (*event.ToolCallResult, error) {
 	var panicked *tool.PanicError
 	o := &Options{Tools: []lathe.Tool{t}}
@@ -144,7 +144,7 @@ func checkParallel(open func() lathe.Tool, args *Arguments) error {
 	return errors.Join(errs...)
 }
 
-// checkContext makes a call that the runner ends after 10 ms, and reports a tool that still runs.
+// checkContext makes a call that the runner ends after 10 ms, and returns an error if the tool continues.
 func checkContext(open func() lathe.Tool, args *Arguments) (err error) {
 	if args == nil || len(args.Good) == 0 {
 		return errors.New("Arguments.Good is empty")
@@ -158,7 +158,7 @@ func checkContext(open func() lathe.Tool, args *Arguments) (err error) {
 	return errors.Join(err, left)
 }
 
-// impatient is a tool with another definition.
+// impatient replaces the definition of a tool.
 type impatient struct {
 	lathe.Tool
 	spec *lathe.ToolSpec

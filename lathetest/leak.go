@@ -13,9 +13,9 @@ import (
 
 var leakChecks atomic.Int64
 
-// leaked calls fn and returns an error with the stack of a goroutine that fn started, directly or not, and that has not
-// ended when patience is over. Goroutines inherit the profiler labels of those that start them, so that goroutines of
-// other tests do not count. Idle connections of net/http do not count either.
+// leaked calls fn. It returns an error with the stack of a goroutine that fn started, directly or indirectly, and that has not ended after
+// the time patience. It identifies these goroutines by profiler labels, which goroutines inherit, so that goroutines of other tests do not
+// count. Idle connections of net/http do not count either.
 func leaked(fn func()) error {
 	id := strconv.FormatInt(leakChecks.Add(1), 10)
 	pprof.Do(context.Background(), pprof.Labels("lathetest", id), func(context.Context) { fn() })
@@ -31,7 +31,7 @@ func leaked(fn func()) error {
 	}
 }
 
-// labelled returns the stack of a goroutine that has the profiler label, "" if there is none.
+// labelled returns the stack of a goroutine with the profiler label, or "" if there is none.
 func labelled(label string) string {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {

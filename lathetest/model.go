@@ -12,29 +12,28 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Step is the answer of a [Model] to one model call: text, then tool calls, then the end of the turn. The zero Step
-// is an empty answer.
+// A Step is the answer of a [Model] to one model call: text, then tool calls, then the end of the turn. The zero Step is an empty answer.
 type Step struct {
 	Text  string
 	Calls []lathe.ToolCall
-	// Usage is reported at the end of the turn; zero: one input token a message and one output token a delta.
+	// Usage is reported at the end of the turn; zero: one input token per message and one output token per delta.
 	Usage lathe.Usage
 	// Hang makes the model block after Text and Calls until the context is done, and return its error.
 	Hang bool
-	// Err, when set, ends the turn after Text and Calls with this error.
+	// Err, if set, ends the turn after Text and Calls with this error.
 	Err error
 }
 
 // Text returns a step that answers with text.
 func Text(text string) Step { return Step{Text: text} }
 
-// Call returns a step that calls one tool. args is the argument text as a model would write it.
+// Call returns a step that calls one tool. args is the argument text, which may be invalid JSON.
 func Call(name, args string) Step {
 	return Step{Calls: []lathe.ToolCall{{Name: name, Arguments: args}}}
 }
 
-// Fail returns a step that fails as a model server does: with an error of the code upstream_error that wraps a
-// [lathe.UpstreamError] of the HTTP status.
+// Fail returns a step that fails like a model server: with an error of code upstream_error that wraps a [lathe.UpstreamError] with this
+// HTTP status.
 func Fail(status int) Step {
 	kind := lathe.Upstream4xx
 	switch {
@@ -46,9 +45,9 @@ func Fail(status int) Step {
 	return Step{Err: &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: &lathe.UpstreamError{Kind: kind, Status: status}}}
 }
 
-// A Model answers the n-th model call with its n-th step. A call beyond the last step fails with the code
-// invalid_request, since a script that is too short hides a fault. Calls without an id get call_1, call_2 and so on.
-// Its methods may be called from several goroutines at once; concurrent model calls take the steps in any order.
+// A Model answers the n-th model call with its n-th step. A call beyond the last step fails with the code invalid_request, because a script
+// that is too short would otherwise hide a fault. Calls without an id get call_1, call_2 and so on. Its methods may be called from several
+// goroutines at once; the order of concurrent model calls is not defined.
 type Model struct {
 	mu       sync.Mutex
 	steps    []Step
@@ -56,22 +55,22 @@ type Model struct {
 	calls    int
 }
 
-// NewModel returns a Model of the steps.
+// NewModel returns a Model with these steps.
 func NewModel(steps ...Step) *Model { return &Model{steps: slices.Clone(steps)} }
 
-// Describe names the model lathetest.
+// Describe implements [lathe.Model]. The names of provider and model are lathetest.
 func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "lathetest", Model: "lathetest", Dialect: "native"}
 }
 
-// Requests returns the requests of all model calls so far. Their messages must not be changed.
+// Requests returns the requests of all model calls so far. Callers must not change their messages.
 func (m *Model) Requests() []lathe.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Unused returns the number of steps that no model call has taken.
+// Unused returns the number of steps that no model call has used.
 func (m *Model) Unused() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +98,7 @@ func (m *Model) next(req *lathe.Request) (Step, error) {
 	return s, nil
 }
 
-// Generate streams the next step: text a word at a time, the arguments of each call in two pieces.
+// Generate yields the next step: text word by word, and the arguments of each call in two pieces.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		s, err := m.next(req)
@@ -130,7 +129,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 	}
 }
 
-// coded returns err as the contract of a model wants it: as a *lathe.Error.
+// coded returns err as a *lathe.Error, which the contract of a model requires.
 func coded(err error) error {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) {
 		return err

@@ -13,26 +13,26 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options configure [Run]. The zero value runs without tools.
+// Options configure [Run]. The zero value executes a run without tools.
 type Options struct {
 	Tools []lathe.Tool
-	// Runner are the options of the runner. Unlike in a program, a nil Policy allows every call.
+	// Runner contains the options of the runner. Unlike in [tool.NewRunner], a nil Policy allows every call.
 	Runner tool.Options
-	// Loop are the options of the loop; nil: the defaults.
+	// Loop contains the options of the loop; nil: the defaults.
 	Loop *loop.Options
-	// Context bounds the run; nil: the context of the test.
+	// Context limits the run; nil: the context of the test.
 	Context context.Context
 }
 
-// A Record is what a run did.
+// A Record contains the result and the events of a run.
 type Record struct {
 	Result *event.Result
-	Err    error         // of Result
-	Events []event.Event // all of them, in order; they may be kept
+	Err    error         // the error of Result
+	Events []event.Event // all events in order; the caller may retain them
 }
 
-// Run runs a loop once: model and tools in turns, from a user message with the text prompt, until the run ends. It
-// fails the test if the tools or options are invalid. A run that fails is no failure of the test: see Record.Err.
+// Run executes a loop with model and tools, from a user message with the text prompt, until the run ends. It fails the test if the tools or
+// options are invalid. It does not fail the test if the run fails: see Record.Err.
 func Run(t testing.TB, model lathe.Model, prompt string, opts *Options) *Record {
 	t.Helper()
 	var o Options
@@ -77,16 +77,16 @@ func run(ctx context.Context, model lathe.Model, prompt string, o *Options) (*Re
 	return rec, nil
 }
 
-// A Recorder is an [event.Sink] that keeps every event. The zero value is ready. Its methods may be called from
-// several goroutines at once.
+// A Recorder is an [event.Sink] that stores every event in memory. The zero value is ready to use. Its methods may be called from several
+// goroutines at once.
 type Recorder struct {
 	mu     sync.Mutex
 	events []event.Event
 }
 
-// Emit keeps a copy of e.
+// Emit stores a copy of e.
 func (r *Recorder) Emit(_ context.Context, e event.Event) {
-	switch d := e.Data.(type) { // the loop may reuse the data of delta events
+	switch d := e.Data.(type) { // the loop reuses the data of delta events
 	case *event.TextDelta:
 		e.Data = new(*d)
 	case *event.ReasoningDelta:
@@ -95,7 +95,7 @@ func (r *Recorder) Emit(_ context.Context, e event.Event) {
 		e.Data = new(*d)
 	case *event.ToolCallDelta:
 		e.Data = new(*d)
-	default: // the data of other events may be kept
+	default: // other data is not reused
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Recorder) Events() []event.Event {
 	return slices.Clone(r.events)
 }
 
-// Only returns the data of the events that have the type D, in order: Only[*event.ToolCallResult](rec.Events).
+// Only returns the data of the events whose data has type D, in order: Only[*event.ToolCallResult](rec.Events).
 func Only[D event.Data](events []event.Event) (out []D) {
 	for _, e := range events {
 		if d, ok := e.Data.(D); ok {

@@ -8,9 +8,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Abandon returns the events that end a run which no process will resume: each of its open calls is answered, `interrupted`
-// where its tool may have been called and `cancelled` where it was not, and the run ends `interrupted`. Of a
-// run that has ended it returns nothing.
+// Abandon returns the events that end a run which no process will resume. Each open call gets a result: `interrupted` if its tool may have
+// been called, `cancelled` if not. The run ends `interrupted`. For a run that has ended, Abandon returns nil.
 func (s *State) Abandon() []event.Data {
 	if s.Finished != nil || s.LastID == 0 {
 		return nil
@@ -37,13 +36,13 @@ func (s *State) Abandon() []event.Data {
 		Usage: s.Usage, ErrorCode: string(lathe.CodeInterrupted)})
 }
 
-// refusal returns the text of the tool message that answers a call which ended with the code.
+// refusal returns the content of the tool message for a call that ended with the code.
 func refusal(code lathe.Code) string {
 	type failure struct {
 		Code    lathe.Code `json:"code"`
 		Message string     `json:"message"`
 	}
-	b, _ := json.Marshal(&struct { // plain texts
+	b, _ := json.Marshal(&struct { // cannot fail for these types
 		OK    bool    `json:"ok"`
 		Error failure `json:"error"`
 	}{Error: failure{code, tool.Text(code)}})

@@ -7,20 +7,20 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Relayer is a [lathe.Model] that passes the bytes of its server's answers to a [lathe.Relay]. It is an optional ability,
-// looked for with [lathe.ModelAs]. Relays returns the wire of these bytes; "": the model passes none.
+// A Relayer is a [lathe.Model] that passes the bytes of its server's answers to a [lathe.Relay]. It is an optional ability that
+// [lathe.ModelAs] finds. Relays returns the wire of these bytes; "": the model passes none.
 type Relayer interface {
 	Relays() lathe.Wire
 }
 
-// A TokenCounter is a [lathe.Model] whose server counts the tokens of a request. It is an optional ability, looked for with
-// [lathe.ModelAs]. The error wraps [errors.ErrUnsupported] if the server has no such method.
+// A TokenCounter is a [lathe.Model] whose server counts the tokens of a request. It is an optional ability that [lathe.ModelAs] finds. The
+// error wraps [errors.ErrUnsupported] if the server has no such method.
 type TokenCounter interface {
 	CountTokens(ctx context.Context, req *lathe.Request) (int64, error)
 }
 
-// CountTokens returns the number of tokens of a request as the model's server counts them. The model is that of the loop, whatever
-// the request names. The error wraps [errors.ErrUnsupported] if the model is no [TokenCounter], or its server has no such method.
+// CountTokens returns the number of tokens of a request as counted by the server of the loop's model. It ignores the model name in the
+// request. The error wraps [errors.ErrUnsupported] if the model is no [TokenCounter], or its server has no such method.
 func (l *Loop) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
 	if l.counter == nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "loop: count tokens", Err: errors.ErrUnsupported}
@@ -30,15 +30,14 @@ func (l *Loop) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	return l.counter.CountTokens(ctx, &own)
 }
 
-// A ContentChecker is a [lathe.Model] that says which content of a conversation its server has no form for, such as audio. It is an
-// optional ability, looked for with [lathe.ModelAs]. The error is that of Generate for such content in the messages after the last
-// answer; dropped are the places of what is left out or replaced elsewhere, such as "messages[2].parts[0]".
+// A ContentChecker is a [lathe.Model] that reports which content of a conversation cannot be sent to its server, such as audio. It is an
+// optional ability that [lathe.ModelAs] finds. The error is the one that Generate returns for such content in the messages after the last
+// answer. dropped lists the places of content that is left out or replaced in earlier messages, such as "messages[2].parts[0]".
 type ContentChecker interface {
 	CheckContent(msgs []lathe.Message) (dropped []string, err error)
 }
 
-// CheckContent asks the model of the loop which content of a conversation its server has no form for. It returns nothing if the model
-// is no [ContentChecker].
+// CheckContent returns the result of the model's [ContentChecker], or nothing if the model has none.
 func (l *Loop) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
 	if l.content == nil {
 		return nil, nil

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Began returns the input of the run that began with e, whose data is a [event.RunStarted] with its
-// content. If that run could not be resumed, the input has only its messages and [lathe.RunInfo]: settings, limits and
-// sampling are then those of the loop that runs it.
+// Began returns the input of the run whose first event is e. The data of e is an [event.RunStarted] with content. If the run was not
+// resumable, the input contains only its messages and [lathe.RunInfo]; the loop that executes the input then uses its own settings, limits
+// and sampling.
 func Began(e *event.Event) (*Input, error) {
 	d, ok := e.Data.(*event.RunStarted)
 	if !ok {

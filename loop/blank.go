@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// blank returns why the answer of a run that did not fail is blank, and the reasoning of a last message that has nothing
-// else. Both are empty for other runs.
+// blank returns why the answer of a run that did not fail is blank, and the reasoning of the last message if that message contains nothing
+// else. Both are "" if the answer is not blank or the run failed.
 func (r *run) blank() (cause lathe.Blank, reasoning string) {
 	dropped := r.call.finish == nil && unparsed(r.call.err)
 	if !dropped && (r.call.finish == nil || !r.call.blank || len(r.call.asked) > 0) || strings.TrimSpace(r.result.Answer) != "" {
@@ -29,7 +29,7 @@ func (r *run) blank() (cause lathe.Blank, reasoning string) {
 		return lathe.BlankLength, reasoning
 	case reasoning != "":
 		return lathe.BlankReasoning, reasoning
-	case spent.OutputTokens > 1: // one token is the end of the turn
+	case spent.OutputTokens > 1: // the end of the turn alone counts as one token
 		return lathe.BlankOutputDropped, ""
 	}
 	return lathe.BlankEmpty, ""

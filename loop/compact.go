@@ -5,20 +5,20 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// RunRetention returns the settings in the form in which the first event of a run records them.
+// RunRetention returns the settings in the form of the event [event.RunStarted].
 func (o *Retention) RunRetention() *event.RunRetention {
 	r := o.withDefaults()
 	return &event.RunRetention{Mode: string(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// RetentionOf returns the settings that the first event of a run has recorded.
+// RetentionOf converts the settings of an [event.RunStarted] back.
 func RetentionOf(r *event.RunRetention) *Retention {
 	return &Retention{Mode: RetentionMode(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// KeptHistory returns the messages to keep for later requests after a run that was started with r: [SessionHistory] with
-// these settings, or messages itself if r is nil. If a call after the last message of a user has no result, the turn goes on, and its
-// messages stay whole: a server may refuse the results of calls without the reasoning that it sent before these.
+// KeptHistory returns the messages that later requests need after a run with the retention settings r: the [SessionHistory] with these
+// settings, or messages itself if r is nil. If a call after the last message of a user has no result, the turn continues, and its messages
+// are not shortened, because a server may refuse the results of calls without the reasoning that it sent before them.
 func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Message {
 	if r == nil {
 		return messages
@@ -27,7 +27,8 @@ func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Messag
 	return append(SessionHistory(messages[:open], RetentionOf(r)), messages[open:]...)
 }
 
-// openTurn returns the index after the last message of a user, if a call from there on has no result; else the number of messages.
+// openTurn returns the index behind the last message of a user if a call after this message has no result, and the number of messages if
+// all calls have one.
 func openTurn(messages []lathe.Message) int {
 	answered := map[string]bool{}
 	open := false
@@ -55,7 +56,7 @@ func openTurn(messages []lathe.Message) int {
 	return len(messages)
 }
 
-// Retention returns the retention settings that the loop records with its runs; nil: none.
+// Retention returns the retention settings that the loop records in RunStarted; nil: none.
 func (l *Loop) Retention() *event.RunRetention { return l.retention }
 
 func (o *Retention) withDefaults() Retention {
@@ -70,13 +71,13 @@ func (o *Retention) withDefaults() Retention {
 	return r
 }
 
-// CompactEvent returns the form in which a store keeps e under the settings once e's run has ended. It drops reasoning and
-// cuts commentary and results of tools, in messages and in events of their own, as [SessionHistory] does. Excerpts of calls
-// that could not be parsed count as commentary. Texts of users, the answer and the arguments of calls stay.
+// CompactEvent returns the form in which a store retains e under these settings after its run has ended. It removes reasoning, and shortens
+// commentary and results of tools as [SessionHistory] does, both in messages and in events. Excerpts of calls that could not be parsed
+// count as commentary. Texts of users, the answer and the arguments of calls are retained.
 //
-// [RawEphemeral] keeps commentary as long as a session is in memory: in a store it counts as [MetricsOnly].
+// [RawEphemeral] retains commentary only in memory: in a store it has the effect of [MetricsOnly].
 //
-// Removed of the result is the number of bytes removed. CompactEvent is idempotent. It does not change e.
+// CompactEvent adds the number of removed bytes to Removed of the result. It is idempotent and does not change e.
 func (o *Retention) CompactEvent(e event.Event) event.Event {
 	r := o.withDefaults()
 	if r.Mode == RawEphemeral {
@@ -126,9 +127,9 @@ func (o *Retention) CompactEvent(e event.Event) event.Event {
 		}
 		e.Removed += before - after
 		e.Data = &c
-	default: // no content, or what stays
+	default: // without content, or with content that is retained
 	}
-	e.Removed = max(e.Removed, 0) // a hash may be longer than what it stands for
+	e.Removed = max(e.Removed, 0) // a hash may be longer than the text that it replaces
 	return e
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// TakeOver returns the messages with which a run continues another run. said are the messages of the other run after those
-// that it started from. Each call in the result has an answer: a call in said that has none, or that was cancelled, is
-// answered `interrupted` if ran reports that its tool may have been called, and `cancelled` if not. TakeOver leaves out
-// messages at the end that are the loop's own or have no calls, since the model is asked again. It does not change said.
+// TakeOver returns the messages with which a run continues another run. messages are those of the other run after the ones that it started
+// from. Each call in the result is followed by its tool message: a call that has none, or whose result is `cancelled`, gets `interrupted`
+// if ran reports that its tool may have been called, and `cancelled` if not. TakeOver omits trailing messages that are synthetic or are
+// answers without calls, since the model will be called again. It does not change messages.
 func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Message {
 	end := len(messages)
 	for end > 0 && (messages[end-1].Synthetic || messages[end-1].Role == lathe.RoleAssistant && len(messages[end-1].Calls()) == 0) {
@@ -46,7 +46,7 @@ func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Me
 	return out
 }
 
-// taken returns the messages that the run took over from the run that it continues.
+// taken returns the last TakenOver messages of the input, or nil if the run continues no other run.
 func (in *Input) taken() []lathe.Message {
 	if in.Continues == "" {
 		return nil
@@ -54,7 +54,7 @@ func (in *Input) taken() []lathe.Message {
 	return in.Messages[len(in.Messages)-min(max(in.TakenOver, 0), len(in.Messages)):]
 }
 
-// takenCalls returns the calls that the messages answer, as the trace of a run has them.
+// takenCalls returns a trace of each call that has a result in the messages.
 func takenCalls(messages []lathe.Message) []event.CallTrace {
 	var calls []event.CallTrace
 	for i := range messages {
@@ -67,7 +67,7 @@ func takenCalls(messages []lathe.Message) []event.CallTrace {
 	return calls
 }
 
-// executed reports whether a call that was answered with the code may have run.
+// executed reports whether the tool of a call that ended with this code may have been called.
 func executed(code lathe.Code) bool {
 	switch code {
 	case "", lathe.CodeExecutionFailed, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeInvalidOutput,

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// exhausted says which limit keeps the run from another model call, if one does. Limits on what
-// was spent are reached when nothing is left.
+// exhausted returns the limit that forbids another model call, and the reason with which the run then ends. Both are "" if no limit is
+// reached.
 func (r *run) exhausted() (reason lathe.Reason, key string) {
 	switch {
 	case r.turn >= r.limits.MaxIterations:
@@ -22,7 +22,7 @@ func (r *run) exhausted() (reason lathe.Reason, key string) {
 	return "", ""
 }
 
-// admitStep asks the policy whether another model call may be made.
+// admitStep reports whether the policy allows another model call. If not, it ends the run with reason budget_exceeded.
 func (r *run) admitStep() bool {
 	if r.loop.opts.Policy == nil {
 		return true
@@ -35,7 +35,7 @@ func (r *run) admitStep() bool {
 	return false
 }
 
-// judgeStep returns the policy's verdict. A policy that panics denies.
+// judgeStep returns the verdict of the policy, or Deny if the policy panics.
 func judgeStep(p lathe.Policy, step *lathe.StepInfo) (v lathe.Verdict) {
 	defer func() {
 		if recover() != nil {
@@ -45,8 +45,9 @@ func judgeStep(p lathe.Policy, step *lathe.StepInfo) (v lathe.Verdict) {
 	return p.Step(step)
 }
 
-// reachLimit ends the run for a limit. With on_limit finish the model is asked, without tools and
-// beyond the limit, for an answer from what is known; whether it gives one or not, the reason stays.
+// reachLimit ends the run because of a limit. If on_limit is finish, it makes one more model call beyond the limit, without tools, for an
+// answer from the results so far. The reason of the run is the limit, whether or not that call succeeds, unless the run was cancelled or
+// interrupted.
 func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
 	if r.settings.OnLimit == lathe.OnLimitFinish && r.admitStep() {
 		r.followUp.ask(r.settings.FixEmptyFinalText)
@@ -57,10 +58,10 @@ func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
 		}
 	}
 	r.reason, r.limit = reason, key
-	r.result.Err, r.errorCode = nil, "" // of a closing call that was denied or failed
+	r.result.Err, r.errorCode = nil, "" // the error of the last model call, if it was denied or failed
 }
 
-// endIfDone ends the run when its context is done, and says whether it did.
+// endIfDone ends the run if its context is done, and reports whether it did.
 func (r *run) endIfDone(ctx context.Context) bool {
 	if ctx.Err() == nil {
 		return false
@@ -77,7 +78,7 @@ func (r *run) endIfDone(ctx context.Context) bool {
 	return true
 }
 
-// fail ends the run with an error. An empty code is that of the reason.
+// fail ends the run with an error. If code is "", the code is that of the reason.
 func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 	if code == "" {
 		code = lathe.Code(reason)
@@ -87,10 +88,11 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 	r.result.Err = &lathe.Error{Code: code, Op: "loop: run", Err: err}
 }
 
-// finish emits the last event of the run: its end, or that it is parked.
+// finish emits the last event of the run: RunFinished, or RunPaused alone if the run is parked.
 func (r *run) finish() {
 	r.result.Reason = r.reason
-	if r.followUp.unanswered() { // a later run must not answer it
+	// The request of the loop would otherwise be answered by a later run.
+	if r.followUp.unanswered() {
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}
 	r.result.History = r.req.Messages

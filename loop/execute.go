@@ -9,14 +9,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// execute answers the calls of the turn and decides what follows.
+// execute executes the calls of the turn and sets the reason if the run ends or is parked.
 func (r *run) execute(ctx context.Context) {
 	out := r.answerCalls(ctx, "")
 	r.result.Pending = out.Pending
 	switch {
 	case out.Suspended:
 		r.suspended = true
-	case out.Parked: // answerCalls has checked ctx: what is pending now stays so
+	case out.Parked: // pending calls remain pending: answerCalls has checked ctx
 		r.pause(lathe.ReasonAwaitingApproval)
 	case len(out.Pending) > 0 && r.in.Park && !r.in.HandOver:
 		r.pause(lathe.ReasonAwaitingToolResults)
@@ -30,7 +30,7 @@ func (r *run) execute(ctx context.Context) {
 	}
 }
 
-// pause ends or parks the run, since it needs an approval or a result of the client.
+// pause ends or parks the run because it requires an approval or a result of the client.
 func (r *run) pause(reason lathe.Reason) {
 	p := &event.RunPaused{Reason: reason, Pending: make([]string, len(r.result.Pending))}
 	for i := range r.result.Pending {
@@ -39,8 +39,8 @@ func (r *run) pause(reason lathe.Reason) {
 	r.paused, r.reason = p, reason
 }
 
-// answerCalls has the runner answer the calls of the turn, with refuse all of them with that code, and
-// adds the answers to the history.
+// answerCalls executes the calls of the turn, or refuses all of them with the code refuse if it is not "". It appends the tool messages to
+// the history.
 func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	calls := r.call.asked
 	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls && r.in.Relay == nil
@@ -69,15 +69,15 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 		t.Calls = append(slices.Clone(t.Calls), out.Calls...)
 	}
 	r.result.ToolCalls += len(calls)
-	if r.from.order != nil { // other calls of the turn were answered before
+	if r.from.order != nil { // a resumed run may have results of other calls of the turn
 		sortAnswers(r.from.order, r.req.Messages[r.from.tail:])
 		r.from.order = nil
 	}
 	return out
 }
 
-// showCanned puts the result of each call that the noop executor answered into the stream, as commentary: a dry run shows
-// where a result would stand.
+// showCanned emits the result of each call that the noop executor answered as commentary, so that the stream of a dry run shows where
+// results would appear.
 func (r *run) showCanned(out *tool.Outcome) {
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {
@@ -88,7 +88,7 @@ func (r *run) showCanned(out *tool.Outcome) {
 	}
 }
 
-// giveUp answers `cancelled` to the pending calls of a run that cannot wait for them.
+// giveUp ends the pending calls with the code `cancelled`, since the run has ended or is cancelled.
 func (r *run) giveUp(ctx context.Context, out *tool.Outcome) {
 	given := make([]tool.Call, 0, len(out.Pending))
 	for _, p := range out.Pending {
@@ -108,7 +108,7 @@ func (r *run) giveUp(ctx context.Context, out *tool.Outcome) {
 	out.Pending, out.Waiting, out.Parked = nil, nil, false
 }
 
-// inCallOrder sorts tool messages by the order of the calls that they answer.
+// inCallOrder sorts tool messages by the order of their calls.
 func inCallOrder(calls []tool.Call, answers []lathe.Message) []lathe.Message {
 	place := func(m lathe.Message) int {
 		return slices.IndexFunc(calls, func(c tool.Call) bool { return c.ID == m.Parts[0].(lathe.ToolResult).CallID })

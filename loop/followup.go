@@ -8,19 +8,19 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// followUp is the loop's own request for an answer: a synthetic user message, sent when the model's answer is blank or not of the
-// response format, or a limit is reached. It is the last message of the request. It is removed from the history at the end of the
-// run if the model has not answered it.
+// followUp is the loop's own request for an answer: a synthetic user message that is sent if the answer of the model is blank or does not
+// match the response format, or if a limit is reached. It is the last message of the request. If the model does not answer it, it is
+// removed from the history at the end of the run.
 type followUp struct {
 	run       *run
-	asked     bool // a blank answer was asked for again, which is done once
-	announced bool // the last message was in an event
+	asked     bool // the request after a blank answer was made; it is made once
+	announced bool // an event contains the last message
 	format    *responseFormat
-	formatted bool // the answer was asked for in its format, without tools, which is done once
-	repairs   int  // how often an answer that does not match the schema was asked for again
+	formatted bool // the answer was requested again in its format and without tools; this is done once
+	repairs   int  // number of requests after an answer that does not match the schema
 }
 
-// ask adds a request of the loop, unless it has just made one.
+// ask appends a request of the loop to the messages. It does nothing if the last message is such a request.
 func (f *followUp) ask(text string) {
 	if f.unanswered() {
 		return
@@ -35,14 +35,15 @@ func synthetic(text string) lathe.Message {
 	return m
 }
 
-// unanswered reports whether the loop's own request is the last message.
+// unanswered reports whether the last message is a request of the loop.
 func (f *followUp) unanswered() bool {
 	r := f.run
 	n := len(r.req.Messages)
 	return n > len(r.in.Messages) && r.req.Messages[n-1].Synthetic
 }
 
-// announce returns the text of the request that the last message is, the first time that it is called for it; "" otherwise.
+// announce returns the text of the last message if it is a request of the loop that no event contains yet, and marks it as announced. In
+// all other cases it returns "".
 func (f *followUp) announce() string {
 	if f.announced || !f.unanswered() {
 		return ""
@@ -52,7 +53,7 @@ func (f *followUp) announce() string {
 	return messages[len(messages)-1].Text()
 }
 
-// resume sets what a resumed run has asked for. own are the messages that the run added to its conversation.
+// resume sets the fields for a resumed run. own are the messages that the run added to its conversation.
 func (f *followUp) resume(own []lathe.Message) {
 	for i := range own {
 		switch {
@@ -68,12 +69,13 @@ func (f *followUp) resume(own []lathe.Message) {
 	f.announced = f.unanswered()
 }
 
-// rejected reports whether message i is an answer that the loop did not accept: the request that follows it says why.
+// rejected reports whether message i is an answer that the loop did not accept: a synthetic message follows an assistant message without
+// calls.
 func rejected(messages []lathe.Message, i int) bool {
 	return i >= 0 && i+1 < len(messages) && messages[i+1].Synthetic && messages[i].Role == lathe.RoleAssistant && len(messages[i].Calls()) == 0
 }
 
-// violation returns in which way the answer of the turn is not what the response format requires; "" if it is, or cannot be judged.
+// violation returns how the answer of the turn differs from the response format. It returns "" if the answer matches, or cannot be checked.
 func (f *followUp) violation() string {
 	c := &f.run.call
 	if f.format == nil || f.run.req.Relay != nil && f.run.req.Relay.Opaque {
@@ -81,7 +83,7 @@ func (f *followUp) violation() string {
 	}
 	for _, p := range c.message.Parts {
 		switch p.(type) {
-		case lathe.Refusal, lathe.Blob, lathe.Opaque: // a refusal has no format, and what a vendor's server wrote is not read
+		case lathe.Refusal, lathe.Blob, lathe.Opaque: // a refusal has no format, and parts of the vendor's server cannot be read
 			return ""
 		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 		}
@@ -89,16 +91,16 @@ func (f *followUp) violation() string {
 	return f.format.violation(c.answer)
 }
 
-// askAgain is what the model reads about an answer that is not of the response format.
+// askAgain is the text of the request after an answer that does not match the response format.
 const askAgain = "The last message is not an answer in the required format: %s. Answer again with the JSON text alone, without any text before or after it."
 
-// askInFormat asks for an answer in the response format after one that is not, for the reason that violation says, and reports false if the
-// run ends with the answer as it is. A turn whose request had tools in place of the format is followed by one with the format and
-// without tools. It is not counted as a repair.
+// askInFormat requests another answer after one that does not match the response format; violation is the reason. It returns false if the
+// run ends with the answer as it is. If the request of the turn had tools in place of the format, the next one has the format and no tools,
+// and does not count as a repair.
 func (f *followUp) askInFormat(violation string) bool {
 	r := f.run
 	switch {
-	case r.in.Relay != nil: // the client has the answer
+	case r.in.Relay != nil: // the client has already received the answer
 		return false
 	case !f.formatted && leftOutFormat(*r.turnTrace()):
 		f.inFormat()
@@ -111,10 +113,10 @@ func (f *followUp) askInFormat(violation string) bool {
 	return true
 }
 
-// leftOutFormat reports whether the response format was left out of the request of the turn.
+// leftOutFormat reports whether the request of the turn was sent without the response format.
 func leftOutFormat(t event.TurnTrace) bool { return slices.Contains(t.Dropped, FormatPath) }
 
-// inFormat lets the turns that follow be with the response format and without tools.
+// inFormat makes the following requests have the response format and no tools.
 func (f *followUp) inFormat() {
 	f.formatted, f.run.toolsOff, f.run.req.HostedTools = true, true, nil
 }

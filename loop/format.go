@@ -8,20 +8,20 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// FormatPath is the path by which Dropped of a [lathe.Finish] says that the response format was not sent: the destination does not take it
-// beside tools.
+// FormatPath is the path in Dropped of a [lathe.Finish] that reports that the response format was not sent, because the server does not
+// accept it together with tools.
 const FormatPath = "sampling.response_format"
 
-// A responseFormat is the format that the answer of a run must have. It is never changed.
+// A responseFormat is the format that the answer of a run must have. It is immutable.
 type responseFormat struct {
-	source  json.RawMessage // as [lathe.Sampling] has it
+	source  json.RawMessage // the value in [lathe.Sampling]
 	schema  *schema.Lazy
-	checked bool // the run may not end answered with another answer
+	checked bool // a run whose answer does not match must not end `answered`
 }
 
 var anyObject, anyValue = json.RawMessage(`{"type":"object"}`), json.RawMessage(`true`)
 
-// responseFormat returns the format; nil if the answer is plain text, or of a type that is not known.
+// responseFormat parses a response format. It returns nil if the answer is plain text, or the type of the format is unknown.
 func (l *Loop) responseFormat(source json.RawMessage) *responseFormat {
 	if len(source) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (l *Loop) responseFormat(source json.RawMessage) *responseFormat {
 			Strict *bool           `json:"strict"`
 		} `json:"json_schema"`
 	}
-	if json.Unmarshal(source, &in) != nil { // its server says so
+	if json.Unmarshal(source, &in) != nil { // the server reports the error
 		return nil
 	}
 	f := &responseFormat{source: bytes.Clone(source)}
@@ -49,7 +49,7 @@ func (l *Loop) responseFormat(source json.RawMessage) *responseFormat {
 		return nil
 	}
 	var err error
-	if f.schema, err = schema.CompileLazily(text); err != nil { // the server judges schemas that Lathe cannot check
+	if f.schema, err = schema.CompileLazily(text); err != nil { // the schema is one that Lathe cannot check: only the server checks it
 		f.checked = false
 		if f.schema, err = schema.CompileLazily(anyValue); err != nil {
 			return nil
@@ -59,10 +59,10 @@ func (l *Loop) responseFormat(source json.RawMessage) *responseFormat {
 	return f
 }
 
-// maxAnswerViolations bounds the violations of a schema that a model reads.
+// maxAnswerViolations is the maximum number of violations in the text for the model.
 const maxAnswerViolations = 10
 
-// violation returns in which ways a text does not have the format; "" if it has it.
+// violation returns how a text violates the format; "" if it matches.
 func (f *responseFormat) violation(text string) string {
 	found := f.schema.Schema().Validate([]byte(text))
 	if len(found) == 0 {

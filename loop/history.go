@@ -7,9 +7,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// checkHistory refuses a history that no model server takes: one without messages, or in which a call is not answered by
-// exactly one of the tool messages right after its message, or a tool message answers no call. It takes time linear in the
-// messages and calls.
+// checkHistory returns an error for a history that no model server accepts: one without messages; a call without exactly one tool message
+// among those right behind its message; or a tool message without a call. Its time is linear in the number of messages and calls.
 func checkHistory(messages []lathe.Message) error {
 	if len(messages) == 0 {
 		return errors.New("there are no messages: a run starts from one at least")
@@ -27,7 +26,7 @@ func checkHistory(messages []lathe.Message) error {
 			return fmt.Errorf("message %d is of role %s and has tool calls", i, m.Role)
 		}
 		first := i
-		open := make(map[string]int, len(calls)) // calls without an answer, by id
+		open := make(map[string]int, len(calls)) // number of calls without a tool message, by id
 		for _, c := range calls {
 			open[c.ID]++
 		}
@@ -48,7 +47,7 @@ func checkHistory(messages []lathe.Message) error {
 	return nil
 }
 
-// answered returns the id of the call that m answers. ok is false if m is not one tool result.
+// answered returns the call id of the tool message m. ok is false if m is not exactly one tool result.
 func answered(m *lathe.Message) (id string, ok bool) {
 	if len(m.Parts) != 1 {
 		return "", false

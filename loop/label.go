@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// MaxLabels bounds the labels of a run.
+// MaxLabels is the maximum number of labels of a run.
 const MaxLabels = 32
 
 const (
@@ -15,7 +15,7 @@ const (
 	maxLabelValueBytes = 256
 )
 
-// Labels that say which graph a run is a part of. A run with labelGraphRunID must have the other two.
+// Labels of a run that is part of a graph. A run with labelGraphRunID must have the other two.
 const (
 	labelGraphRunID   = "graph_run_id"
 	labelGraphName    = "graph_name"

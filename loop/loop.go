@@ -1,13 +1,12 @@
-// Package loop takes a model and tools in turn until the model is done. It yields what happened as
-// events, in order: RunStarted first, RunFinished last, each exactly once. It stores nothing and
-// stamps nothing; package engine does.
+// Package loop calls a model and tools in turn until the model gives an answer. It yields events in order: RunStarted first, RunFinished
+// last, each exactly once. It stores nothing and gives events no ids or times; package engine does.
 //
-// A limit ends a run with a reason, a trace and a history, never with an error. Unless the setting
-// OnLimit is stop, the loop makes one more model call, without tools and beyond the limit, for an
-// answer from the results so far. It does not do so after the run's own time limit.
+// A limit ends a run with a reason, a trace and a history, never with an error. Unless the setting OnLimit is stop, the loop then makes one
+// more model call, without tools and beyond the limit, for an answer from the results so far. After the time limit of the run it makes
+// none.
 //
-// However a run ends, each tool call in the history is answered exactly once, in call order, except
-// the pending calls of a run that was parked or handed over. So the history can be sent to a model again.
+// However a run ends, each tool call in the history has exactly one result, in call order, except for the pending calls of a run that was
+// parked or handed over. So the history can be sent to a model again.
 package loop
 
 import (
@@ -25,29 +24,28 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// ErrInterrupted, as the cause of a cancelled context, says that the program stops, and not that the caller cancelled the
-// run. The run then ends `interrupted`.
+// ErrInterrupted is the cause of a cancelled context if the program stops, as opposed to a caller who cancels the run. The run then ends
+// `interrupted`.
 var ErrInterrupted = errors.New("the program is stopping")
 
-// Options say how a loop runs. They are copied.
+// Options configure a loop. They are copied.
 type Options struct {
-	Settings lathe.Settings // zero: those of the runner
-	Limits   lathe.Limits   // zero: those of the runner
+	Settings lathe.Settings // zero: the settings of the runner
+	Limits   lathe.Limits   // zero: the limits of the runner
 	Sampling lathe.Sampling
-	// Overrides are further members of each model request.
+	// Overrides are additional members of each model request.
 	Overrides []lathe.Member
-	// Model is the model name to ask for; empty: the model's own default.
+	// Model is the name of the model in requests; "": the default of the model.
 	Model string
-	// Policy is asked before each model call, through its Step method; nil: no step is denied.
-	// Anything but Allow ends the run `budget_exceeded`, at once and without a closing call: what a
-	// step's policy can see is what the run has spent. Tools are guarded by the runner's policy.
+	// Policy decides, by its Step method, before each model call; nil: all are allowed. Any decision other than Allow ends the run
+	// `budget_exceeded` at once, without another model call. Tools are subject to the policy of the runner.
 	Policy lathe.Policy
-	// Cost returns what a model call with this usage costs, in US dollars; nil: the price of the model is not known, and a call
-	// costs what its server reports. It is not called where a server reports no usage.
+	// Cost returns the price of a model call with this usage, in US dollars. It is not called if the server reports no usage. nil: the
+	// price is unknown, and the cost that the server reports is used.
 	Cost func(lathe.Usage) float64
-	// Meter admits each model call; nil: all of them.
+	// Meter admits each model call; nil: all are admitted.
 	Meter Meter
-	// Retention is recorded with each run: what a store keeps of its content after it has ended. nil: all of it.
+	// Retention is recorded with each run: what a store retains of its content after its end; nil: all.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now
 }
@@ -57,19 +55,18 @@ type Loop struct {
 	model  lathe.Model
 	runner *tool.Runner
 	// counter, content and relays are the optional abilities of model.
-	counter    TokenCounter   // nil: the model counts no tokens
-	content    ContentChecker // nil: the model takes all content
+	counter    TokenCounter   // nil: the model cannot count tokens
+	content    ContentChecker // nil: the model accepts all content
 	relays     lathe.Wire
-	info       lathe.ModelInfo // as events say it
-	name       string          // of the model, as it says it
+	info       lathe.ModelInfo // in the form for events
+	name       string          // the name of the model as configured or described; info.Model is its form for events
 	opts       Options
-	lastFormat atomic.Pointer[responseFormat] // of the last run that had one
-	// retention is what RunStarted says; nil: nothing.
+	lastFormat atomic.Pointer[responseFormat] // the last parsed response format
+	// retention is recorded in RunStarted; nil: none.
 	retention *event.RunRetention
 }
 
-// New returns a loop. opts may be nil. A setting or limit with a value that is not documented is an error of code
-// invalid_config.
+// New returns a loop. opts may be nil. A setting or limit with an undocumented value is an error of code invalid_config.
 func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if model == nil || runner == nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.New("a model and a runner are required")}
@@ -91,7 +88,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.Unwrap(err)} // of a *lathe.Error
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.Unwrap(err)} // the error within a *lathe.Error
 	}
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now
@@ -114,99 +111,95 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	return l, nil
 }
 
-// Relays returns the wire whose bytes the loop's model passes to [Input].Relay, "" if it passes none.
+// Relays returns the wire whose bytes the loop's model passes to [Input].Relay, or "" if it passes none.
 func (l *Loop) Relays() lathe.Wire { return l.relays }
 
 // Wire returns the wire of the model's server.
 func (l *Loop) Wire() lathe.Wire { return cmp.Or(l.info.Wire, lathe.WireOpenAIChat) }
 
-// An Input is what one run starts from. It must not change during the run.
+// An Input is the start of one run. It must not change during the run.
 type Input struct {
-	// Run names the run. Its Depth is raised to one more than that of the run whose tool call the context belongs to. Its labels are bounded: a run
-	// with more than [MaxLabels] of them, or with longer ones, ends at once as a bad request.
+	// Run identifies the run. If the context belongs to a tool call, Depth is raised to at least 1 more than the depth of the calling run.
+	// A run with more than [MaxLabels] labels, or with a label that is too long, ends at once with code invalid_request.
 	Run lathe.RunInfo
-	// Messages are the conversation so far, system text included, one message at least. They are not changed.
+	// Messages are the conversation so far, with system messages: at least one message. They are not changed.
 	Messages []lathe.Message
 	// ClientTools are tools that the caller will execute.
 	ClientTools []*lathe.ToolSpec
 	// Allow names the tools of the runner that this run may use; nil: all of them.
 	Allow []string
-	// Settings, Limits and Sampling, when set, replace those of the loop for this run.
+	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
 	Sampling *lathe.Sampling
-	// Overrides are further members of each model request. Those of the loop have precedence.
+	// Overrides are additional members of each model request. Those of the loop take precedence.
 	Overrides []lathe.Member
-	// HostedTools are tools that the model's server executes itself: see [lathe.Request].
+	// HostedTools are tools that the model's server executes: see [lathe.Request].
 	HostedTools []json.RawMessage
 	// Betas and APIVersion are those of each model request: see [lathe.Request].
 	Betas      []string
 	APIVersion string
 	// User is an opaque end-user id that the wire may carry.
 	User string
-	// Relay receives the model's answer as its server wrote it, if its Wire is that of [Loop.Relays]. Its caller has
-	// seen the calls of the answer: all of them are the caller's to execute, whatever their names, and the run has one turn.
+	// Relay receives the bytes of the server's answer if its Wire is that of [Loop.Relays]. Its client receives the calls of the answer
+	// with these bytes, so the client must execute all of them, whatever their names, and the run has one turn.
 	Relay *lathe.Relay
-	// Park makes a run that can be resumed. When it waits for results of client tools or for an
-	// approval, RunPaused is its last event and has the Result; there is no RunFinished then. Its
-	// RunStarted says in content what it was started from.
+	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains
+	// the Result; there is no RunFinished then. Its RunStarted contains its input, as content.
 	Park bool
-	// HandOver ends a run that can be resumed when nothing but results of the caller's tools is pending, as a run that
-	// cannot be resumed ends. It has no effect once the run is resumed.
+	// HandOver ends a resumable run, like one that is not resumable, if only results of the caller's tools are pending. It has no effect
+	// after the run was resumed.
 	HandOver bool
-	// Continues names the run of which the last TakenOver messages are: what its model said and what its tools
-	// returned, after the messages that both runs start from. The calls among them count as calls of this run
-	// for everything but limits.
+	// Continues is the id of the run whose messages this run takes over: the last TakenOver of Messages, which are that run's messages
+	// after those that both runs start from. The calls in them count as calls of this run, except for limits.
 	Continues string
 	TakenOver int
-	// Replays names the run whose conversation this run repeats; it is recorded in RunStarted, and has no other effect.
+	// Replays is the id of the run whose conversation this run repeats. It is recorded in RunStarted, and has no other effect.
 	Replays string
-	// Executor names the engine that executes the run step by step; it is recorded in RunStarted, and has no other effect here.
-	// [engine.Engine.Accept] sets it.
+	// Executor is the name of the engine that executes the run step by step. It is recorded in RunStarted, and has no other effect in this
+	// package. [engine.Engine.Accept] sets it.
 	Executor string
 	// Client is stored with a run that can be resumed, as content, for the caller: see [State.Client]. It must be JSON.
 	Client json.RawMessage
-	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.
+	// Target is stored with a resumable run: the name by which the caller finds the loop that resumes the run.
 	Target string
-	// Resume continues a run that was started with Park, from the state that its events fold to: a parked run, or one whose
-	// process ended in the middle. The only other fields that are then read are Answers, Suspend, Suspended and Elapsed.
+	// Resume continues a run that was started with Park, from the state of its events: a parked run, or one whose process stopped before
+	// its end. Of the other fields, only Answers, Suspend, Suspended and Elapsed are then used.
 	Resume *State
-	// Suspend, when set, is called before each model call, with nil, and before each tool call that may have an effect, with
-	// the call and the definition of its tool, as of [tool.RunOptions].Suspend. If it returns true, the range ends there, without
-	// a further event and without a result: the state that the events fold to can be resumed. The loop's own request for an
-	// answer belongs to the step before it: Suspend is not called for it.
+	// Suspend, if set, is called before each model call with nil, and before each tool call that may have an effect with the call and the
+	// definition of its tool, as in [tool.RunOptions].Suspend. If it returns true, the range ends without a further event and without a
+	// result; the state of the events can be resumed. Suspend is not called before a model call that answers the loop's own request, which
+	// belongs to the previous step.
 	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
-	// Suspended says that Resume is the state in which Suspend ended the run, and that nothing has happened since: no
-	// RunResumed is then yielded.
+	// Suspended reports that Suspend ended the run in the state Resume, and that nothing has happened since. No RunResumed is then yielded.
 	Suspended bool
-	// Elapsed is how long the run was executed before it was suspended. It counts for the run's time limit and latency.
+	// Elapsed is the time for which the run was executed before it was suspended. It counts for the time limit and the latency of the run.
 	Elapsed time.Duration
-	// Answers are the results of calls that clients executed, by the id of the call. Calls without a result stay pending.
+	// Answers are the results of calls that clients executed, by call id. Calls without a result remain pending.
 	Answers map[string]lathe.Output
 }
 
-// Run runs in to its end and yields its events, with Turn and Data filled. It works while it is
-// ranged over, on the goroutine that ranges; each range is a run of its own. Stopping early
-// cancels the run, and then no RunFinished is yielded. A model that panics ends the run `internal`, with a [PanicError];
-// a panic of the range's body goes through.
+// Run executes in to its end and yields its events, with Turn and Data set. It runs on the goroutine that ranges over it; each range is a
+// new run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run `internal`,
+// with a [PanicError]; a panic of the range's body is passed on.
 //
-// The caller may keep the events. Each delta costs one allocation; [Loop.RunReusing] saves it.
+// The caller may retain the events. Each delta costs one allocation; [Loop.RunReusing] avoids it.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		l.RunReusing(ctx, in)(func(e event.Event) bool { return yield(e.Clone()) })
 	}
 }
 
-// RunReusing is [Loop.Run] without an allocation per delta: the data of a delta event ([event.IsDelta]) is overwritten with
-// the next one's. A caller must not keep it beyond the body of its range; [event.Event.Clone] returns one to keep.
+// RunReusing is [Loop.Run] without an allocation per delta: the data of a delta event ([event.IsDelta]) is overwritten by the next one. A
+// caller must not retain it beyond the body of the range; [event.Event.Clone] returns a copy.
 func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		l.newRun(in, yield).run(ctx)
 	}
 }
 
-// Do runs in to its end. The result is nil only if Suspend has ended the run; the error is its Err when the run failed or
-// was cancelled, and nil when it was answered, parked, handed over or limited.
+// Do executes in to its end. The result is nil only if Suspend has ended the run. If the run failed or was cancelled, the error is Err of
+// the result; if it was answered, parked, handed over or limited, the error is nil.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
 	for e := range l.RunReusing(ctx, in) {
@@ -217,8 +210,7 @@ func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	return res, Failure(res)
 }
 
-// Ended returns the result of a run from its last event: its RunFinished, or the RunPaused of a run
-// that can be resumed. Of other events it is nil.
+// Ended returns the result in the last event of a run: its RunFinished, or the RunPaused of a parked run. For other events it returns nil.
 func Ended(d event.Data) *event.Result {
 	switch d := d.(type) {
 	case *event.RunFinished:
@@ -230,7 +222,7 @@ func Ended(d event.Data) *event.Result {
 	}
 }
 
-// Failure returns the error of a run that failed or was cancelled, else nil. res may be nil.
+// Failure returns the error of a run that failed or was cancelled, and nil for any other. res may be nil.
 func Failure(res *event.Result) error {
 	if res == nil {
 		return nil // suspended

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// checkSettings refuses values that are not of the contract. Empty values are the defaults.
+// checkSettings returns an error for values that are not documented. Empty values are allowed: they stand for the defaults.
 func checkSettings(s *lathe.Settings) error {
 	if err := setting.Check(s); err != nil {
 		return err
@@ -23,7 +23,7 @@ func checkSettings(s *lathe.Settings) error {
 	return nil
 }
 
-// withDefaults writes out the defaults, and what the model cannot do.
+// withDefaults replaces empty settings by their defaults, and disables what the model does not support.
 func withDefaults(s lathe.Settings, info *lathe.ModelInfo) lathe.Settings {
 	setting.Fill(&s)
 	if info.NoTools {
@@ -35,8 +35,8 @@ func withDefaults(s lathe.Settings, info *lathe.ModelInfo) lathe.Settings {
 	return s
 }
 
-// choice returns the tool choice of a turn. A choice that forces a call is for the first turn
-// only, else the run could not end; what follows is left to the server's default.
+// choice returns the tool choice of a turn. Unless tool_choice_every_turn is set, a choice that forces a call applies to the first turn
+// only, because otherwise the run could not end; later turns have no choice.
 func (c *modelCall) choice() lathe.ToolChoice {
 	r := c.run
 	choice := r.settings.ToolChoice

@@ -15,13 +15,13 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A modelCall is the model call of one turn, over all its attempts: it sends the request, passes the deltas to its stream,
-// decides whether a failed attempt is repeated, and adds the message to the history.
+// A modelCall is the model call of one turn, with all its attempts: it sends the request, passes the deltas to its stream, decides whether
+// a failed attempt is repeated, and adds the message to the history.
 type modelCall struct {
 	run        *run
 	attempt    int
-	withTools  bool // calls are wanted
-	repeated   bool // the turn was made again without tools after a parse error
+	withTools  bool // the model may make calls
+	repeated   bool // the turn was repeated without tools after a parse error
 	started    time.Time
 	firstToken time.Time
 	events     *callEvents
@@ -30,10 +30,10 @@ type modelCall struct {
 	finish     *lathe.Finish
 	stream     stream
 
-	message lathe.Message // what goes into the history
+	message lathe.Message // the message for the history
 	asked   []tool.Call   // the calls of message
 	ignored int
-	renamed int  // calls whose names were mended
+	renamed int  // number of calls whose name was corrected
 	kept    bool // message is in the history
 	answer  string
 	blank   bool
@@ -45,14 +45,14 @@ type callEvents struct {
 	finished event.ModelCallFinished
 }
 
-// An openCall is what delta events say of a call: a registered name, and an id that will stay.
+// An openCall is the description of a call in delta events: a registered tool name, and an id only if it is final.
 type openCall struct {
 	index    int
 	id, tool string
 }
 
-// ask makes the model call of the next turn, with as many attempts as it takes, and adds what the
-// model said to the history. It returns false when the run is over.
+// ask makes the model call of the next turn, with repeated attempts if necessary, and adds the message of the model to the history. It
+// returns false if the run is over.
 func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r := c.run
 	r.turn++
@@ -85,19 +85,19 @@ func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	}
 }
 
-// startAttempt prepares the request and emits the start of the attempt.
+// startAttempt prepares the request and emits the event of the start of the attempt.
 func (c *modelCall) startAttempt(withTools bool) {
 	r := c.run
 	r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
 	if withTools && len(r.specs) > 0 {
 		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, c.choice(), r.settings.ParallelToolCalls
 	} else if !withTools && r.followUp.unanswered() && r.loop.Wire() == lathe.WireMessages {
-		// Thinking in the history is bound to the definitions before it: they stay, and none may be called.
+		// Messages API: thinking in the history is bound to the tool definitions before it, so they remain, and the choice forbids calls.
 		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
 	if r.req.Relay = r.in.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
 		relay := *r.in.Relay
-		relay.Request = nil // it has tools that are not sent
+		relay.Request = nil // these bytes of the client contain tools that are not sent
 		r.req.Relay = &relay
 	}
 	r.req.ClientCalls = len(r.specs) == len(r.in.ClientTools)
@@ -108,7 +108,7 @@ func (c *modelCall) startAttempt(withTools bool) {
 	c.announceAttempt(0)
 }
 
-// announceAttempt opens an attempt that starts after wait.
+// announceAttempt resets the state for an attempt that starts after wait, and emits its event.
 func (c *modelCall) announceAttempt(wait time.Duration) {
 	r := c.run
 	c.attempt++
@@ -137,9 +137,8 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 
 func (r *run) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
-// recoverAttempt emits the event of a failed attempt, and reports whether the turn is to be repeated, and with tools or
-// without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
-// request for an answer in another place, when the server refuses it for its role. Else the run is over.
+// recoverAttempt emits the event of a failed attempt, and reports whether the turn is repeated, and whether with tools: it is repeated
+// without tools if the server does not support tools and the settings allow it. If it is not repeated, the run is over.
 func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, tools bool) {
 	r := c.run
 	if r.endIfDone(ctx) {
@@ -156,8 +155,7 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 		return true, false
 	}
 	if r.followUp.asked && !withTools && !c.stream.shown && unparsed(c.err) {
-		// The model had given a blank answer before the loop asked again: the run ends with that answer,
-		// as it would have without fix_empty_final.
+		// The answer before the loop's own request was blank: the run ends with it, as without fix_empty_final.
 		r.answer()
 		return false, false
 	}
@@ -174,10 +172,10 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 	return false, false
 }
 
-// maxErrorMessage is the longest text, in bytes, that an event keeps of what a server said.
+// maxErrorMessage is the maximum length, in bytes, of the error text of a server in an event.
 const maxErrorMessage = 500
 
-// failAttempt emits the failure of the current attempt.
+// failAttempt emits the event of the failure of the current attempt.
 func (c *modelCall) failAttempt(err error) {
 	r := c.run
 	f := &c.events.finished
@@ -193,7 +191,7 @@ func (c *modelCall) failAttempt(err error) {
 	r.emit(f)
 }
 
-// errorCode is the kind of an upstream failure, else the error's code.
+// errorCode returns the kind of an upstream error, or the code of any other error.
 func errorCode(err error) string {
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) && upstreamKind(up.Kind) {
@@ -202,9 +200,8 @@ func errorCode(err error) string {
 	return string(codeOf(err))
 }
 
-// dropUnreadable reports whether the turn is to be made again without tools because a call in its text
-// could not be read. The message is dropped whole: its calls are neither planned nor answered. A message of which
-// text was shown already is kept.
+// dropUnreadable reports whether the turn is to be repeated without tools because a call in the message could not be parsed. It then drops
+// the message with all its calls. It keeps a message of which text was already emitted.
 func (c *modelCall) dropUnreadable() bool {
 	if c.run.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated || c.stream.shown {
 		return false
@@ -222,8 +219,8 @@ func (c *modelCall) dropUnreadable() bool {
 	return true
 }
 
-// read takes the model's message: makes its ids stable, drops calls that were not asked for,
-// finds the answer, and adds the message to the history unless nothing is left of it.
+// read processes the message of the model: it gives calls their final ids, drops calls if none were allowed, sets the answer, and adds the
+// message to the history unless it is blank and has no calls.
 func (c *modelCall) read() {
 	r := c.run
 	c.message, c.asked = c.finish.Message, nil
@@ -241,10 +238,10 @@ func (c *modelCall) read() {
 	}
 }
 
-// choiceAllows is false where the settings say that no tool is to be called, but send them.
+// choiceAllows returns false if the tool choice forbids calls although the definitions are sent.
 func (c *modelCall) choiceAllows() bool { return c.run.settings.ToolChoice.Mode != lathe.ChoiceNone }
 
-// callsOf returns the calls of the message, and counts the names that Adopt has changed.
+// callsOf returns the calls of the message, and counts the names that Work.Adopt has corrected.
 func (c *modelCall) callsOf() (calls []tool.Call) {
 	for i, p := range c.message.Parts {
 		if tc, ok := p.(lathe.ToolCall); ok {
@@ -265,7 +262,7 @@ func (c *modelCall) callsOf() (calls []tool.Call) {
 	return calls
 }
 
-// dropCalls takes the calls out of m, which must not stay in a history that does not answer them.
+// dropCalls removes the calls from m, since no result will follow them in the history. It returns their number.
 func dropCalls(m *lathe.Message) int {
 	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
 	if !slices.ContainsFunc(m.Parts, isCall) {
@@ -276,8 +273,8 @@ func dropCalls(m *lathe.Message) int {
 	return before - len(m.Parts)
 }
 
-// answerOf returns the text shown to people, a refusal where there is no other, and whether
-// there is nothing to show at all.
+// answerOf returns the visible text of the message, or its refusal if that text is blank. blank reports that the message has nothing to
+// show.
 func answerOf(m *lathe.Message) (text string, blank bool) {
 	text = visible.String(m)
 	blank = strings.TrimSpace(text) == ""
@@ -296,7 +293,7 @@ func answerOf(m *lathe.Message) (text string, blank bool) {
 	return text, blank
 }
 
-// finishAttempt adds up what the attempt cost and emits its success.
+// finishAttempt adds usage and cost of the attempt to the run, and emits the event of its success.
 func (c *modelCall) finishAttempt() {
 	r := c.run
 	f := c.finish
@@ -327,15 +324,15 @@ func (c *modelCall) finishAttempt() {
 	switch {
 	case c.kept:
 		e.Message = &r.req.Messages[len(r.req.Messages)-1]
-	case len(c.message.Parts) > 0: // reasoning alone: it is on record, and no part of the history
+	case len(c.message.Parts) > 0: // reasoning alone: it is in the event but not in the history
 		m := c.message
 		e.Message = &m
 	}
 	r.emit(e)
 }
 
-// ownFaults returns the faults of a turn, with those that the loop has found: names that were mended, and one if the request named a tool
-// and the server let the model call another one, or none, which servers without that feature do.
+// ownFaults returns the faults of a turn and those that the loop has found: corrected tool names, and one if the request named a tool and
+// the model called another one or none, as servers without this feature allow.
 func (c *modelCall) ownFaults(f *lathe.Finish) []lathe.Fault {
 	if c.renamed > 0 {
 		named := *f
@@ -344,7 +341,7 @@ func (c *modelCall) ownFaults(f *lathe.Finish) []lathe.Fault {
 	}
 	choice := c.run.req.ToolChoice
 	recorded := func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }
-	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // recorded: a replay
+	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // a replay has recorded the fault
 		return f.Faults
 	}
 	calls := f.Message.Calls()

@@ -7,26 +7,26 @@ import (
 	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// A PanicError is the cause of the error of a run whose model panicked. It holds the functions on
-// the stack and none of their values.
+// A PanicError is the cause of the error of a run whose model panicked. Stack contains the names of the functions on the stack, without
+// values.
 type PanicError struct{ Stack string }
 
-// Error says that a model panicked.
+// Error returns a fixed text, without the value of the panic.
 func (*PanicError) Error() string { return "the model panicked" }
 
-// generate has the model take its turn. A model that panics has failed, whatever it said before.
-// A panic of the consumer of the events is passed on.
+// generate calls the model and processes its deltas. If the model panics, the attempt has failed, whatever the model returned before. A
+// panic of the consumer of the events is passed on.
 func (c *modelCall) generate(ctx context.Context) {
 	req, settle, ok := c.admit(ctx)
 	if !ok {
 		return
 	}
-	defer settle() // after a panic, too
+	defer settle() // also after a panic
 	defer func() {
 		if c.run.out.delivering {
 			return
 		}
-		if recover() != nil { // its value may hold content
+		if recover() != nil { // the value of the panic may contain content
 			c.finish = nil
 			c.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: stack.Functions()}}
 		}

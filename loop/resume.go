@@ -13,20 +13,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Versions of the JSON form of a run's start. Members are added, never renamed. A start that an older program would resume as
-// another run than it was has the later version, which that program refuses.
+// Versions of the JSON form of a [start]. Members are added, never renamed. A start that an older program would resume with a different
+// meaning has the later version, which that program refuses.
 const (
 	startPlain   = 1
-	startVersion = 2 // with hosted tools, betas or a version of the API
+	startVersion = 2 // a start with hosted tools, betas or an API version
 )
 
-// A start is what RunStarted says in content of a run that can be resumed.
+// A start is the input of a resumable run, as RunStarted stores it as content.
 type start struct {
 	Version     int               `json:"version"`
 	Depth       int               `json:"depth,omitempty"`
 	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
 	Allow       []string          `json:"allow,omitempty"`
-	AllowNone   bool              `json:"allow_none,omitempty"` // Allow is empty, and not nil
+	AllowNone   bool              `json:"allow_none,omitempty"` // Allow is empty but not nil
 	Settings    *lathe.Settings   `json:"settings,omitempty"`
 	Limits      *lathe.Limits     `json:"limits,omitempty"`
 	Sampling    *lathe.Sampling   `json:"sampling,omitempty"`
@@ -38,7 +38,7 @@ type start struct {
 	Client      json.RawMessage   `json:"client,omitempty"`
 }
 
-// startJSON returns the JSON form of the [start] of in: what a later process needs to resume the run.
+// startJSON returns the JSON form of the [start] of in, from which a later process can resume the run.
 func (in *Input) startJSON() (json.RawMessage, error) {
 	s := start{
 		Version: startPlain, Depth: in.Run.Depth, ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
@@ -55,7 +55,7 @@ func (in *Input) startJSON() (json.RawMessage, error) {
 	return text, nil
 }
 
-// readStart reads what startJSON wrote. Without it the run cannot be resumed, which is no error here.
+// readStart parses the output of startJSON. For empty input it returns a start of version 0, which cannot be resumed, and no error.
 func readStart(raw json.RawMessage) (*start, error) {
 	s := &start{}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -72,7 +72,7 @@ func readStart(raw json.RawMessage) (*start, error) {
 			return s, errors.New("what the run was started from has a client tool that is null")
 		}
 		for _, schema := range []*json.RawMessage{&spec.Schema, &spec.OutputSchema} {
-			if string(*schema) == "null" { // how none is written
+			if string(*schema) == "null" { // a schema that was not set
 				*schema = nil
 			}
 		}
@@ -80,7 +80,7 @@ func readStart(raw json.RawMessage) (*start, error) {
 	return s, nil
 }
 
-// Client returns the Client of the input that the run was started with; nil: it had none, or its content was removed.
+// Client returns [Input].Client of the input of the run; nil: it was not set, or its content was removed.
 func (s *State) Client() json.RawMessage {
 	old, err := readStart(s.input)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *State) Client() json.RawMessage {
 	return old.Client
 }
 
-// again returns the input that a resumed run was started with.
+// again returns the input that a resumed run was started with, with the fields of in that apply to a resumed run.
 func (in *Input) again() (*Input, error) {
 	s := in.Resume
 	old, err := readStart(s.input)
@@ -109,7 +109,7 @@ func (in *Input) again() (*Input, error) {
 		Suspend: in.Suspend, Suspended: in.Suspended, Elapsed: in.Elapsed}, err
 }
 
-// history is what the first request of this process has.
+// history returns the messages of the first request of this process.
 func (in *Input) history() []lathe.Message {
 	if in.Resume != nil {
 		return in.Resume.Messages
@@ -129,7 +129,7 @@ func (s *State) before() *tool.Resumed {
 	return b
 }
 
-// answers returns the calls of the run that were answered, in call order.
+// answers returns the calls of the run that have a result, in call order.
 func (s *State) answers() []tool.Answered {
 	labels := map[string]string{}
 	for i := range s.Trace {
@@ -146,7 +146,7 @@ func (s *State) answers() []tool.Answered {
 				calls[p.ID] = p
 			case lathe.ToolResult:
 				out = append(out, tool.Answered{ToolCall: calls[p.CallID], Tool: labels[p.CallID], Code: p.Code, Content: p.Content})
-			default: // neither
+			default: // neither a call nor a result
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (s *State) resumed() *event.RunResumed {
 	return e
 }
 
-// resume takes the run from where its events left it to the point at which it takes turns again.
+// resume continues the run from the state of its events, up to the next model call.
 func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
 	r.result.Usage, r.result.Cost = s.Usage, s.Cost
@@ -172,7 +172,7 @@ func (r *run) resume(ctx context.Context) {
 	r.followUp.resume(s.Messages[s.Start:])
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
-	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
+	case s.Attempt > 0: // the model call did not finish: the turn is repeated
 		r.turn, r.from.attempts = s.Turn-1, s.Attempt
 		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
 		r.result.ToolCalls = s.Planned
@@ -197,7 +197,7 @@ func (r *run) resume(ctx context.Context) {
 	r.from.order = nil
 }
 
-// openCalls returns the calls that have no answer, as the runner takes them.
+// openCalls returns the calls without a result, in the form that the runner requires.
 func (r *run) openCalls(s *State) []tool.Call {
 	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls
 	calls := make([]tool.Call, 0, len(s.Open))

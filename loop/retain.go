@@ -9,40 +9,39 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// RetentionMode says what a session keeps of commentary: the model's text between its calls, which is not part of the
-// answer.
+// RetentionMode determines what is retained of commentary: text of the model between its calls that is not part of the answer.
 type RetentionMode string
 
-// The retention modes. The zero value counts as MetricsOnly.
+// The retention modes. The zero value has the effect of MetricsOnly.
 const (
-	MetricsOnly      RetentionMode = "metrics_only"      // nothing: the events of the run have its size
-	HashedSlice      RetentionMode = "hashed_slice"      // its length, and a hash of its first 160 characters
+	MetricsOnly      RetentionMode = "metrics_only"      // no commentary: events of the run contain its size
+	HashedSlice      RetentionMode = "hashed_slice"      // the length and a hash of its first 160 characters
 	RedactedSnippets RetentionMode = "redacted_snippets" // its first 160 characters, as [secret.ScrubProse] returns them
 	RawEphemeral     RetentionMode = "raw_ephemeral"     // all of it, as long as the session is in memory
 )
 
-// Retention says what a session keeps of commentary and of the results of tools. The zero value is the
-// default.
+// Retention determines what a session retains of commentary and of the results of tools. The zero value has the default of each field.
 type Retention struct {
 	Mode RetentionMode
-	// StoreRaw keeps results whole.
+	// StoreRaw retains results unchanged.
 	StoreRaw bool
-	// MaxOutputBytes bounds what is kept of each result, in bytes, if StoreRaw is not set. Its blobs and the marker of what
-	// was left out count; 0: 2 048. Less than 64 counts as 64.
+	// MaxOutputBytes is the maximum size of a retained result, in bytes, if StoreRaw is not set. It includes blobs and the marker of
+	// omitted bytes; 0: 2,048. A value below 64 has the effect of 64.
 	MaxOutputBytes int
 }
 
 const (
 	defaultRetainedBytes = 2048
-	minRetainedBytes     = 64 // holds the marker, whatever its numbers
+	minRetainedBytes     = 64 // enough for the marker with any numbers
 )
 
-// SessionHistory returns the messages that a session keeps of the history of a run that has ended. It drops reasoning, the
-// loop's own messages, answers that these reject, and messages that are empty without their reasoning. It cuts commentary and results of tools as opts
-// say; nil counts as the zero value. Everything else stays as it is and in order, the argument text of calls included.
+// SessionHistory returns the messages that a session retains of the history of a run that has ended. It removes reasoning, the loop's own
+// messages, answers that the loop rejected, and messages that are empty without their reasoning. It shortens commentary and results of
+// tools as configured by opts; nil has the effect of the zero value. It leaves all other messages unchanged and in order, with the argument
+// text of calls.
 //
-// If msgs can be sent to a model, so can the result; calls without an answer stay without one. SessionHistory is
-// idempotent. It does not change msgs; unchanged parts are shared with the result.
+// If msgs can be sent to a model, the result can be, too; calls without a result remain without one. SessionHistory is idempotent. It does
+// not change msgs; the result shares unchanged parts with it.
 func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 	if opts == nil {
 		opts = &Retention{}
@@ -77,7 +76,7 @@ func withoutReasoning(parts []lathe.Part) []lathe.Part {
 	return slices.DeleteFunc(slices.Clone(parts), isReasoning)
 }
 
-// withoutReasoningMembers drops the members in which servers send reasoning of their own form.
+// withoutReasoningMembers removes the vendor members that contain reasoning: those whose names begin with "reasoning" or "thinking".
 func withoutReasoningMembers(extra []lathe.Member) []lathe.Member {
 	isReasoning := func(m lathe.Member) bool {
 		return strings.HasPrefix(m.Name, "reasoning") || strings.HasPrefix(m.Name, "thinking")
@@ -88,7 +87,7 @@ func withoutReasoningMembers(extra []lathe.Member) []lathe.Member {
 	return slices.DeleteFunc(slices.Clone(extra), isReasoning)
 }
 
-// isBlank reports whether nothing but blank text is left of a model's message.
+// isBlank reports whether parts are only blank text.
 func isBlank(parts []lathe.Part) bool {
 	return !slices.ContainsFunc(parts, func(p lathe.Part) bool {
 		t, ok := p.(lathe.Text)
@@ -96,7 +95,7 @@ func isBlank(parts []lathe.Part) bool {
 	})
 }
 
-// partOfCall reports whether p is a call or its answer, of which neither goes without the other.
+// partOfCall reports whether p is a call or a result. A history must contain both or neither.
 func partOfCall(p lathe.Part) bool {
 	switch p.(type) {
 	case lathe.ToolCall, lathe.ToolResult:
@@ -106,7 +105,7 @@ func partOfCall(p lathe.Part) bool {
 	}
 }
 
-// compact cuts the results among parts.
+// compact shortens the results among parts. It copies parts before a change.
 func (o *Retention) compact(parts []lathe.Part) []lathe.Part {
 	own := false
 	for i, p := range parts {
@@ -132,7 +131,7 @@ func (o *Retention) fits(r *lathe.ToolResult) bool {
 	return n <= o.MaxOutputBytes
 }
 
-// cut keeps the head of s, cut at a rune, and says in its place how much was left out.
+// cut returns the first bytes of s, cut at a character, followed by a marker with the number of omitted bytes.
 func (o *Retention) cut(s string) string {
 	if len(s) <= o.MaxOutputBytes {
 		return s
@@ -143,7 +142,7 @@ func (o *Retention) cut(s string) string {
 	return head + fmt.Sprintf(marker, len(s)-len(head), len(s))
 }
 
-// fitting returns the blobs, from the first on, that room has place for.
+// fitting returns the longest prefix of blobs whose size is at most room bytes.
 func fitting(blobs []lathe.Blob, room int) []lathe.Blob {
 	for i := range blobs {
 		if room -= blobSize(&blobs[i]); room < 0 {

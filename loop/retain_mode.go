@@ -12,13 +12,13 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// retainedSlice is how many characters of commentary are hashed, or kept as a snippet.
+// retainedSlice is the number of characters of commentary that are hashed or retained as a snippet.
 const retainedSlice = 160
 
-// hashedForm matches a slice that is hashed already, so that hashing is idempotent.
+// hashedForm matches the result of hashedSlice, so that hashing is idempotent.
 var hashedForm = lazy.Regexp(`^\[commentary: \d+ characters, [0-9a-f]{16}\]$`)
 
-// commentary returns the parts of a model's message with what is kept of its commentary.
+// commentary returns the parts of a message with their commentary shortened according to the mode.
 func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 	isCommentary := func(p lathe.Part) bool { t, ok := p.(lathe.Text); return ok && t.Commentary }
 	if o.Mode == RawEphemeral || !slices.ContainsFunc(parts, isCommentary) {
@@ -44,17 +44,17 @@ func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 	return out
 }
 
-// snippet returns the beginning of s without secrets. They are replaced before s is cut, since half a secret is not known as
-// one, and again after it, since half a word may be taken for one. A snippet of a snippet is itself.
+// snippet returns the first retainedSlice characters of s without secrets. Secrets are replaced before s is cut, because a part of a secret
+// is not recognised, and again after it, because a cut word may look like one. snippet is idempotent.
 func snippet(s string) string {
-	for range 4 { // two, but for words that a cut makes twice
+	for range 4 { // two rounds are usually enough; a cut may create another match
 		scrubbed := secret.ScrubProse(s)
 		s = firstCharacters(scrubbed, retainedSlice)
 		if len(s) == len(scrubbed) {
 			break
 		}
 		if at := strings.LastIndexByte(s, '['); at >= 0 && strings.HasPrefix(secret.Redacted, s[at:]) {
-			s = s[:at] // half of what stands for a secret would count as one the next time
+			s = s[:at] // a cut placeholder would look like a secret in the next round
 		}
 	}
 	return s

@@ -16,9 +16,9 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A run is the state of one run: it decides which step follows. Its parts do the steps: call makes the model call of a turn,
-// followUp the loop's own request for an answer, out the delivery of events. What a caller may keep, events and the result, points
-// into the record only, so that it does not keep the rest of the run in memory.
+// A run is the state of one run: it decides which step follows. Its parts execute the steps: call makes the model call of a turn, followUp
+// makes the loop's own requests for an answer, out passes the events on. Events and results that a caller may retain point into the record
+// only, so that they do not keep the rest of the run in memory.
 type run struct {
 	loop     *Loop
 	in       *Input
@@ -29,19 +29,19 @@ type run struct {
 	limits   lathe.Limits
 
 	work    *tool.Work
-	specs   []*lathe.ToolSpec // as tool.Work.Specs returns them
-	hash    string            // of specs
+	specs   []*lathe.ToolSpec // the result of tool.Work.Specs
+	hash    string            // hash of specs
 	prompt  promptHash
 	req     lathe.Request
 	started time.Time
 
 	turn      int
-	reason    lathe.Reason // set: the run is over
-	suspended bool         // the run is over for now: Input.Suspend has ended it
+	reason    lathe.Reason // "": the run continues; otherwise the reason for its end
+	suspended bool         // Input.Suspend has ended this range; the run itself continues later
 	limit     string
 	errorCode string
-	toolsOff  bool // for the rest of the run: only an answer is wanted
-	fallbacks int  // turns that may still be repeated without tools
+	toolsOff  bool // no more tools for the rest of the run: only an answer is wanted
+	fallbacks int  // the number of turns that may still be repeated without tools
 	paused    *event.RunPaused
 
 	from     resumption
@@ -53,25 +53,25 @@ type run struct {
 // An output passes events to the consumer of a run.
 type output struct {
 	yield      func(event.Event) bool
-	delivering bool // the consumer has an event now: a panic is the consumer's
-	stopped    bool // the consumer has stopped ranging
+	delivering bool // yield is executing, so a panic is the consumer's
+	stopped    bool // yield has returned false
 }
 
 // A promptHash is the incremental hash of the messages of a run.
 type promptHash struct {
 	*digest.Prompt
-	hashed int // messages in it
+	hashed int // the number of messages included in the hash
 }
 
-// A resumption is what a resumed run starts from.
+// A resumption is the starting point of a resumed run.
 type resumption struct {
-	stale    error    // why the run cannot be resumed
-	attempts int      // of the next model call that an earlier process made
-	order    []string // the calls of the turn that was under way
-	tail     int      // where the answers of these calls begin in the history
+	stale    error    // the reason why the run cannot be resumed
+	attempts int      // attempts of the next model call that an earlier process made
+	order    []string // the ids of the calls of the unfinished turn
+	tail     int      // the index in the history at which the tool messages of the unfinished turn begin
 }
 
-// A record is the part of a run that outlives it.
+// A record is the part of a run that events and results point to.
 type record struct {
 	info     lathe.RunInfo
 	runOpts  tool.RunOptions
@@ -133,7 +133,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	return r
 }
 
-// overrides returns both lists, of which the later has precedence.
+// overrides returns the members of both lists. The last one of a name takes precedence: that of the loop.
 func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 	if len(ofRun) == 0 {
 		return ofLoop
@@ -168,7 +168,7 @@ func (r *run) run(parent context.Context) {
 	}
 }
 
-// begin opens the work of the runner and emits the first event of the run.
+// begin starts the work of the runner and emits the first event of the run.
 func (r *run) begin() {
 	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
 		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend,
@@ -216,8 +216,8 @@ func (r *run) begin() {
 	r.refuse()
 }
 
-// withheld returns the tools that the run may use and that its model is not offered. Where the mode turns tools off, that is
-// the reason for each.
+// withheld returns the tools that the run may use but that are not offered to the model. If the mode disables tools, these are all tools,
+// with the mode as the reason.
 func withheld(work *tool.Work, mode lathe.ToolUseMode) []event.WithheldTool {
 	held := work.Withheld()
 	if mode != lathe.ModeDisabled {
@@ -233,7 +233,7 @@ func withheld(work *tool.Work, mode lathe.ToolUseMode) []event.WithheldTool {
 	return held
 }
 
-// maxWithheld bounds the withheld tools that RunStarted names.
+// maxWithheld is the maximum number of withheld tools in RunStarted.
 const maxWithheld = 50
 
 func (r *run) toolsDigest() event.ToolsDigest {
@@ -241,7 +241,7 @@ func (r *run) toolsDigest() event.ToolsDigest {
 	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Deferred: r.work.Deferred(), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
 }
 
-// refuse ends a run that must not begin.
+// refuse ends a run whose input is not valid.
 func (r *run) refuse() {
 	err := CheckLabels(r.info.Labels)
 	if err == nil {
@@ -259,18 +259,18 @@ func (r *run) refuse() {
 	case r.info.Depth > max(r.limits.MaxDepth, 0):
 		r.limit = "max_depth"
 		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, max(r.limits.MaxDepth, 0)))
-	case len(r.specs) > 0: // New has checked the tools of a run without a principal: others may have more, or may not search
+	case len(r.specs) > 0: // New has checked the tools without a principal; the tools of this principal may differ
 		if err := r.work.Check(&r.runOpts); err != nil {
 			var exceeded *tool.DefinitionsError
 			if errors.As(err, &exceeded) {
 				r.limit = exceeded.Limit
 			}
-			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), errors.Unwrap(err)) // of the *lathe.Error: fail wraps it again
+			r.fail(lathe.ReasonInternal, lathe.CodeOf(err), errors.Unwrap(err)) // the error within the *lathe.Error, since fail wraps it in another one
 		}
 	}
 }
 
-// step takes one turn: asks the model, then answers its calls, or ends the run.
+// step executes one turn: it makes the model call and then executes its calls, or ends the run.
 func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
@@ -287,7 +287,7 @@ func (r *run) step(ctx context.Context) {
 		return
 	}
 	withTools := !r.toolsOff && r.settings.ToolUseMode != lathe.ModeDisabled
-	if withTools { // a source of tools may have changed them since the last turn, and calls may have loaded some
+	if withTools { // a source of tools may have changed them since the last turn, and calls may have loaded definitions
 		r.work.Refresh()
 		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
@@ -304,7 +304,7 @@ func (r *run) step(ctx context.Context) {
 	}
 }
 
-// endCut ends a run whose model was cut off. Calls of such a message may be half written: none is executed.
+// endCut ends a run whose model call was truncated. Its calls may be incomplete: none is executed.
 func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 	r.result.Answer = r.call.answer
 	if len(r.call.asked) > 0 {
@@ -317,7 +317,8 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 	r.reason = lathe.ReasonLength
 }
 
-// answer ends the run with the text of the turn, unless that is blank, or not in the response format, and can be asked for again.
+// answer ends the run with the text of the turn, or requests another answer if the text is blank or does not match the response format, and
+// the limits of such requests allow it.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
 	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.followUp.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
@@ -343,14 +344,14 @@ func (r *run) answer() {
 	}
 }
 
-// afterResults reports whether the conversation that the run was given ends with results of tools, which the caller executed.
+// afterResults reports whether the input ends with results of tools that the caller executed.
 func (in *Input) afterResults() bool {
 	given := in.Messages
 	return in.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
 }
 
-// enforce holds an answered run to tool_use_mode enforced: a call is required, and either no tool
-// may end with a failure or one call must have succeeded.
+// enforce applies tool_use_mode enforced to an answered run: the run fails if it made no call. It also fails if a tool ended with a
+// failure, unless failures are tolerated and one call has succeeded.
 func (r *run) enforce() {
 	switch {
 	case !r.work.Called():

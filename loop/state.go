@@ -10,84 +10,83 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A State is the state of a run, folded from its events: a pure function of them, so that the same events give the same state
-// in every process. The zero value is a run without events. [Input.Resume] takes one.
+// A State is the state of a run, computed from its events alone: the same events give the same state in every process. The zero value is a
+// run without events. [Input.Resume] continues from one.
 //
-// Three invariants hold after each event. Messages can be sent to a model as soon as Open is empty: each call in it is followed by
-// its answer, in call order, whatever the order of the results. A call is in Open from the model's message until its result. A
-// call with Begun may have reached its tool; it is not called again unless the tool only reads. For example, these events
+// Three invariants hold after each event. If Open is empty, Messages can be sent to a model: each call in it is followed by its result, in
+// call order, whatever the order of the events. A call is in Open from the message of the model until its result. A call with Begun may
+// have reached its tool; it is not called again unless its tool only reads. For example, these events
 //
 //	ModelCallFinished(call a, call b), ToolCallPlanned(a), ToolCallPlanned(b), ToolCallResult(b)
 //
-// fold to Messages that end with the message and the answer of b, and to Open = [a], Begun. If the process stopped there, the
-// resumed run answers a `interrupted` if it writes, and puts that answer before the one of b.
+// give Messages that end with the message of the model and the result of b, and Open = [a], with Begun. If the process stops there, the
+// resumed run gives a the result `interrupted` if its tool writes, and inserts this result before that of b.
 type State struct {
-	Run    lathe.RunInfo // what the run was started as
-	LastID int64         // of the last event
-	Target string        // as of Input.Target
-	// Retention holds the retention settings that the run was started with; nil: none.
+	Run    lathe.RunInfo // the RunInfo that the run was started with
+	LastID int64         // ID of the last event
+	Target string        // value of Input.Target
+	// Retention contains the retention settings that the run was started with; nil: none.
 	Retention *event.RunRetention
 
-	// Messages is the history: what the run started from, what the model said, the answers, in
-	// call order, and the loop's own requests for an answer.
+	// Messages is the history: the messages that the run started from, those of the model, the results in call order, and the loop's own
+	// requests for an answer.
 	Messages []lathe.Message
-	Start    int // how many of Messages the run started from
-	// Continues is the run whose calls and results this run took over: the last TakenOver of the messages that
-	// it started from.
+	Start    int // the number of Messages that the run started from
+	// Continues is the id of the run whose calls and results this run took over: the last TakenOver of the first Start messages.
 	Continues string
 	TakenOver int
-	Replays   string // as of Input.Replays
-	Executor  string // as of Input.Executor
+	Replays   string // value of Input.Replays
+	Executor  string // value of Input.Executor
 
 	Turn    int
-	Attempt int // of the model call that has not finished; 0: none
+	Attempt int // number of the current attempt of an unfinished model call; 0: none
 	Usage   lathe.Usage
 	Cost    float64
 	Trace   []event.TurnTrace
-	Planned int // calls
-	// Loaded are the tools whose definitions the run loaded, in load order.
+	Planned int // number of planned calls
+	// Loaded are the names of the tools whose definitions the run loaded, in load order.
 	Loaded []string
 
-	// Open are the calls of the last turn that have no answer, in call order.
+	// Open are the calls of the last turn without a result, in call order.
 	Open []OpenCall
-	// Paused is why the run waits; "": it does not.
+	// Paused is the reason why the run is parked; "": it is not.
 	Paused lathe.Reason
-	// Finished is the end of the run; nil: it has not ended.
+	// Finished is the data of the last event of a run that has ended; nil: the run has not ended.
 	Finished *event.RunFinished
-	// Reasoning is the reasoning of the last message if that message has nothing else; such a message is not in Messages.
+	// Reasoning is the reasoning of the last message of the model if it contained nothing else; such a message is not in Messages.
 	Reasoning string
-	// ErrorMessage is what the server said about the last attempt of a model call, if that failed.
+	// ErrorMessage is the error text of the server if the last attempt of a model call failed; "" if it succeeded.
 	ErrorMessage string
 
-	finish   lathe.FinishReason // of the last model call
-	answered bool               // the last model call succeeded, and nothing was made of its text yet
-	tail     int                // where in Messages the answers of the last turn begin
-	order    []string           // the ids of the calls of the last turn, in call order
+	finish   lathe.FinishReason // finish reason of the last model call
+	answered bool               // the last model call succeeded and its message is in Messages
+	tail     int                // the index in Messages at which the results of the last turn begin
+	order    []string           // the ids of the calls of the last turn
 	input    json.RawMessage
 }
 
-// An OpenCall is a call that has no answer.
+// An OpenCall is a call without a result.
 type OpenCall struct {
 	lathe.ToolCall
 	Seq     int
 	Planned bool
-	Tool    string // as its events name it, once it is planned
-	// Asked says that an approval was requested and is not resolved.
+	Tool    string // the tool name in the events of the call, if Planned
+	// Asked reports that an approval was requested and is not resolved.
 	Asked     bool
-	Digest    string    // of the approval that was asked for
-	ExpiresAt time.Time // of it
-	Rule      string    // that asked
-	// Shown are the arguments that the approval is for; nil where the log does not say.
+	Digest    string    // the digest of the requested approval
+	ExpiresAt time.Time // the time at which the requested approval expires
+	Rule      string    // the policy rule that requires the approval
+	// Shown are the arguments in the request for approval; nil if the log does not contain them.
 	Shown json.RawMessage
-	// Begun says that the tool may have been called: nothing stands between the call and its tool.
+	// Begun reports that the tool may have been called: the call needs no further approval.
 	Begun bool
-	// Refused is the code of an approval that was not given, "" for one that was or was not asked for.
+	// Refused is the code of an approval that was denied or expired; "" if it was given or not requested.
 	Refused lathe.Code
 
-	ran bool // its tool ran to its end, and the result is not stored yet
+	ran bool // the tool has returned, but the result is not stored
 }
 
-// Fold returns the state after all events of a log, which begins with the run's first.
+// Fold returns the state after all events of a log. The first one must be the first event of the run.
 func Fold(events []event.Event) (*State, error) {
 	s := &State{}
 	for i := range events {
@@ -98,7 +97,7 @@ func Fold(events []event.Event) (*State, error) {
 	return s, nil
 }
 
-// Apply takes the next stored event of the run. An event that cannot follow is an error, and changes nothing.
+// Apply adds the next stored event of the run to the state. If the event cannot follow, Apply returns an error and changes nothing.
 func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
 		return &lathe.Error{Code: lathe.CodeInternal, Op: "loop: fold", Err: err}
@@ -108,7 +107,7 @@ func (s *State) Apply(e *event.Event) error {
 	case *event.RunStarted:
 		s.Run.RunID, s.Run.RequestID, s.Run.SessionID = e.RunID, e.RequestID, e.SessionID
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
-		in, _ := readStart(d.Input) // check has read it
+		in, _ := readStart(d.Input) // check has parsed it already
 		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
 		s.Replays, s.Executor = d.Replays, d.Executor
 		s.Run.Principal, s.Run.Profile, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, d.Profile, in.Depth, d.Labels, d.Target
@@ -131,7 +130,7 @@ func (s *State) Apply(e *event.Event) error {
 			switch d.Decision {
 			case "approved", "edited":
 				c.Begun = true
-			case "answered": // in place of the tool; without a result the answer is lost, and is asked for again
+			case "answered": // an answer in place of the tool, whose result follows; if the result is missing, the approval is requested again
 			case "expired":
 				c.Refused = lathe.CodeApprovalExpired
 			default:
@@ -144,12 +143,12 @@ func (s *State) Apply(e *event.Event) error {
 		s.Paused = d.Reason
 		for i := range s.Open {
 			if slices.Contains(d.Pending, s.Open[i].ID) {
-				s.Open[i].Begun = false // it was looked at, and waits
+				s.Open[i].Begun = false // it is pending, so its tool was not called
 			}
 		}
 	case *event.RunResumed:
 		s.Paused = ""
-		for i := range s.Open { // a planned call that needs no approval is called without a further event
+		for i := range s.Open { // a planned call that needs no approval is executed without a further event
 			o := &s.Open[i]
 			o.Begun = o.Begun || o.Planned && !o.Asked && o.Refused == ""
 		}
@@ -163,8 +162,8 @@ func (s *State) Apply(e *event.Event) error {
 		}
 	case *event.ToolsLoaded:
 		s.Loaded = append(s.Loaded, d.Tools...)
-	case *event.ToolCallProposed, *event.ToolCallParseError: // later events repeat it
-	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // check refuses them
+	case *event.ToolCallProposed, *event.ToolCallParseError: // later events contain the same data
+	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // check returns an error for them
 	}
 	return nil
 }
@@ -205,7 +204,7 @@ func (s *State) modelAsked(d *event.ModelCallStarted) {
 func (s *State) finished(d *event.RunFinished) {
 	s.Finished = d
 	if n := len(s.Messages); n > s.Start && s.Messages[n-1].Synthetic {
-		s.Messages = s.Messages[:n-1] // nothing answers it
+		s.Messages = s.Messages[:n-1] // the loop's own request was not answered
 	}
 }
 
@@ -240,13 +239,13 @@ func (s *State) modelCalled(d *event.ModelCallFinished) {
 	}
 }
 
-// inHistory reports whether a message of the model is kept in the history: it has calls, or something to show.
+// inHistory reports whether a message of the model is added to the history: it has calls, or something to show.
 func inHistory(m *lathe.Message) bool {
 	_, blank := answerOf(m)
 	return !blank || len(m.Calls()) > 0
 }
 
-// trace returns that of the turn.
+// trace returns the trace of the current turn, and appends one if there is none.
 func (s *State) trace(model string) *event.TurnTrace {
 	if n := len(s.Trace); n == 0 || s.Trace[n-1].Turn != s.Turn {
 		s.Trace = append(s.Trace, event.TurnTrace{Turn: s.Turn, Model: model})
@@ -264,7 +263,7 @@ func (s *State) open(id string) int {
 	return slices.IndexFunc(s.Open, func(c OpenCall) bool { return c.ID == id })
 }
 
-// answer adds the answer of a call to the history, in call order.
+// answer removes the call from Open and adds its result to the history, in call order.
 func (s *State) answer(d *event.ToolCallResult) {
 	i := s.open(d.ToolCallID)
 	if i < 0 {
@@ -280,7 +279,7 @@ func (s *State) answer(d *event.ToolCallResult) {
 		OK: d.Status == "ok", Code: d.ErrorType, Executed: open.ran, Repaired: d.Repaired, LatencyMS: d.LatencyMS})
 }
 
-// sortAnswers sorts tool messages by the order of the calls that they answer.
+// sortAnswers sorts tool messages by the order of their calls.
 func sortAnswers(order []string, answers []lathe.Message) {
 	place := func(m lathe.Message) int { return slices.Index(order, m.Parts[0].(lathe.ToolResult).CallID) }
 	slices.SortStableFunc(answers, func(a, b lathe.Message) int { return place(a) - place(b) })

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// unknown stands for every name that is not registered: events never carry names that a model made up.
+// unknown replaces every tool name that is not registered, since events must not contain names that a model invented.
 const unknown = "unknown"
 
 // emit yields d, unless the consumer has stopped ranging.
@@ -19,7 +19,7 @@ func (r *run) emit(d event.Data) {
 	}
 	turn := r.turn
 	if s := r.in.Resume; s != nil {
-		turn = max(turn, s.Turn) // a model call that an earlier process began may never be made again
+		turn = max(turn, s.Turn) // an earlier process may have begun a later turn whose model call is never repeated
 	}
 	r.out.delivering = true
 	more := r.out.yield(event.Event{Turn: turn, Data: d})
@@ -30,18 +30,18 @@ func (r *run) emit(d event.Data) {
 	}
 }
 
-// A stream shows the deltas of one model call as events.
+// A stream emits the deltas of one model call as events.
 //
-// Some deltas are withheld until the attempt is over: with on_parse_error retry_without_tools an attempt with an unreadable
-// call is dropped whole, and an event cannot be taken back. For example, of the deltas text "Hm", call start, call arguments,
-// parse error, the text of a server that reads calls itself is shown at once, the rest waits; the attempt is then repeated
-// without tools.
+// Some deltas are withheld until the end of the attempt: if on_parse_error is retry_without_tools, an attempt with an unreadable call is
+// dropped as a whole, and a published event cannot be undone. For example, of the deltas text "Hm", call start, call arguments, parse
+// error, the text is emitted at once if the server parses calls itself, and the rest is withheld; the turn is then repeated without tools,
+// unless text was emitted.
 type stream struct {
 	run        *run
-	open       []openCall    // calls seen in the stream
-	parseError int           // emitted so far, in this attempt
+	open       []openCall    // calls that have started in this attempt
+	parseError int           // number of parse errors emitted in this attempt
 	shown      bool          // text of this attempt was emitted
-	withheld   []lathe.Delta // of an attempt that may be dropped
+	withheld   []lathe.Delta // deltas to emit if the attempt is kept
 
 	text       event.TextDelta
 	reasoning  event.ReasoningDelta
@@ -49,8 +49,8 @@ type stream struct {
 	args       event.ToolCallDelta
 }
 
-// delta takes one step of the model's turn. It allocates nothing for text and argument pieces.
-// After the finish it lets the model come to its end by itself.
+// delta processes one step of the model's turn. It allocates nothing for pieces of text and arguments. After the finish it ignores further
+// deltas and returns true, so that the model ends by itself.
 func (s *stream) delta(d lathe.Delta, err error) bool {
 	r := s.run
 	if r.call.finish != nil {
@@ -76,9 +76,8 @@ func (s *stream) delta(d lathe.Delta, err error) bool {
 	return !r.out.stopped && r.call.err == nil
 }
 
-// withholds reports whether a delta waits for the end of its attempt: with on_parse_error retry_without_tools an
-// attempt with an unreadable call is dropped whole, and what was shown cannot be taken back. Where the server reads the calls,
-// unreadable ones are rare, so text is shown as it comes; only calls wait, and what follows them.
+// withholds reports whether a delta is withheld until the end of its attempt; see [stream]. If the server parses the calls, unreadable ones
+// are rare, so only calls and the deltas behind them are withheld.
 func (s *stream) withholds(kind lathe.DeltaKind) bool {
 	r := s.run
 	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated {
@@ -96,7 +95,7 @@ func (s *stream) withholds(kind lathe.DeltaKind) bool {
 	}
 }
 
-// showWithheld shows what an attempt that is kept has withheld.
+// showWithheld emits the withheld deltas of an attempt that is kept.
 func (s *stream) showWithheld() {
 	for i := range s.withheld {
 		s.show(&s.withheld[i])
@@ -104,11 +103,11 @@ func (s *stream) showWithheld() {
 	s.withheld = s.withheld[:0]
 }
 
-// show emits one delta.
+// show emits the event of one delta, or processes a delta that has none.
 func (s *stream) show(d *lathe.Delta) {
 	r := s.run
 	switch d.Kind {
-	case lathe.DeltaReasoningData: // its text is none of the answer
+	case lathe.DeltaReasoningData: // its data is not text of the answer
 		other := *d
 		s.text = event.TextDelta{Delta: &other}
 		r.emit(&s.text)
@@ -130,7 +129,7 @@ func (s *stream) show(d *lathe.Delta) {
 		s.openCall(d)
 	case lathe.DeltaCallArgs:
 		s.callArgs(d)
-	case lathe.DeltaCallEnd: // the message has it at the end
+	case lathe.DeltaCallEnd: // the message contains the call
 	case lathe.DeltaParseError:
 		s.parseError++
 		s.emitParseError(d.Code, r.loop.info.Dialect, d.Text, max(d.Bytes, len(d.Text)))
@@ -141,7 +140,7 @@ func (s *stream) show(d *lathe.Delta) {
 	}
 }
 
-// retry closes the attempt that failed and opens the next, if the meter admits it.
+// retry ends the failed attempt and starts the next one, unless the meter refuses it.
 func (s *stream) retry(t *lathe.Retry) {
 	if t == nil {
 		return
@@ -158,7 +157,7 @@ func (s *stream) retry(t *lathe.Retry) {
 	}
 }
 
-// openCall emits the start of a call. Its id is left out unless the call will keep it.
+// openCall emits the start of a call. The event contains the call id only if the id is final.
 func (s *stream) openCall(d *lathe.Delta) {
 	if !s.run.call.withTools {
 		return
@@ -171,12 +170,12 @@ func (s *stream) openCall(d *lathe.Delta) {
 	s.callArgs(d)
 }
 
-// idsOpen reports whether a call of this turn has an id that is not known yet: it may be any.
+// idsOpen reports whether a call of this attempt has an id that is not final: it may become equal to any other.
 func (s *stream) idsOpen() bool {
 	return slices.ContainsFunc(s.open, func(x openCall) bool { return x.id == "" })
 }
 
-// hasCall reports whether the run has a call of that id, so that a new one will get another.
+// hasCall reports whether the run has a call with this id, so that the new call will get another id.
 func (s *stream) hasCall(id string) bool {
 	return s.run.work.HasCall(id) || slices.ContainsFunc(s.open, func(x openCall) bool { return x.id == id })
 }
@@ -195,7 +194,7 @@ func (s *stream) callArgs(d *lathe.Delta) {
 	s.run.emit(&s.args)
 }
 
-// registered returns the name of the tool that the run offers under that name, else unknown.
+// registered returns the name of the tool that the run offers under this name, or unknown.
 func (s *stream) registered(name string) string {
 	for range 2 {
 		if spec := s.run.work.Offered(name); spec != nil {
@@ -206,7 +205,7 @@ func (s *stream) registered(name string) string {
 	return unknown
 }
 
-// emitParseErrors emits an event for each unreadable call of m that had none in the stream.
+// emitParseErrors emits an event for each unreadable call of m that the stream has not reported.
 func (s *stream) emitParseErrors(m *lathe.Message) {
 	seen := 0
 	for _, p := range m.Parts {
@@ -221,7 +220,7 @@ func (s *stream) emitParseErrors(m *lathe.Message) {
 	}
 }
 
-// maxExcerpt bounds what an event shows of a call that could not be read.
+// maxExcerpt is the maximum length, in bytes, of the excerpt of an unreadable call in an event.
 const maxExcerpt = 200
 
 func (s *stream) emitParseError(code lathe.Code, dialect, body string, size int) {

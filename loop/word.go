@@ -8,13 +8,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// What a model says about itself and about its turns enters events, logs and metrics. A model may be
-// any code: its words are checked against their vocabularies here, and its names against a length.
+// The functions of this file check or limit names and codes from a model or its server, because they enter events, logs and metrics.
 
-// maxToken bounds the names that events carry.
+// maxToken is the maximum length of names in events, in bytes.
 const maxToken = 128
 
-// token returns s when it is short printable ASCII without space, else nothing.
+// token returns s if it is printable ASCII without blanks of at most maxToken bytes, and "" otherwise.
 func token(s string) string {
 	if !printable(s, '!') {
 		return ""
@@ -22,7 +21,8 @@ func token(s string) string {
 	return s
 }
 
-// label returns the name of a model or a provider, which may have spaces; "unknown" for what is none.
+// label returns s, the name of a model or a provider, if it is printable ASCII of at most maxToken bytes, and "unknown" otherwise. Blanks
+// are allowed.
 func label(s string) string {
 	if !printable(s, ' ') {
 		return unknown
@@ -51,7 +51,7 @@ func finishReason(r lathe.FinishReason) lathe.FinishReason {
 	}
 }
 
-// parseErrorCode returns the code of a call that could not be read.
+// parseErrorCode returns c if it is a code of a call that could not be parsed, and payload_parse_error otherwise.
 func parseErrorCode(c lathe.Code) lathe.Code {
 	switch c {
 	case lathe.CodePayloadTooLarge, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge, lathe.CodeIncompleteCall:
@@ -61,7 +61,7 @@ func parseErrorCode(c lathe.Code) lathe.Code {
 	}
 }
 
-// dialectName returns the name of the dialect that a call was written in; own is that of the model.
+// dialectName returns s if it has the form of a dialect name, and own, the dialect of the model, otherwise.
 func dialectName(s, own string) string {
 	if s == "" || len(s) > 32 {
 		return own
@@ -74,7 +74,8 @@ func dialectName(s, own string) string {
 	return s
 }
 
-// providerCode returns a server's code; empty if it is longer than 64 bytes or has another form than codes have.
+// providerCode returns the error code of a server, or "" if it is longer than 64 bytes or contains other characters than letters, digits,
+// hyphens, dots and underscores.
 func providerCode(s string) string {
 	if len(s) > 64 || strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
@@ -94,7 +95,7 @@ func upstreamKind(k lathe.UpstreamKind) bool {
 	}
 }
 
-// codeOf is the code of a model's error, from those that a model call may fail with.
+// codeOf returns the code of a model's error if a model call may fail with it, and internal otherwise.
 func codeOf(err error) lathe.Code {
 	switch c := lathe.CodeOf(err); c {
 	case "", lathe.CodeUpstream, lathe.CodeUpstreamProtocol, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited,
@@ -106,7 +107,7 @@ func codeOf(err error) lathe.Code {
 	}
 }
 
-// faultKinds are the kinds of a [lathe.Fault]; what else a model counts is `other`.
+// faultKinds are the known kinds of a [lathe.Fault], sorted. Other kinds are counted as otherFault.
 var faultKinds = []string{
 	"after_done", "arguments_not_text", "arguments_replaced", "bad_line", "call_in_thought", "call_repeated", "cut_after_finish", "deprecated_syntax",
 	"done_missing", "duplicate_member", "empty_line", "extra_choice", "finish_reason_mismatch", "finish_reason_missing",
@@ -120,10 +121,10 @@ var faultKinds = []string{
 	"split_character", "tag_call", "thinking_dropped", "thinking_mark", "tool_calls_malformed", "tool_choice_ignored", "unknown_content", "unreadable_call", "usage_invalid",
 }
 
-// otherFault is the kind of all faults that are of no kind.
+// otherFault is the kind that replaces every unknown kind.
 const otherFault = "other"
 
-// faults returns what a model had to tolerate, each kind once.
+// faults returns the faults of a turn, with known kinds, each kind once.
 func faults(in []lathe.Fault) []lathe.Fault {
 	if len(in) == 0 {
 		return nil
@@ -145,10 +146,10 @@ func faults(in []lathe.Fault) []lathe.Fault {
 	return out
 }
 
-// maxCountedCost bounds what a server says that a call cost, in US dollars.
+// maxCountedCost is the maximum cost of one model call that is counted from a server's report, in US dollars.
 const maxCountedCost = 1_000_000
 
-// cost returns what a server says that a call cost, at most maxCountedCost; nil for what is no amount.
+// cost returns the cost that a server reported, at most maxCountedCost, or nil if it is not a finite number from 0.
 func cost(c *float64) *float64 {
 	if c == nil || !(*c >= 0) || math.IsInf(*c, 0) {
 		return nil
@@ -157,10 +158,10 @@ func cost(c *float64) *float64 {
 	return &n
 }
 
-// maxCountedTokens bounds each count of tokens of one model call, so that no answer of a server overflows a sum.
+// maxCountedTokens is the maximum of each token count of one model call, so that no answer of a server makes a sum overflow.
 const maxCountedTokens = 1_000_000_000_000
 
-// usage returns the counts of tokens: none is below zero or above maxCountedTokens.
+// usage limits each token count to 0 through maxCountedTokens.
 func usage(u lathe.Usage) lathe.Usage {
 	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.CachedTokens, &u.CacheWriteTokens, &u.ReasoningTokens} {
 		*n = min(max(*n, 0), maxCountedTokens)

@@ -8,20 +8,20 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Baggage says which requests carry the W3C baggage of the caller. Callers write any text into it, such as names of users:
-// only the operator can say which servers may read it.
+// Baggage determines which requests contain the W3C baggage of the caller. Callers may put any text into it, such as names of users, so
+// only the operator can decide which servers may receive it.
 type Baggage string
 
-// The settings.
+// The values of Baggage. "" is none.
 const (
-	BaggageTools Baggage = "tools" // requests of tools, and not those to models
-	BaggageAll   Baggage = "all"   // those to models too
+	BaggageTools Baggage = "tools" // requests of tools only
+	BaggageAll   Baggage = "all"   // requests of tools and to models
 )
 
-// maxBaggage bounds the baggage that is passed on, in bytes. Longer baggage is left out, as is what is not well formed.
+// maxBaggage is the maximum size of baggage that is passed on, in bytes. Longer and malformed baggage is omitted.
 const maxBaggage = 4 << 10
 
-// baggageOf returns the baggage of a context that is passed on.
+// baggageOf returns the baggage of ctx that is passed on, or "".
 func (t *Traces) baggageOf(ctx context.Context) string {
 	text := event.RemoteTraceFrom(ctx).Baggage
 	if t.baggage == "" || text == "" || len(text) > maxBaggage {

@@ -11,28 +11,28 @@ import (
 
 var _ event.Sink = (*Bus)(nil)
 
-// ErrLagged ends a subscription whose reader was too slow for the stored events. The events that it
-// missed are in the store, after the last event that it received.
+// ErrLagged ends a subscription whose reader was too slow for stored events. The missed events are in the store, after the last event that
+// the reader received.
 var ErrLagged = errors.New("the reader was too slow")
 
-// A Bus passes events to watchers and never blocks on them. It may be used by several goroutines at once.
+// A Bus passes events to subscriptions and never blocks on them. Its methods may be called from several goroutines at once.
 type Bus struct {
 	buffer  int
 	dropped func(int)
 
 	mu   sync.RWMutex
-	subs map[string]map[*Subscription]struct{} // by run id; "" watches all runs
+	subs map[string]map[*Subscription]struct{} // by run id; "" receives the events of all runs
 }
 
 // BusOptions are the options of [NewBus].
 type BusOptions struct {
-	// Buffer bounds the events that wait for one watcher: 1 024.
+	// Buffer is the maximum number of events in the queue of one subscription; 0: 1,024.
 	Buffer int
-	// Dropped, if set, is called with the number of events that a watcher lost. It must not block.
+	// Dropped, if set, is called with the number of events that a subscription lost. It must not block.
 	Dropped func(n int)
 }
 
-// NewBus returns a bus without watchers.
+// NewBus returns a bus without subscriptions. opts may be nil.
 func NewBus(opts *BusOptions) *Bus {
 	b := &Bus{buffer: 1024, dropped: func(int) {}, subs: map[string]map[*Subscription]struct{}{}}
 	if opts != nil {
@@ -46,7 +46,7 @@ func NewBus(opts *BusOptions) *Bus {
 	return b
 }
 
-// Emit implements [event.Sink]. With no watcher of the run it costs two look-ups at most.
+// Emit implements [event.Sink]. Without a subscription to the run it costs two map look-ups.
 func (b *Bus) Emit(_ context.Context, e event.Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -70,7 +70,7 @@ func (b *Bus) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// Subscribe watches one run, or all runs when runID is empty, from now on. The subscription must be closed.
+// Subscribe subscribes to the events of one run, or of all runs if runID is "", from now on. The caller must close the subscription.
 func (b *Bus) Subscribe(runID string) *Subscription {
 	s := &Subscription{bus: b, runID: runID, max: b.buffer, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -82,9 +82,9 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 	return s
 }
 
-// A Subscription is one watcher's queue. When the queue is full, the deltas in it are dropped: their
-// N shows the gap, and ModelCallFinished has the whole text. If the queue is still full when a stored
-// event arrives, the subscription ends with [ErrLagged].
+// A Subscription is the queue of one reader. If the queue is full, its deltas are dropped: N of later deltas shows the gap, and
+// ModelCallFinished contains the whole text. If the queue is still full when a stored event arrives, the subscription ends with
+// [ErrLagged].
 type Subscription struct {
 	bus   *Bus
 	runID string
@@ -93,19 +93,19 @@ type Subscription struct {
 
 	mu    sync.Mutex
 	queue []event.Event
-	end   error // what Next returns after the queue
+	end   error // the error that Next returns after the last event of the queue
 }
 
-// Next returns the next event. It waits for it until ctx is done; an event that waits then still comes first. After the events that were
-// waiting it returns io.EOF when the watched run has finished or the subscription was closed, and
-// [ErrLagged] when it was cut. One goroutine at a time may call it. The event must not be changed.
+// Next returns the next event. It blocks until there is one or ctx is done; a queued event is returned even if ctx is done. After the
+// queued events it returns io.EOF if the run has finished or the subscription was closed, and [ErrLagged] if the reader was too slow. Only
+// one goroutine at a time may call it. The event must not be changed.
 func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
 		ended := ctx.Err()
 		s.mu.Lock()
 		if len(s.queue) > 0 {
 			e := s.queue[0]
-			s.queue[0] = event.Event{} // frees what it holds
+			s.queue[0] = event.Event{} // releases its memory
 			s.queue = s.queue[1:]
 			s.mu.Unlock()
 			return e, nil
@@ -125,7 +125,7 @@ func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	}
 }
 
-// Close ends the subscription and frees what waits in it. It may be called twice.
+// Close ends the subscription and removes the queued events. It may be called more than once.
 func (s *Subscription) Close() {
 	s.bus.mu.Lock()
 	delete(s.bus.subs[s.runID], s)
@@ -140,7 +140,7 @@ func (s *Subscription) Close() {
 	s.finish(io.EOF)
 }
 
-// push queues e and returns how many events were lost for it.
+// push queues e and returns the number of events that were dropped.
 func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
 	return lost
 }
 
-// dropDeltas drops all deltas at once: one at a time would search the queue for each new event.
+// dropDeltas removes all deltas from the queue at once, because to remove only one would require a search for each new event.
 func (s *Subscription) dropDeltas() int {
 	kept := s.queue[:0]
 	for _, e := range s.queue {

@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// maxSpanContent bounds the text of one attribute with content, in bytes. Collectors refuse larger spans.
+// maxSpanContent is the maximum length of one attribute with content, in bytes. Collectors refuse larger spans.
 const maxSpanContent = 256 << 10
 
-// appendRequest appends the content of what is sent to a model. Instructions that the wire has apart from the messages are
-// apart here too, as the conventions want it.
+// appendRequest appends the content of a request to a model. Unless the wire is that of chat completions, instructions are an attribute
+// apart from the messages, as the conventions require.
 func appendRequest(attrs []attribute.KeyValue, r *event.ModelRequest) []attribute.KeyValue {
 	messages := r.Messages
 	if r.Wire != "" && r.Wire != lathe.WireOpenAIChat {
@@ -37,7 +37,7 @@ func appendRequest(attrs []attribute.KeyValue, r *event.ModelRequest) []attribut
 	return attrs
 }
 
-// appendMessages appends the messages of a conversation: the last ones, as many as fit.
+// appendMessages appends the last messages of a conversation that fit into maxSpanContent, and the number of omitted ones.
 func appendMessages(attrs []attribute.KeyValue, messages []lathe.Message) []attribute.KeyValue {
 	size, first := 2, len(messages)
 	texts := make([]string, len(messages))
@@ -54,7 +54,7 @@ func appendMessages(attrs []attribute.KeyValue, messages []lathe.Message) []attr
 	return append(attrs, attribute.String(attrMessages, "["+strings.Join(texts[first:], ",")+"]"))
 }
 
-// appendAnswer appends the message of a model.
+// appendAnswer appends the message of a model and its finish reason in the words of the conventions.
 func appendAnswer(attrs []attribute.KeyValue, m *lathe.Message, reason lathe.FinishReason) []attribute.KeyValue {
 	finish := string(reason)
 	switch {
@@ -66,7 +66,7 @@ func appendAnswer(attrs []attribute.KeyValue, m *lathe.Message, reason lathe.Fin
 	return appendWhole(attrs, attrAnswer, []genAIMessage{{Role: string(m.Role), Parts: genAIParts(m), Finish: finish}})
 }
 
-// appendWhole appends the JSON form of v, unless it is too long.
+// appendWhole appends the JSON form of v. If it is longer than maxSpanContent, it appends the length instead.
 func appendWhole(attrs []attribute.KeyValue, name string, v any) []attribute.KeyValue {
 	text := jsonText(v)
 	if len(text) > maxSpanContent {
@@ -78,16 +78,16 @@ func appendWhole(attrs []attribute.KeyValue, name string, v any) []attribute.Key
 func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return "null" // strings and checked JSON have a JSON form
+		return "null" // cannot happen: strings and valid JSON have a JSON form
 	}
 	return string(b)
 }
 
-// A genAIMessage is a message in the form of the conventions.
+// A genAIMessage is a message in the JSON form of the conventions.
 type genAIMessage struct {
 	Role  string      `json:"role"`
 	Parts []genAIPart `json:"parts"`
-	// Finish is required of messages of a model that are an output.
+	// Finish is required for output messages of a model.
 	Finish string `json:"finish_reason,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type genAIPart struct {
 	MediaType string          `json:"mime_type,omitempty"`
 	Modality  string          `json:"modality,omitempty"`
 	URI       string          `json:"uri,omitempty"`
-	Bytes     int             `json:"bytes,omitempty"` // of a blob, whose bytes are left out
+	Bytes     int             `json:"bytes,omitempty"` // size of a blob, whose data is omitted
 }
 
 func genAIParts(m *lathe.Message) []genAIPart {
@@ -124,13 +124,13 @@ func genAIParts(m *lathe.Message) []genAIPart {
 			parts = append(parts, genAIPart{Type: "tool_call_response", ID: p.CallID, Response: &p.Content})
 		case lathe.Blob:
 			parts = append(parts, genAIBlob(&p))
-		case lathe.Opaque: // no text
+		case lathe.Opaque: // has no text
 		}
 	}
 	return parts
 }
 
-// genAIBlob returns an image or a file by its address, or by its size.
+// genAIBlob returns a part with the URL of an image or file, or with its size if it has no URL.
 func genAIBlob(b *lathe.Blob) genAIPart {
 	part := genAIPart{Type: "blob", MediaType: b.MediaType, Modality: "document"}
 	if kind, _, _ := strings.Cut(b.MediaType, "/"); kind == "image" || kind == "audio" || kind == "video" {
@@ -144,7 +144,7 @@ func genAIBlob(b *lathe.Blob) genAIPart {
 	return part
 }
 
-// A genAITool is the definition of a tool in the form of the conventions.
+// A genAITool is the definition of a tool in the JSON form of the conventions.
 type genAITool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`

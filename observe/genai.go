@@ -1,17 +1,16 @@
 package observe
 
-// The names of OpenTelemetry's conventions for generative AI, in one place: they are still in
-// development and change. This is their state of version 1.41, before they moved to a repository of
-// their own. Names that begin with lathe are ours.
+// The names of OpenTelemetry's semantic conventions for generative AI, version 1.41, before these moved to a separate repository. They are
+// in development and change. Names that begin with lathe are not part of the conventions.
 const (
 	semconvSchema = "https://opentelemetry.io/schemas/1.41.0"
-	latestSchema  = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev" // of the repository of their own
+	latestSchema  = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev" // from the separate repository
 
 	spanRun  = "invoke_agent"
 	spanChat = "chat"
 	spanTool = "execute_tool"
 
-	toolExtension = "extension" // a tool that the server executes
+	toolExtension = "extension" // a tool that this process executes
 	toolFunction  = "function"  // a tool that the client executes
 
 	attrOperation    = "gen_ai.operation.name"

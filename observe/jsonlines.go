@@ -10,8 +10,8 @@ import (
 
 var _ event.Sink = (*JSONLines)(nil)
 
-// A JSONLines writes each event as one JSON line, in one call of Write. It may be used by several
-// goroutines at once. After the first error it writes nothing more.
+// A JSONLines writes each event as one JSON line, with one call of Write. Its methods may be called from several goroutines at once. After
+// the first error it writes nothing more.
 type JSONLines struct {
 	opts JSONLinesOptions
 
@@ -21,17 +21,17 @@ type JSONLines struct {
 	err error
 }
 
-// JSONLinesOptions say what a [JSONLines] writes.
+// JSONLinesOptions configure a [JSONLines].
 type JSONLinesOptions struct {
-	Content bool // with argument, output and message text
-	Deltas  bool // with the delta events, which are live only
+	Content bool // include the text of arguments, outputs and messages
+	Deltas  bool // include delta events, which are never stored
 }
 
-// maxKeptBuffer bounds the buffer that is kept for the next line: a rare huge event must not
-// hold its memory for ever.
+// maxKeptBuffer is the maximum size of the buffer that is reused for the next line, in bytes, so that one large event does not retain its
+// memory.
 const maxKeptBuffer = 256 << 10
 
-// NewJSONLines returns a sink that writes to w. It waits for w: a slow writer slows the runs.
+// NewJSONLines returns a sink that writes to w. It blocks on w: a slow writer slows the runs. opts may be nil.
 func NewJSONLines(w io.Writer, opts *JSONLinesOptions) *JSONLines {
 	l := &JSONLines{w: w}
 	if opts != nil {
@@ -66,7 +66,7 @@ func (l *JSONLines) Emit(_ context.Context, e event.Event) {
 	_, l.err = l.w.Write(b)
 }
 
-// Err returns the first error of the writer or of an event that has no JSON form.
+// Err returns the first error of the writer, or of an event without a JSON form.
 func (l *JSONLines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Labels of metrics come from bounded vocabularies, so that no client can create an unbounded number of series.
+// Labels of metrics come from vocabularies with a limit, so that no client can create an unbounded number of series.
 
-// A vocabulary hands out what belongs to the labels of one kind, such as a set of series: made once, found without allocating. Labels that
-// clean refuses count as rest, and so does each new one once there are max.
+// A vocabulary contains the values for the labels of one kind, such as a set of series: each is made once and found without allocating. A
+// label that clean refuses gets the value of rest, and so does each new label after there are max.
 type vocabulary[K comparable, T any] struct {
 	max   int
 	rest  K
@@ -22,7 +22,7 @@ type vocabulary[K comparable, T any] struct {
 
 type counters = vocabulary[string, prometheus.Counter]
 
-// newVocabulary makes what belongs to rest and to the labels known from the start. Without clean no other label is taken.
+// newVocabulary makes the values of rest and of the known labels. If clean is nil, there are no other labels.
 func newVocabulary[K comparable, T any](rest K, known []K, max int, clean func(K) bool, make func(K) T) *vocabulary[K, T] {
 	v := &vocabulary[K, T]{max: max, rest: rest, clean: clean, make: make, seen: map[K]T{rest: make(rest)}}
 	for _, k := range known {
@@ -57,7 +57,7 @@ func (v *vocabulary[K, T]) get(label K) T {
 // toolName reports whether s can be the name of a registered tool.
 func toolName(s string) bool { return word(s, true) }
 
-// lowerWord reports whether s is a name of a fixed vocabulary: lower-case letters, digits, _ . and -.
+// lowerWord reports whether s can be a name of a fixed vocabulary: lower-case letters, digits, '_', '.' and '-'.
 func lowerWord(s string) bool { return word(s, false) }
 
 func word(s string, upper bool) bool {

@@ -8,8 +8,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// CountLostLines returns a handler that passes records on to next and calls lost with 1 for each record that next could
-// not write. lost must not block. The handler returns the error of next.
+// CountLostLines returns a handler that passes records to next and calls lost(1) for each record that next could not write. lost must not
+// block. The handler returns the error of next.
 func CountLostLines(next slog.Handler, lost func(n int)) slog.Handler {
 	return &lossHandler{next, lost}
 }
@@ -38,9 +38,9 @@ func (h *lossHandler) WithGroup(name string) slog.Handler {
 	return &lossHandler{h.Handler.WithGroup(name), h.lost}
 }
 
-// A spanQueue bounds the spans between their end and the end of their export, and counts those that are lost. The
-// SDK's batch processor drops spans without counting them when its queue is full: a span is passed on to it only if its queue
-// has room for all that wait.
+// A spanQueue limits the number of spans between their end and the end of their export, and counts lost ones. The SDK's batch processor
+// drops spans without counting them if its queue is full. So a span is passed to the processor only if the queue has capacity for all
+// waiting spans.
 type spanQueue struct {
 	sdktrace.SpanProcessor
 	max  int
@@ -51,7 +51,7 @@ type spanQueue struct {
 	closed  bool
 }
 
-// newSpanQueue returns a processor that exports with x.
+// newSpanQueue returns a processor that exports with x. lost is called with the number of lost spans.
 func newSpanQueue(x *otlpJSON, max int, lost func(int)) *spanQueue {
 	q := &spanQueue{max: max, lost: lost}
 	x.exported = q.exported
@@ -77,7 +77,7 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// exported records that the export of n spans has ended. After Shutdown it does nothing: they have been counted.
+// exported records that the export of n spans has ended. After Shutdown it does nothing, because Shutdown has counted all.
 func (q *spanQueue) exported(n int, sent bool) {
 	q.mu.Lock()
 	n = min(n, q.waiting)
@@ -88,8 +88,8 @@ func (q *spanQueue) exported(n int, sent bool) {
 	}
 }
 
-// Shutdown implements sdktrace.SpanProcessor. Spans that it could not send until ctx is done are lost, and so are those
-// that end from now on.
+// Shutdown implements sdktrace.SpanProcessor. Spans that are not sent before ctx is done count as lost, and so do spans that end
+// afterwards.
 func (q *spanQueue) Shutdown(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true

@@ -18,7 +18,7 @@ var (
 	_ event.MCPObserver = (*Traces)(nil)
 )
 
-// mcpMethods and mcpFailures are whole vocabularies of labels: codes and methods that are not listed count as other.
+// mcpMethods and mcpFailures are complete vocabularies of labels: any other method or code counts as "other".
 var (
 	mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "logging/setLevel", "completion/complete", "subscriptions/listen",
 		"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
@@ -27,10 +27,10 @@ var (
 	mcpBuckets  = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 )
 
-// mcpSeries are those of one method and one tool.
+// mcpSeries are the series of one role, client or server, by method and tool.
 type mcpSeries = *vocabulary[pair, prometheus.ObserverVec]
 
-// makeMCPSeries returns the series of a role, by method and tool.
+// makeMCPSeries registers the series of one role.
 func makeMCPSeries(r registry, name, help string) mcpSeries {
 	durations := r.histogram(name, help, mcpBuckets, "mcp_method_name", "gen_ai_tool_name", "network_transport", "error_type")
 	return newVocabulary(pair{first: rest}, nil, maxModelSeries, func(of pair) bool {
@@ -40,7 +40,7 @@ func makeMCPSeries(r registry, name, help string) mcpSeries {
 	})
 }
 
-// MCPStarted implements [event.MCPObserver]. It returns ctx.
+// MCPStarted implements [event.MCPObserver]. It returns ctx unchanged.
 func (m *Metrics) MCPStarted(ctx context.Context, _ *event.MCPOperation) context.Context { return ctx }
 
 // MCPEnded implements [event.MCPObserver].
@@ -60,8 +60,9 @@ func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
 
 type mcpSpanKey struct{}
 
-// MCPStarted implements [event.MCPObserver]. For a server it opens a span below that of the client, which runs that begin
-// within the returned context are below. A client's request has no span of its own: it is a part of the tool call.
+// MCPStarted implements [event.MCPObserver]. For an operation as a server it opens a span whose parent is the client's span; the spans of
+// runs under the returned context are its children. An operation as a client has no span of its own: its attributes are added to the span
+// of the tool call.
 func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context.Context {
 	if !op.Server {
 		return ctx

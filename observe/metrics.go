@@ -17,10 +17,9 @@ import (
 
 var _ event.Sink = (*Metrics)(nil)
 
-// Metrics counts what runs do, in a Prometheus registry of its own. Its labels are bounded: a tool
-// is a registered name, "client" for those that callers declare for a run, or "unknown", and
-// whatever is not in its vocabulary counts as "other".
-// It may be used by several goroutines at once; Emit does not allocate once its labels are known.
+// Metrics counts events of runs in its own Prometheus registry. Its labels have limits: a tool is a registered name, "client" for tools
+// that callers declare for a run, or "unknown"; any other label that is not in its vocabulary counts as "other". Its methods may be called
+// from several goroutines at once. Emit does not allocate for known labels.
 type Metrics struct {
 	handler  http.Handler
 	registry registry
@@ -42,15 +41,15 @@ type Metrics struct {
 	approvals, clients, inflight                  prometheus.Gauge
 	requests                                      *prometheus.CounterVec
 	routes, firstBytes                            *prometheus.HistogramVec
-	invocations                                   *prometheus.HistogramVec // of runs, by error.type
+	invocations                                   *prometheus.HistogramVec // durations of runs, by error.type
 	owners                                        *vocabulary[pair, *ownerSeries]
 	clientCalls                                   *vocabulary[pair, *clientSeries]
 	mcpClient, mcpServer                          mcpSeries
-	codes                                         map[string]bool // whose failures of model calls have a label
+	codes                                         map[string]bool // codes that are label values of failed model calls
 
 	mu      sync.Mutex
-	pending map[string]int  // open approvals by run
-	touched map[string]bool // runs whose approvals have changed since a recount began; nil: no recount is active
+	pending map[string]int  // number of open approvals by run
+	touched map[string]bool // runs whose approvals have changed since the start of a recount; nil: no recount is in progress
 	rc      map[callKey]int
 }
 
@@ -58,21 +57,21 @@ type callKey struct{ run, call string }
 
 // MetricsOptions are the options of [NewMetrics].
 type MetricsOptions struct {
-	Version  string // for lathe_build_info; "unknown"
-	Revision string // "unknown"
-	// Tools are names of tools that have series of their own from the start, 1 024 at most.
+	Version  string // for lathe_build_info; "": "unknown"
+	Revision string // for lathe_build_info; "": "unknown"
+	// Tools are names of tools whose series exist from the start, at most 1,024.
 	Tools []string
-	// MaxTools bounds the further names that get series of their own; 256. Others count as "unknown".
+	// MaxTools is the maximum number of further tool names with their own series; 0: 256. Others count as "unknown".
 	MaxTools int
-	// Conventions says which version of OpenTelemetry's conventions the metrics follow where the versions differ.
+	// Conventions is the version of OpenTelemetry's conventions that the metrics follow if the versions differ.
 	Conventions Conventions
-	Process     bool // adds Prometheus' collectors of the Go runtime and of the process
+	Process     bool // add the Prometheus collectors of the Go runtime and of the process
 }
 
 type toolSeries struct {
 	ok, failed, proposed, succeeded, unsuccessful prometheus.Counter
 	latency, seconds                              prometheus.Observer
-	// Of the conventions; nil for the tools that callers declare, which are not executed here.
+	// Series of the conventions; nil for tools that callers declare, which this process does not execute.
 	execution       prometheus.Observer
 	failedExecution prometheus.ObserverVec // by error.type
 }
@@ -81,10 +80,10 @@ type providerSeries struct {
 	success, failed, other, input, output prometheus.Counter
 }
 
-// maxKnownTools bounds MetricsOptions.Tools.
+// maxKnownTools is the maximum number of MetricsOptions.Tools; further ones are ignored.
 const maxKnownTools = 1024
 
-// NewMetrics returns metrics that count from zero.
+// NewMetrics returns metrics with all counters 0. opts may be nil.
 func NewMetrics(opts *MetricsOptions) *Metrics {
 	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
 	if opts != nil {
@@ -119,38 +118,38 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 // Handler serves the metrics in the Prometheus text format.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// AddLostTurns counts n turns whose server-side calls and results could not be restored, since the client has changed
-// the history before them.
+// AddLostTurns counts n turns whose server-side calls and results could not be restored, because the client has changed earlier messages.
 func (m *Metrics) AddLostTurns(n int) { m.lostTurns.Add(float64(n)) }
 
-// CountRequest counts an HTTP request that was answered. route is a pattern of the server's table of routes, or none.
+// CountRequest counts an HTTP request that was answered. route is a pattern of the server's routes, or "none".
 func (m *Metrics) CountRequest(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
-// ObserveRequest counts the time from the head of an HTTP request to the end of its answer, beside [Metrics.CountRequest].
+// ObserveRequest records the time from the head of an HTTP request to the end of its response. The caller also calls
+// [Metrics.CountRequest].
 func (m *Metrics) ObserveRequest(route string, took time.Duration) {
 	m.routes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// ObserveFirstByte counts the time from the head of an HTTP request to the first byte of its answer.
+// ObserveFirstByte records the time from the head of an HTTP request to the first byte of its response.
 func (m *Metrics) ObserveFirstByte(route string, took time.Duration) {
 	m.firstBytes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// AddInflightBytes changes the memory of requests that are at work by n bytes.
+// AddInflightBytes adds n bytes, which may be negative, to the memory of requests in progress.
 func (m *Metrics) AddInflightBytes(n int64) { m.inflight.Add(float64(n)) }
 
-// AddStreamClients changes the number of clients that read a live stream by n.
+// AddStreamClients adds n, which may be negative, to the number of clients that read a live stream.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
 
-// AddCompacted counts runs from which a store has removed content under their retention settings, and the bytes.
+// AddCompacted counts runs from which a store has removed content under their retention settings, and the removed bytes.
 func (m *Metrics) AddCompacted(runs int, bytes int64) {
 	m.compacted.Add(float64(runs))
 	m.removedBytes.Add(float64(bytes))
 }
 
-// AddDropped counts n events that a watcher was too slow for. See [BusOptions].
+// AddDropped counts n events that a subscription lost. See [BusOptions].
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
 
 // AddLostSpans counts n spans that were not sent to a collector. See [TracesOptions].
@@ -194,11 +193,11 @@ func (m *Metrics) Emit(ctx context.Context, e event.Event) {
 		if d.Reason.Status() != "parked" {
 			m.forget(e.RunID)
 		}
-	default: // no metric
+	default: // without a metric
 	}
 }
 
-// tool returns the series of a tool. Names that callers make up have one label together.
+// tool returns the series of a tool. All tools that callers declare share one label.
 func (m *Metrics) tool(name string, client bool) *toolSeries {
 	if client {
 		name = clientTools
@@ -241,7 +240,7 @@ func (m *Metrics) executed(runID string, d *event.ToolCallExecuted) {
 	if d.RC == nil || *d.RC == 0 {
 		return
 	}
-	// A failure is counted with the call's result, under its return code where it has one.
+	// A failure is counted with the result of the call: under its return code, if there is one.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.rc) < maxFollowedRuns {
@@ -295,8 +294,8 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	}
 }
 
-// approval counts the open approvals. A resolution whose request was counted by another process
-// must not make the number negative.
+// approval adds n to the number of open approvals of a run. It ignores a resolution whose request another process has counted, so that the
+// number does not become negative.
 func (m *Metrics) approval(runID string, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -315,9 +314,9 @@ func (m *Metrics) approval(runID string, n int) {
 	}
 }
 
-// RecountApprovals sets the gauge of open approvals to what count returns, by run: those that were asked for by an
-// earlier process or by another one are not among the events of this one. A run with events meanwhile keeps the
-// number of its events. An error of count changes nothing. There is one recount at a time.
+// RecountApprovals sets the gauge of open approvals to the result of count, by run, because the events of this process do not include
+// approvals that an earlier or another process requested. A run with events during the recount keeps the number from its events. If count
+// returns an error, nothing changes. Only one recount may be in progress.
 func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 	m.mu.Lock()
 	m.touched = map[string]bool{}
@@ -345,7 +344,7 @@ func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 	return nil
 }
 
-// forget drops the state of a run that has ended: its pending approvals can no longer be answered.
+// forget removes the state of a run that has ended, because its open approvals can no longer be answered.
 func (m *Metrics) forget(runID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -356,7 +355,7 @@ func (m *Metrics) forget(runID string) {
 		m.approvals.Sub(float64(open))
 		delete(m.pending, runID)
 	}
-	for key := range m.rc { // empty but for calls between their two events
+	for key := range m.rc { // contains only calls between their Executed and Result events
 		if key.run == runID {
 			delete(m.rc, key)
 		}

@@ -9,21 +9,20 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Model calls are counted by the model entry and the key, for whom they were made, and once more under the names that
-// OpenTelemetry's conventions for generative AI have for metrics of clients, as Prometheus writes them: dots become
-// underscores, and seconds are a suffix. So are runs, which the conventions call invocations of agents, and the
-// executions of tools.
+// Model calls are counted by model entry and key, and again under the metric names of OpenTelemetry's conventions for generative AI, as
+// Prometheus writes them: dots become underscores, and seconds are a suffix. Runs, which the conventions call agent invocations, and
+// executions of tools are counted under those names, too.
 
-// maxModelSeries bounds the pairs of labels of each family below. Further pairs count as "other".
+// maxModelSeries is the maximum number of label pairs of each family below. Further pairs count as "other".
 const maxModelSeries = 512
 
-// Labels for what has no name.
+// Labels for an empty key and an empty model entry.
 const (
-	noKey        = "none"    // the server has no keys
+	noKey        = "none"    // the server requires no keys
 	defaultModel = "default" // the run names no model
 )
 
-// Buckets of the conventions: seconds, and tokens.
+// Buckets of the conventions, in seconds and in tokens.
 var (
 	secondsBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
 	toolBuckets    = secondsBuckets[:14]
@@ -31,16 +30,16 @@ var (
 	tokenBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )
 
-// A pair is two labels: model entry and key, provider and model, or method and tool.
+// A pair consists of two labels: model entry and key, provider and model, or method and tool.
 type pair struct{ first, second string }
 
-// newPairs counts pairs beyond maxModelSeries, and texts that cannot be labels, as the pair of rest.
+// newPairs returns a vocabulary of pairs. Pairs beyond maxModelSeries, and texts that cannot be labels, count as the pair of rest.
 func newPairs[T any](make func(first, second string) T) *vocabulary[pair, T] {
 	clean := func(p pair) bool { return isLabelText(p.first) && isLabelText(p.second) }
 	return newVocabulary(pair{rest, rest}, nil, maxModelSeries, clean, func(p pair) T { return make(p.first, p.second) })
 }
 
-// isLabelText takes names of models and of keys: printable ASCII without blanks, 128 bytes at most.
+// isLabelText reports whether s can be the name of a model or key in a label: printable ASCII without blanks, 1 to 128 bytes.
 func isLabelText(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
@@ -50,37 +49,38 @@ func isLabelText(s string) bool {
 	return s != "" && len(s) <= 128
 }
 
-// ownerSeries are those of one model entry and one key.
+// ownerSeries are the series of one model entry and one key.
 type ownerSeries struct {
 	success, failed, other, input, output, cost prometheus.Counter
 	duration, firstToken                        prometheus.Observer
 }
 
-// clientSeries are those of the conventions, of one provider and one model.
+// clientSeries are the series of the conventions for one provider and one model.
 type clientSeries struct {
 	input, output, firstChunk prometheus.Observer
 	duration                  prometheus.Observer
 	failed                    prometheus.ObserverVec // by error.type
-	latest                    *latestSeries          // nil: the version is not followed
+	latest                    *latestSeries          // nil: Conventions is version 1.41
 }
 
 // Conventions is a version of OpenTelemetry's conventions for generative AI.
 type Conventions string
 
-// The versions. The zero value is version 1.41.
+// The versions, besides "", which is version 1.41.
 const (
 	ConventionsLatest Conventions = "latest" // the next version, which is not released
-	ConventionsBoth   Conventions = "both"   // the metrics of both
+	ConventionsBoth   Conventions = "both"   // version 1.41 and the next one
 )
 
-// latestSeries are the tokens of one provider and one model, as the next version of the conventions has them: a counter
-// for each kind, and how they are distributed over the operations.
+// latestSeries are the token metrics of the next version of the conventions for one provider and one model: a counter for each kind of
+// token, and their distribution over operations.
 type latestSeries struct {
 	input, output, cached, reasoning prometheus.Counter
 	inputs, outputs                  prometheus.Observer
 }
 
-// newLatestSeries returns what makes the series. Servers do not say of which modality tokens are: it is unknown.
+// newLatestSeries registers the metrics and returns a function that makes the series of one provider and model. The modality of tokens is
+// unknown, because servers do not report it.
 func newLatestSeries(r registry) func(provider, model string) *latestSeries {
 	labels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"}
 	used := func(kind, help string) *prometheus.CounterVec {
@@ -157,7 +157,7 @@ func (m *Metrics) makeModelSeries(r registry, version Conventions) {
 	m.routes = r.histogram("lathe_http_request_duration_seconds", "Time from the head of an HTTP request to the end of its answer, by route.", secondsBuckets, "route")
 }
 
-// ownerOf returns the series of the run's model entry and key.
+// ownerOf returns the series for the model entry and the key of the run.
 func (m *Metrics) ownerOf(o event.RunOwner) *ownerSeries {
 	model, key := o.Target, o.Profile
 	if key == "" {
@@ -172,7 +172,7 @@ func (m *Metrics) ownerOf(o event.RunOwner) *ownerSeries {
 	return m.owners.get(pair{model, key})
 }
 
-// observeCall counts an attempt of a model call in seconds and tokens.
+// observeCall records the time, the tokens and the cost of an attempt of a model call.
 func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	s := m.ownerOf(o)
 	c := m.clientCalls.get(pair{d.Provider, d.Model})
@@ -213,7 +213,7 @@ func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	}
 }
 
-// invocation counts the time of a run that has ended, under the error that it ended with.
+// invocation records the duration of a run that has ended, by its error.
 func (m *Metrics) invocation(d *event.RunFinished) {
 	failure := ""
 	switch {
@@ -228,7 +228,7 @@ func (m *Metrics) invocation(d *event.RunFinished) {
 	m.invocations.WithLabelValues(failure).Observe(float64(max(d.LatencyMS, 0)) / 1000)
 }
 
-// errorType is a code of the fixed vocabulary, or "other".
+// errorType returns code if it is in the vocabulary, and "other" otherwise.
 func (m *Metrics) errorType(code string) string {
 	if m.codes[code] {
 		return code

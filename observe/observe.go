@@ -1,8 +1,8 @@
 // Package observe contains the sinks that report the events of runs: as metrics ([Metrics]), spans ([Traces]),
 // log lines ([Slog]) and JSON lines ([JSONLines]), live to watchers ([Bus]), and to tests ([Recorder]).
 //
-// All of them receive whole events. They leave out the text of arguments, outputs and messages unless a
-// constructor's options include it; Recorder and Bus pass events on unchanged.
+// The sinks receive events with content. They omit the text of arguments, outputs and messages unless the options of the constructor
+// include it; Recorder and Bus pass events on unchanged.
 package observe
 
 import (
@@ -22,7 +22,7 @@ func (s Sinks) Emit(ctx context.Context, e event.Event) {
 	}
 }
 
-// appendTexts appends the texts that are not empty. pairs are keys, each with its text.
+// appendTexts appends an attribute for each text that is not "". pairs alternates keys and texts.
 func appendTexts[A any](attrs []A, attribute func(key, text string) A, pairs ...string) []A {
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {

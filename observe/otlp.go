@@ -12,26 +12,25 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// An otlpJSON posts spans as OTLP over HTTP, in JSON. The exporters that OpenTelemetry has bring gRPC
-// with them, which nothing here speaks.
+// An otlpJSON posts spans as OTLP over HTTP in JSON. OpenTelemetry's own exporters would add a dependency on gRPC.
 type otlpJSON struct {
 	opts     TracesOptions
-	exported func(spans int, sent bool) // is called after each export
+	exported func(spans int, sent bool) // called after each export; sent is false if it failed
 }
 
 var _ sdktrace.SpanExporter = (*otlpJSON)(nil)
 
-// maxOTLPAnswer bounds what is read of an answer, so that the connection may be used again.
+// maxOTLPAnswer is the maximum number of bytes read from a response, so that the connection can be reused.
 const maxOTLPAnswer = 64 << 10
 
-// ExportSpans implements sdktrace.SpanExporter. Spans that could not be sent are lost, and logged.
+// ExportSpans implements sdktrace.SpanExporter. It logs spans that could not be sent; they are lost.
 func (x *otlpJSON) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := x.post(ctx, spans)
 	x.exported(len(spans), err == nil)
 	if err != nil {
 		x.opts.Log.Warn("spans could not be sent", "spans", len(spans), "error", err)
 	}
-	return nil // which the SDK would print
+	return nil // the SDK would print an error
 }
 
 // Shutdown implements sdktrace.SpanExporter.
@@ -61,7 +60,7 @@ func (x *otlpJSON) post(ctx context.Context, spans []sdktrace.ReadOnlySpan) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // nothing was written, so Close cannot lose data
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxOTLPAnswer))
 	if resp.StatusCode/100 != 2 {
 		return statusError(resp.StatusCode)
@@ -69,7 +68,7 @@ func (x *otlpJSON) post(ctx context.Context, spans []sdktrace.ReadOnlySpan) erro
 	return nil
 }
 
-// The JSON form of OTLP, as far as it is used here. Numbers of 64 bits are texts.
+// The JSON form of OTLP as far as this package uses it. Integers of 64 bits are strings.
 type (
 	otlpRequest struct {
 		ResourceSpans []otlpResourceSpans `json:"resourceSpans"`
@@ -145,7 +144,7 @@ func otlpOf(spans []sdktrace.ReadOnlySpan) *otlpRequest {
 			out[i].Status.Code = 2
 		}
 	}
-	scope := spans[0].InstrumentationScope() // there is one
+	scope := spans[0].InstrumentationScope() // spans is not empty
 	return &otlpRequest{[]otlpResourceSpans{{Resource: otlpResource{otlpAttributes(spans[0].Resource().Attributes())},
 		ScopeSpans: []otlpScopeSpans{{Scope: otlpScope{scope.Name, scope.Version}, Spans: out, SchemaURL: scope.SchemaURL}}}}}
 }
@@ -169,7 +168,7 @@ func otlpAttributes(in []attribute.KeyValue) []otlpAttribute {
 				values = append(values, map[string]any{"stringValue": s})
 			}
 			out[i].Value["arrayValue"] = map[string]any{"values": values}
-		default: // text
+		default: // a string
 			out[i].Value["stringValue"] = kv.Value.String()
 		}
 	}

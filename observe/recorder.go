@@ -10,8 +10,8 @@ import (
 
 var _ event.Sink = (*Recorder)(nil)
 
-// A Recorder keeps every event that it receives, deltas too, without a limit. It is meant for tests and replays.
-// The zero value is ready. It may be used by several goroutines at once.
+// A Recorder stores every event that it receives, with deltas, in memory without a limit. It is for tests and replays. The zero value is
+// ready to use. Its methods may be called from several goroutines at once.
 type Recorder struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -24,14 +24,14 @@ func (r *Recorder) Emit(_ context.Context, e event.Event) {
 	r.events = append(r.events, e.Clone())
 }
 
-// Events returns the events received so far, in order. The caller owns the slice; the events must not be changed.
+// Events returns the events so far, in order. The caller owns the slice; the events must not be changed.
 func (r *Recorder) Events() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Types returns the type names of the stored events seen so far, in order; deltas are left out.
+// Types returns the type names of the events so far, in order, without deltas.
 func (r *Recorder) Types() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

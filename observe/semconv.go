@@ -2,5 +2,5 @@ package observe
 
 import "path"
 
-// SemconvVersion returns the version of OpenTelemetry's semantic conventions whose names spans and metrics have.
+// SemconvVersion returns the version of OpenTelemetry's semantic conventions that names of spans and metrics follow.
 func SemconvVersion() string { return path.Base(semconvSchema) }

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// reasonLabels and codeLabels are whole vocabularies: nothing else is ever a label value.
+// reasonLabels and codeLabels are complete vocabularies: no other reason or code becomes a label value.
 var reasonLabels = []lathe.Reason{
 	lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
 	lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
@@ -27,19 +27,19 @@ var codeLabels = []lathe.Code{
 	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeContentRemoved, lathe.CodeBudgetExhausted, lathe.CodePriceUnknown, lathe.CodeTooManyTools, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
 }
 
-// A fault of a model call whose kind begins so is counted as harmony's own.
+// The prefixes of the fault kinds of model calls that are counted in the metrics of the harmony dialect.
 const (
 	stagePrefix = "harmony_parse_error."
 	orderPrefix = "harmony_unexpected_order."
 )
 
-// clientTools is the label of all tools that callers declare for their runs.
+// clientTools is the label of all tools that callers declare.
 const clientTools = "client"
 
-// rest is the label of what is in no vocabulary. For tools it is "unknown".
+// rest is the label of all values that are not in a vocabulary. For tools it is "unknown".
 const rest = "other"
 
-// errno reports whether a return code is one of the errno numbers that a WASM tool may answer.
+// errno reports whether a return code is an errno number that a WASM tool may return: -133 to -1.
 func errno(s string) bool {
 	n, err := strconv.Atoi(s)
 	return err == nil && n < 0 && n >= -133 && strconv.Itoa(n) == s
@@ -59,7 +59,7 @@ func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVe
 	return v
 }
 
-// child returns the way to make the series of one label value.
+// child returns a function that makes the series of one label value.
 func child(v *prometheus.CounterVec) func(string) prometheus.Counter {
 	return func(label string) prometheus.Counter { return v.WithLabelValues(label) }
 }

@@ -12,11 +12,11 @@ import (
 
 var _ event.Sink = (*Slog)(nil)
 
-// A Slog writes operator's log lines with constant messages and the events' data, never content.
-// One line a run's start, end, pause and approval is info; one line a model call and a tool call is
-// debug; a model call that failed, a call whose tool failed, a run that failed or met a limit, and the first call in a
-// deprecated syntax of each run are warnings. The line of a tool that failed has the code and the cause that the tool itself
-// names for operators; the text of its error is in the log with [tool.Options].LogErrors. It may be used by several goroutines at once.
+// A Slog writes log lines for operators, with constant messages and the data of events, never content. The start, the end, a pause and an
+// approval of a run are one line of level info each, a model call and a tool call one of level debug. Warnings are a model call that
+// failed, a call whose tool failed, a run that failed or reached a limit, and the first call in deprecated syntax of each run. The line of
+// a failed tool contains the code and the cause that the tool returns for operators; the text of its error is logged with
+// [tool.Options].LogErrors. Its methods may be called from several goroutines at once.
 type Slog struct {
 	log *slog.Logger
 
@@ -24,14 +24,14 @@ type Slog struct {
 	runs map[string]*runLines
 }
 
-// maxFollowedRuns bounds the runs whose lines are joined with what earlier events said.
+// maxFollowedRuns is the maximum number of runs for which data of earlier events is stored.
 const maxFollowedRuns = 10_000
 
-// runLines is what the line of a tool call takes from earlier events of its run.
+// runLines contains data of earlier events of a run for later lines.
 type runLines struct {
 	upstreamRequestID string
 	executed          map[string]executed // by call id, until the call's result
-	deprecated        bool                // the warning was written
+	deprecated        bool                // the warning about deprecated syntax was written
 }
 
 type executed struct {
@@ -54,7 +54,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 		for _, held := range d.Tools.Withheld {
 			s.line(ctx, slog.LevelDebug, "tool withheld", e, slog.String("tool_name", held.Tool), slog.String("reason", string(held.Reason)), slog.String("rule", held.Rule))
 		}
-	case *event.ModelCallStarted: // its end says it all
+	case *event.ModelCallStarted: // the line of its end contains the same data
 	case *event.ModelCallFinished:
 		s.modelCall(ctx, e, d)
 	case *event.ToolCallProposed:
@@ -137,7 +137,7 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
 }
 
-// isToolFailure reports whether a call failed in its tool: not for a mistake of the model, the policy or a limit, nor in the client.
+// isToolFailure reports whether a call failed in its tool: not because of the model, the policy or a limit, and not in the client.
 func isToolFailure(d *event.ToolCallResult) bool {
 	switch d.ErrorType {
 	case lathe.CodeExecutionFailed, lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeInterrupted, lathe.CodeOutputTooLarge, lathe.CodeInvalidOutput, lathe.CodeRedactionFailed:
@@ -173,7 +173,7 @@ func (s *Slog) warnDeprecated(ctx context.Context, e event.Event, d *event.ToolC
 	}
 }
 
-// note changes what is known of a run, where a later line of the level can use it.
+// note changes the data of a run with fn, unless lines of the level are disabled.
 func (s *Slog) note(ctx context.Context, level slog.Level, runID string, fn func(*runLines)) {
 	if !s.log.Enabled(ctx, level) {
 		return
@@ -185,7 +185,7 @@ func (s *Slog) note(ctx context.Context, level slog.Level, runID string, fn func
 	}
 }
 
-// run returns the lines of a run, nil where too many are followed. s.mu is held.
+// run returns the data of a run. It returns nil if the run is new and maxFollowedRuns are stored. The caller holds s.mu.
 func (s *Slog) run(id string) *runLines {
 	r := s.runs[id]
 	if r == nil && len(s.runs) < maxFollowedRuns {
@@ -199,7 +199,7 @@ func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e event.E
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	r := slog.NewRecord(time.Now(), level, msg, 0) // where in the program it comes from is not said: the message says it
+	r := slog.NewRecord(time.Now(), level, msg, 0) // no program counter: the message identifies the line
 	r.AddAttrs(slog.String("run_id", e.RunID), slog.String("request_id", e.RequestID))
 	if e.SessionID != "" {
 		r.AddAttrs(slog.String("session_id", e.SessionID))
@@ -208,5 +208,5 @@ func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e event.E
 		r.AddAttrs(slog.Int("iteration", e.Turn))
 	}
 	r.AddAttrs(attrs...)
-	_ = s.log.Handler().Handle(ctx, r) // an error of the log handler cannot be reported
+	_ = s.log.Handler().Handle(ctx, r) // the error of a log handler cannot be reported
 }

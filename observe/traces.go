@@ -24,62 +24,59 @@ import (
 
 var _ event.Tracer = (*Traces)(nil)
 
-// TracesOptions say where spans go and what they hold. They are copied.
+// TracesOptions configure a [Traces]. They are copied.
 type TracesOptions struct {
-	// Endpoint is the URL that spans are posted to, as OTLP in JSON: such as
-	// http://127.0.0.1:4318/v1/traces. It is required.
+	// Endpoint is the URL to which spans are posted as OTLP in JSON, such as http://127.0.0.1:4318/v1/traces. It is required.
 	Endpoint string
-	Headers  map[string]string // of each request; they may be secrets
-	Service  string            // service.name; "lathe" where nothing is said
+	Headers  map[string]string // headers of each request; the values may be secrets
+	Service  string            // service.name; "": "lathe"
 	Version  string
-	// Content puts instructions, messages, definitions of tools, arguments and results into the spans: of the messages of a
-	// request the last ones that fit in 256 KiB.
+	// Content adds instructions, messages, definitions of tools, arguments and results to the spans. Of the messages of a request, only the
+	// last ones that fit into 256 KiB are added.
 	Content bool
-	// ContentURL is the address of a server that keeps the runs, without a final slash, such as https://lathe.example.com.
-	// Spans then have the address of the run's page as lathe.content_url: its readers need a key of that server, and find the
-	// content that its retention settings have kept. "": they have none.
+	// ContentURL is the URL, without a final slash, of a server that stores the runs, such as https://lathe.example.com. Spans then contain
+	// the URL of the run's page as lathe.content_url. Readers need a key of that server, and find the content that its retention settings
+	// have retained. "": no such attribute.
 	ContentURL string
-	// Baggage says which requests carry the caller's baggage; "": none.
+	// Baggage determines which requests contain the caller's baggage; "": none.
 	Baggage Baggage
-	// Latest names the spans by the conventions' next version, which is not released; else by version 1.41.
+	// Latest selects the names of the conventions' next version, which is not released, in place of version 1.41.
 	Latest bool
-	// Queue bounds the spans that have ended and are not sent yet: 2 048. Further ones are dropped.
+	// Queue is the maximum number of ended spans that are not sent; 0: 2,048. Further ones are dropped.
 	Queue int
-	// Lost, if set, is called with the number of spans that are lost: dropped since the queue was full, refused by the
-	// collector, or not sent before the sink was closed. It must not block.
+	// Lost, if set, is called with the number of lost spans: those dropped because the queue was full, refused by the collector, or not
+	// sent before the sink was closed. It must not block.
 	Lost   func(n int)
-	Client *http.Client // nil: a client of its own with a timeout of 10 s
-	Log    *slog.Logger // gets a record for spans that could not be sent; nil: none is written
+	Client *http.Client // nil: a client with a timeout of 10 s
+	Log    *slog.Logger // receives a record if spans could not be sent; nil: no logging
 }
 
-// A Traces makes OpenTelemetry spans of events: invoke_agent for a run, below it chat for each attempt
-// of a model call and execute_tool for each tool call. When a run is suspended its span ends, and when it
-// resumes a new one begins. Spans are sent in batches in the background; if the queue is full they are dropped.
-//
-// The parent of a run's span is the span of the tool call that started the run, else the remote span that
-// [event.WithRemoteTrace] has put into the context. The latter is also the parent of a tool call whose run is
-// executed elsewhere. The environment variables of OpenTelemetry's SDK for samplers and batches apply, except for the
-// size of the queue.
+// A Traces converts events to OpenTelemetry spans: invoke_agent for a run, and as its children chat for each attempt of a model call and
+// execute_tool for each tool call. If a run is suspended, its span ends; if it is resumed, a new one begins. Spans are sent in batches in
+// the background; if the queue is full, they are dropped.
+// The parent of a run's span is the span of the tool call that started the run. For any other run it is the remote span of
+// [event.WithRemoteTrace]. The remote span is also the parent of a tool call whose run another process executes. The environment variables
+// of OpenTelemetry's SDK for samplers and batches apply, except for the size of the queue.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	queue    *spanQueue
 	tracer   trace.Tracer
 	content  bool
-	stored   string // ContentURL
+	stored   string // value of ContentURL
 	baggage  Baggage
 
 	mu   sync.Mutex
 	runs map[string]*runSpans
 }
 
-// runSpans are the open spans of a run. They change under the lock of the Traces.
+// runSpans are the open spans of a run. The mutex of the Traces guards them.
 type runSpans struct {
-	run, chat trace.Span // run is nil if the run is executed elsewhere: only its calls are followed
+	run, chat trace.Span // run is nil if another process executes the run: only its calls have spans here
 	calls     map[string]trace.Span
 	baggage   string
 }
 
-// NewTraces returns a sink that sends to an endpoint. Close ends it.
+// NewTraces returns a sink that sends spans to opts.Endpoint. The caller must call Close.
 func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -120,11 +117,11 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 
 // Close sends the buffered spans, until ctx is done, and stops the sink.
 func (t *Traces) Close(ctx context.Context) error {
-	return errors.Join(t.provider.Shutdown(ctx), t.queue.Shutdown(ctx)) // the former does nothing if ctx is done
+	return errors.Join(t.provider.Shutdown(ctx), t.queue.Shutdown(ctx)) // Shutdown of the provider does nothing if ctx is done
 }
 
-// RemoteTrace returns a context for runs whose spans are children of the caller's span: the one that the
-// W3C headers traceparent and tracestate name, with the caller's baggage. If the headers name no span, it returns ctx.
+// RemoteTrace returns a context for runs whose spans are children of the caller's span, which the W3C headers traceparent and tracestate
+// identify, with the caller's baggage. It returns ctx unless there is exactly one traceparent header.
 func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 {
 		return ctx
@@ -132,10 +129,10 @@ func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	return event.WithRemoteTrace(ctx, event.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ","), Baggage: strings.Join(h["Baggage"], ",")})
 }
 
-// maxTraceState bounds what is taken over of a caller's tracestate: a longer one is left out.
+// maxTraceState is the maximum length of a caller's tracestate; a longer one is ignored.
 const maxTraceState = 512
 
-// remoteSpan parses the trace context of a remote caller. If it is not well formed, the span context is invalid.
+// remoteSpan parses the trace context of a remote caller. For a malformed one it returns an invalid span context.
 func remoteSpan(t event.TraceContext) trace.SpanContext {
 	h := http.Header{"Traceparent": {t.Parent}}
 	if len(t.State) <= maxTraceState {
@@ -168,7 +165,7 @@ func traceContext(sc trace.SpanContext) event.TraceContext {
 	return event.TraceContext{Parent: h.Get("traceparent"), State: h.Get("tracestate")}
 }
 
-// open returns the span that is open for a call, else for the run. The caller holds the lock.
+// open returns the open span of a call, or that of the run if callID is "" or has none. The caller holds the mutex.
 func (t *Traces) open(runID, callID string) trace.SpanContext {
 	r := t.runs[runID]
 	if r == nil {
@@ -204,11 +201,11 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 	case *event.RunResumed:
 		t.begin(ctx, &e, attribute.String(attrReason, string(d.Reason)))
 		return
-	case *event.ToolCallProposed: // no RunStarted arrives for a run that is executed elsewhere
+	case *event.ToolCallProposed: // another process may execute the run: then no RunStarted arrives here
 		if t.runs[e.RunID] == nil && len(t.runs) < maxFollowedRuns {
 			t.runs[e.RunID] = &runSpans{calls: map[string]trace.Span{}, baggage: t.baggageOf(ctx)}
 		}
-	default: // of a run that is followed
+	default: // only if the run has spans
 	}
 	r := t.runs[e.RunID]
 	if r == nil {
@@ -224,7 +221,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 	case *event.ApprovalRequested:
 		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
 	case *event.ApprovalResolved:
-		if r.calls[d.ToolCallID] == nil { // its span ended when the run began to wait
+		if r.calls[d.ToolCallID] == nil { // the span ended when the run was parked
 			t.call(ctx, r, &e, d.ToolCallID, d.Tool, toolExtension)
 		}
 		r.note(d.ToolCallID, &e, "approval "+d.Decision, attribute.String(attrBy, d.By))
@@ -247,11 +244,11 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 			attrs = appendAnswer(attrs, &answer, lathe.FinishStop)
 		}
 		t.end(r, &e, string(d.Reason), code, attrs)
-	default: // which say nothing that a span shows
+	default: // not shown in a span
 	}
 }
 
-// begin opens the span of a run.
+// begin starts the span of a run.
 func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRunID, e.RunID), attribute.String(attrRequestID, e.RequestID))
 	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
@@ -268,7 +265,7 @@ func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.K
 	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}, baggage: t.baggageOf(ctx)}
 }
 
-// child starts a span whose parent is the run's span, or the remote span that the node which owns the run has named.
+// child starts a span whose parent is the run's span, or the remote span in ctx if another process executes the run.
 func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
 	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
 	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
@@ -280,7 +277,7 @@ func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name st
 	return span
 }
 
-// appendReference appends the address at which a run's content is.
+// appendReference appends the URL of a run's content.
 func (t *Traces) appendReference(attrs []attribute.KeyValue, runID string) []attribute.KeyValue {
 	if t.stored == "" {
 		return attrs
@@ -336,7 +333,7 @@ func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *event.Event, d 
 	t.call(ctx, r, e, d.ToolCallID, d.ToolName, kind, attrs...)
 }
 
-// call opens the span of a tool call.
+// call starts the span of a tool call.
 func (t *Traces) call(ctx context.Context, r *runSpans, e *event.Event, id, name, kind string, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String(attrOperation, spanTool), attribute.String(attrTool, name), attribute.String(attrCallID, id), attribute.String(attrToolType, kind))
 	r.calls[id] = t.child(ctx, r, e, spanTool+" "+name, trace.SpanKindInternal, attrs...)
@@ -359,14 +356,14 @@ func (t *Traces) callEnds(r *runSpans, e *event.Event, d *event.ToolCallResult) 
 	}
 }
 
-// note puts something that happened to a call into its span.
+// note adds an event to the span of a call, if it is open.
 func (r *runSpans) note(callID string, e *event.Event, what string, attrs ...attribute.KeyValue) {
 	if s := r.calls[callID]; s != nil {
 		s.AddEvent(what, trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	}
 }
 
-// end closes the span of a run, and what is open below it.
+// end ends the span of a run and its open children.
 func (t *Traces) end(r *runSpans, e *event.Event, reason, code string, attrs []attribute.KeyValue) {
 	delete(t.runs, e.RunID)
 	if r.chat != nil {
@@ -390,7 +387,7 @@ func fail(s trace.Span, code string) {
 	}
 }
 
-// appendServer appends the host and the port of a server.
+// appendServer appends the host and the port of server, "host:port".
 func appendServer(attrs []attribute.KeyValue, server string) []attribute.KeyValue {
 	i := strings.LastIndexByte(server, ':')
 	if i < 0 {

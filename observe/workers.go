@@ -4,20 +4,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A WorkerCount has the state and the counters of one worker pool, or those of this process as a worker.
+// A WorkerCount contains the state and the counters of one worker pool, or of this process as a worker.
 type WorkerCount struct {
 	Pool      string // the name of the worker pool in the configuration; "" if this process is the worker
 	Connected int
-	Credit    int    // calls that the connected workers may have at once
-	InFlight  int    // calls that they execute now
-	Connects  uint64 // connections that were made so far
-	// OK, Failed, NotRun and Late count calls: those that succeeded, those that failed, those that were returned
-	// without execution, and those whose result arrived after the call had been given to another worker.
+	Credit    int    // maximum number of concurrent calls of the connected workers
+	InFlight  int    // number of calls that they are executing
+	Connects  uint64 // number of connections so far
+	// OK, Failed, NotRun and Late count calls: those that succeeded, those that failed, those that were returned without execution, and
+	// those whose result arrived after another worker had received the call.
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers adds series of workers. count is called at each scrape; it returns each worker pool of the
-// configuration once. CountWorkers must be called at most once.
+// CountWorkers adds the series of workers. count is called at each scrape and must return each worker pool of the configuration once.
+// CountWorkers must be called at most once.
 func (m *Metrics) CountWorkers(count func() []WorkerCount) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
@@ -30,7 +30,7 @@ func (m *Metrics) CountWorkers(count func() []WorkerCount) {
 		calls:     desc("lathe_worker_calls_total", "Calls that workers have had, by what came of them.", "fleet", "outcome")})
 }
 
-// workerSeries calls count at each scrape, since stored numbers would drift.
+// workerSeries is a collector that calls count at each scrape.
 type workerSeries struct {
 	count                                        func() []WorkerCount
 	connected, credit, inFlight, connects, calls *prometheus.Desc

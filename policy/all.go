@@ -6,10 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// All combines policies: Deny takes precedence over Ask, and Ask over Allow; a call is allowed only if all
-// policies allow it. The order of the policies does not matter. Among equal decisions the verdict of a guard
-// is returned first, because it describes what the run has done, then the one whose rule and reason sort
-// first. Without policies All denies, and so does a nil policy.
+// All combines policies: Deny takes precedence over Ask, and Ask over Allow; a call is allowed only if all policies allow it. The order of
+// the policies does not matter. Among verdicts with the same decision, All returns that of a guard, because it describes what the run has
+// done, and then the one whose rule and reason sort first. All denies if there are no policies, or if one is nil.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy
@@ -26,13 +25,13 @@ func (a all) Call(c *lathe.CallInfo) lathe.Verdict {
 	return a.strictest(func(p lathe.Policy) lathe.Verdict { return p.Call(c) })
 }
 
-// The verdicts of no policy, and of one that is nil.
+// noVerdict is the verdict of All without policies, missing that of a nil policy.
 var (
 	noVerdict = lathe.Verdict{Rule: ruleEmpty, Reason: "no policy decides"}
 	missing   = lathe.Verdict{Rule: ruleMissing, Reason: "a policy is missing"}
 )
 
-// strictest asks each policy and returns the strictest verdict.
+// strictest calls ask with each policy and returns the strictest verdict.
 func (a all) strictest(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
 	out := noVerdict
 	for i, p := range a {
@@ -61,8 +60,8 @@ func stricter(a, b lathe.Verdict) bool {
 	return a.Reason < b.Reason
 }
 
-// relevance returns the rank of a rule among those of a verdict: the reason that an approver needs most has the lowest number, a guard
-// that let the call pass the highest.
+// relevance returns the sort rank of a rule: lowest for the guards, whose reasons an approver needs most, and highest for a guard that let
+// the call pass.
 func relevance(rule string) int {
 	switch rule {
 	case RuleTrifecta:

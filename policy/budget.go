@@ -4,7 +4,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The rules of a budget.
+// The rules of the verdicts of a Budget.
 const (
 	ruleBudgetCalls  = "budget.calls"
 	ruleBudgetTools  = "budget.tools"
@@ -12,19 +12,18 @@ const (
 	ruleBudgetCost   = "budget.cost"
 )
 
-// Budget denies calls beyond a bound on what a run uses. A zero field sets no bound. Tokens and
-// cost are known only after a model call, so a run may exceed them by one call. Combine it with
-// other policies by [All].
+// Budget denies calls beyond a limit of what a run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so
+// a run may exceed them by one model call. Combine it with other policies by [All].
 type Budget struct {
-	Calls  int            // calls in which a tool ran
-	Tools  map[string]int // the same for all tools that match a pattern; 0 allows none
+	Calls  int            // the maximum number of calls in which a tool ran
+	Tools  map[string]int // the maximum number of calls of all tools that match a pattern; 0 allows none
 	Tokens int64
-	Cost   float64 // US dollars
+	Cost   float64 // in US dollars
 }
 
 var _ lathe.Policy = Budget{}
 
-// Tool denies a tool whose bound is 0.
+// Tool denies a tool if a pattern with limit 0 matches it.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for pattern, bound := range b.Tools {
 		if bound <= 0 && Match(pattern, spec.Name) {
@@ -58,7 +57,7 @@ func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	return guardPassed()
 }
 
-// uses counts the calls of the run to the tools of a pattern.
+// uses returns the number of calls of the run to tools that match a pattern.
 func uses(c *lathe.CallInfo, pattern string) int {
 	n := 0
 	for i := range c.Used {

@@ -2,21 +2,21 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// RuleDisabled is the rule of the verdicts of [Disabled].
+// RuleDisabled is the rule of the verdicts by which [Disabled] denies.
 const RuleDisabled = "disabled"
 
-// Disabled is a guard that denies the tools for which Is returns true, such as those that an operator has disabled while runs
-// use them. Is is called for each decision, by several goroutines at once. A nil Is denies every tool.
+// Disabled is a guard that denies the tools for which Is returns true, such as those that an operator disables while runs use them. Is is
+// called for each decision, from several goroutines at once. A nil Is denies every tool.
 type Disabled struct {
 	Is func(tool string) bool
 }
 
-// Tool denies a disabled tool as such: models are not offered it.
+// Tool denies a disabled tool, so that models are not offered it.
 func (d Disabled) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return d.verdict(spec.Name)
 }
 
-// Step allows each model call.
+// Step allows every model call.
 func (Disabled) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
 // Call denies the calls of a disabled tool, also in runs that began before it was disabled.

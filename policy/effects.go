@@ -2,9 +2,8 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Effects decides by the declared effect of a tool. The zero value denies every call.
-// A tool without a declared effect counts as one that writes. The rule is "effect." and the
-// effect's name.
+// Effects decides by the declared effect of a tool. The zero value denies every call. A tool without a declared effect counts as one that
+// writes. The rule of a verdict is "effect." followed by the name of the effect.
 type Effects struct {
 	ReadOnly   lathe.Decision
 	Idempotent lathe.Decision
@@ -13,18 +12,18 @@ type Effects struct {
 
 var _ lathe.Policy = Effects{}
 
-// Default allows tools that only read, and asks about all others.
+// Default returns the policy that allows tools that only read, and requires an approval for all others.
 func Default() Effects {
 	return Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Ask, Writes: lathe.Ask}
 }
 
-// Tool returns the verdict on the tool's effect.
+// Tool returns the verdict for the effect of the tool.
 func (e Effects) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict { return e.verdict(spec) }
 
-// Step allows.
+// Step allows every model call.
 func (Effects) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
-// Call returns the verdict on the tool's effect.
+// Call returns the verdict for the effect of the tool.
 func (e Effects) Call(c *lathe.CallInfo) lathe.Verdict { return e.verdict(c.Tool) }
 
 func (e Effects) verdict(spec *lathe.ToolSpec) lathe.Verdict {

@@ -5,10 +5,10 @@ import "github.com/lathe-run/lathe"
 // A Finding is the result of one rule for a call.
 type Finding struct {
 	Rule     string
-	Decision lathe.Decision // of the rule if it matches
+	Decision lathe.Decision // the decision of the rule if it matches
 	Matched  bool
 	Decides  bool // this rule decides the verdict
-	// Why is the reason for which the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
+	// Why is the reason why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
 	Why string
 }
 
@@ -17,7 +17,8 @@ type Explainer interface {
 	Explain(*lathe.CallInfo) []Finding
 }
 
-// Explain returns the policy's verdict on a call and the findings of the policies that are an [Explainer] or a guard.
+// Explain returns the verdict of the policy on a call, and the findings of p and of all policies that it combines. For a policy that is no
+// [Explainer], the finding is its verdict.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
 	v := lathe.Verdict{Rule: ruleMissing}
 	if p != nil {
@@ -60,7 +61,7 @@ func guardFinding(p lathe.Policy) Finding {
 	return f
 }
 
-// Explain returns the findings of all policies.
+// Explain returns the findings of all policies, in their order.
 func (a all) Explain(c *lathe.CallInfo) []Finding {
 	var out []Finding
 	for _, p := range a {

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// The rules of the guards.
+// The rules of the verdicts of guards.
 const (
 	RuleTrifecta = "trifecta"
 	RuleTaint    = "taint"
@@ -10,10 +10,9 @@ const (
 	ruleGuardPassed = "guard.passed"
 )
 
-// Trifecta applies Decision to the call with which a run would have used tools of all three kinds: one that
-// reads private data, one that reads untrusted text, and one that can send data
-// out. The order of the kinds does not matter; further calls of labelled tools get Decision, too.
-// The zero value denies. Combine it with other policies by [All].
+// Trifecta applies Decision to the call by which a run would have used tools of three kinds: one that reads private data, one that reads
+// untrusted text, and one that can send data out. The order of the kinds does not matter. Later calls of tools of these kinds get Decision,
+// too. The zero value denies. Combine it with other policies by [All].
 type Trifecta struct {
 	Decision lathe.Decision
 	Labels   Labels
@@ -23,13 +22,13 @@ var _ lathe.Policy = Trifecta{}
 
 var legs = [...]string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
 
-// Tool allows, because the result depends on the run.
+// Tool allows every tool, because the result depends on the run.
 func (Trifecta) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return guardPassed() }
 
-// Step allows.
+// Step allows every model call.
 func (Trifecta) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
-// Call returns Decision for a call of a labelled tool with which all three kinds would be in use.
+// Call returns Decision if the call is of a tool of one of the three kinds, and with it the run would have used all three.
 func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 	own := false
 	for _, leg := range legs {
@@ -46,8 +45,8 @@ func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 		Reason: "this run would have read private data and untrusted content, and could send data out"}
 }
 
-// Taint applies Decision to calls that change something, after the run has used a tool that reads untrusted
-// text, because that text may have caused the call. The zero value denies. Combine it with other policies by [All].
+// Taint applies Decision to calls that change something after the run has used a tool that reads untrusted text, because this text may have
+// caused the call. The zero value denies. Combine it with other policies by [All].
 type Taint struct {
 	Decision lathe.Decision
 	Labels   Labels
@@ -55,14 +54,13 @@ type Taint struct {
 
 var _ lathe.Policy = Taint{}
 
-// Tool allows, because the result depends on the run.
+// Tool allows every tool, because the result depends on the run.
 func (Taint) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return guardPassed() }
 
-// Step allows.
+// Step allows every model call.
 func (Taint) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
-// Call returns Decision for a call that does more than read, if the run has used a tool
-// with the label [lathe.LabelReadsUntrusted].
+// Call returns Decision if the effect of the tool is not read-only and the run has used a tool with the label [lathe.LabelReadsUntrusted].
 func (t Taint) Call(c *lathe.CallInfo) lathe.Verdict {
 	if c.Tool.Effect == lathe.ReadOnly || t.Decision == lathe.Allow || !t.Labels.used(c, lathe.LabelReadsUntrusted) {
 		return guardPassed()

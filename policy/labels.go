@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Labels are additional labels of tools, by pattern of the tool's name. The map must not change while a policy uses it.
+// Labels are additional labels of tools, by a pattern of [Match] for the tool's name. The map must not change while a policy uses it.
 type Labels map[string][]string
 
 // Has reports whether the tool has the label. spec may be nil.

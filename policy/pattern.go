@@ -11,7 +11,7 @@ func Match(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}
-	star, mark := -1, 0 // the last `*` and where its text may end
+	star, mark := -1, 0 // the index of the last `*` in pattern, and the end in name of the text that it matches
 	p, n := 0, 0
 	for n < len(name) {
 		switch {
@@ -31,8 +31,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// Selected reports whether lists of patterns, as those of [Match], choose a name: one of include matches it, or include is nil,
-// and none of exclude does.
+// Selected reports whether lists of patterns select a name: a pattern of include matches it, or include is nil, and no pattern of exclude
+// matches it. See [Match] for patterns.
 func Selected(include, exclude []string, name string) bool {
 	matches := func(pattern string) bool { return Match(pattern, name) }
 	return (include == nil || slices.ContainsFunc(include, matches)) && !slices.ContainsFunc(exclude, matches)

@@ -1,9 +1,9 @@
-// Package policy holds ready-made policies: by the effect of a tool, by its name, guards over the tools that
-// a run has used, budgets, and combinations.
+// Package policy contains ready-made policies: by the effect of a tool, by its name, guards that depend on the tools that a run has used,
+// budgets, and combinations.
 //
-// Policies have no state and no side effects: the same input gives the same verdict, on any goroutine. A
-// call is denied unless a policy allows it explicitly. Rule names and reasons are fixed text, so that they
-// may appear in events, in metrics and in what a model reads.
+// Policies have no state and no side effects: for the same input they return the same verdict, on any goroutine. A call is denied unless a
+// policy allows it explicitly. Rule names and reasons are fixed texts, so that they may appear in events, in metrics and in results for the
+// model.
 package policy
 
 import "github.com/lathe-run/lathe"
@@ -11,19 +11,18 @@ import "github.com/lathe-run/lathe"
 // The rules of the policies of this package.
 const (
 	RuleAllowAll = "allow_all"
-	ruleEmpty    = "all.empty"   // an All of nothing
-	ruleMissing  = "all.missing" // a nil policy among those of an All
+	ruleEmpty    = "all.empty"   // an All without policies
+	ruleMissing  = "all.missing" // a nil policy in an All
 	ruleUnlisted = "tools.unlisted"
 	RuleAllowed  = "tools.allow"
 	RuleAsked    = "tools.ask"
 	RuleDenied   = "tools.deny"
 
 	ruleEffect = "effect."
-	ruleStep   = "step" // policies that decide calls only do not restrict model calls
+	ruleStep   = "step" // a step, by a policy that decides only calls
 )
 
-// AllowAll allows every tool, call and step. It is for programs that trust both the model and the
-// tools, and for tests.
+// AllowAll allows every tool, call and model call. It is for tests, and for programs that trust both the model and the tools.
 func AllowAll() lathe.Policy { return allowAll{} }
 
 type allowAll struct{}
@@ -40,5 +39,5 @@ func (allowAll) Call(*lathe.CallInfo) lathe.Verdict {
 	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
 }
 
-// stepAllowed is the verdict on a step of policies that decide calls only.
+// stepAllowed is the verdict on a model call of policies that decide only calls.
 func stepAllowed() lathe.Verdict { return lathe.Verdict{Decision: lathe.Allow, Rule: ruleStep} }

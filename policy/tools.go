@@ -6,9 +6,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and
-// Ask over Allow. Else decides about names in no list; if Else is
-// nil, they are denied. The lists must not change while the policy is in use.
+// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and Ask over Allow. Else
+// decides about names in no list; if it is nil, they are denied. The lists must not change while the policy is in use.
 type Tools struct {
 	Allow []string
 	Ask   []string
@@ -18,7 +17,7 @@ type Tools struct {
 
 var _ lathe.Policy = Tools{}
 
-// Tool returns the verdict on the tool's name.
+// Tool returns the verdict for the name of the tool, or that of Else if no list contains the name.
 func (t Tools) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	if v, ok := t.byName(spec.Name); ok || t.Else == nil {
 		return v
@@ -34,7 +33,7 @@ func (t Tools) Step(s *lathe.StepInfo) lathe.Verdict {
 	return t.Else.Step(s)
 }
 
-// Call returns the verdict on the tool's name.
+// Call returns the verdict for the name of the tool, or that of Else if no list contains the name.
 func (t Tools) Call(c *lathe.CallInfo) lathe.Verdict {
 	if v, ok := t.byName(c.Tool.Name); ok || t.Else == nil {
 		return v

@@ -13,88 +13,84 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Queue stores tool calls as rows that workers claim, and lists the workers. All times are those of the store's clock; no
-// method takes a time from the caller. Its methods may be called from several goroutines at once; each is one
-// transaction, and what it has returned is stored.
+// A Queue stores tool calls as rows that workers claim, and lists the workers. All times are measured by the clock of the store. Its
+// methods may be called from several goroutines at once. Each method is one transaction: when it returns, its change is stored.
 //
-// A call is queued, claimed by a worker, started, and done. What happens to a call whose lease ends depends on whether it
-// can have been executed:
+// A call is queued, claimed by a worker, started, and done. If the lease of a call ends, its new state depends on whether the call may have
+// been executed:
 //
 //	claimed                              queued again: nothing was sent to the worker
 //	started, read-only or idempotent     queued again, at most [MaxStarts] times; then done with code unavailable
 //	started, any other effect            unknown: it may have been executed, so it is not executed again
 //
-// Errors are *[lathe.Error]: not_found for a key that is not stored, conflict (wraps [lathe.ErrConflict]) for a worker that
-// does not hold the call, unavailable if a limit is reached or the store cannot be reached.
+// Errors are *[lathe.Error]: not_found for a key that is not stored, conflict (wraps [lathe.ErrConflict]) for a worker without a claim on
+// the call, unavailable if a limit is reached or the store cannot be reached.
 type Queue interface {
 	WorkerIndex
-	// PutCall queues a call that must start within the given time, and returns its row. If the key is stored already, it
-	// changes nothing and returns the stored row, or [lathe.ErrConflict] if that is a call of another tool or with other
-	// arguments.
+	// PutCall queues a call that must start within the given time, and returns its row. If the key is stored already, PutCall changes
+	// nothing: it returns the stored row, or [lathe.ErrConflict] if the stored call has another tool or other arguments.
 	PutCall(ctx context.Context, c *Call, within time.Duration) (*Call, error)
-	// FindCall returns the row of a key.
+	// FindCall returns the row with this key.
 	FindCall(ctx context.Context, key string) (*Call, error)
-	// ClaimCalls claims at most limit queued calls of these definitions for a worker, oldest first. No other worker gets
-	// them while the lease holds. Calls that are being claimed at the same time are skipped.
+	// ClaimCalls claims for a worker at most limit queued calls of these definitions, oldest first. Until the lease ends, no other worker
+	// can claim them. It skips rows that another transaction is claiming.
 	ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]Call, error)
-	// StartCall records that the call is about to be sent. It must return before the first byte of the call is sent to the
-	// worker. If it returns [lathe.ErrConflict] nothing may be sent: the claim does not hold, the call was cancelled, or
-	// its time is up.
+	// StartCall records that the call is about to be sent. It must return before the first byte of the call is sent to the worker. If it
+	// returns [lathe.ErrConflict], nothing may be sent: the claim is no longer valid, the call was cancelled, or its time is up.
 	StartCall(ctx context.Context, c Ref, lease time.Duration) error
-	// RenewCalls extends the leases of those of the calls that the worker holds; a lease of 0 ends at once. stop lists the
-	// calls that the worker may stop: those that were cancelled, and those that it does not hold.
+	// RenewCalls extends the leases of those calls in held that the worker has claimed; a lease of 0 ends at once. stop lists the calls
+	// that the worker may stop: those that were cancelled, and those that it has not claimed.
 	RenewCalls(ctx context.Context, worker string, held []Ref, lease time.Duration) (stop []Ref, err error)
-	// FinishCall stores the result of a call that was started. A late result is stored, too, unless another attempt was
-	// claimed or an unknown call was decided. Finishing the same attempt again is no error; the first result stays. In any
-	// other case it returns [lathe.ErrConflict].
+	// FinishCall stores the result of a call that was started. It accepts a late result, too, unless another attempt was claimed or
+	// DecideCall was called. To finish the same attempt again is no error; the first result remains. In any other case it returns
+	// [lathe.ErrConflict].
 	FinishCall(ctx context.Context, c Ref, r *Result) error
 	// ReturnCall queues a claimed or started call again. A caller that returns a started call must know that it was not
 	// executed.
 	ReturnCall(ctx context.Context, c Ref) error
-	// CancelCall ends a call that was not started. For one that was, it records the cancellation: the worker is notified,
-	// and the call is not queued again. It returns the row after that.
+	// CancelCall ends a call that was not started. If the call was started, CancelCall records the cancellation: the worker is notified,
+	// and the call is not queued again. It returns the changed row.
 	CancelCall(ctx context.Context, key string) (*Call, error)
-	// DecideCall makes an unknown call stay unknown: late results of it are refused. Any other call is not changed. It
-	// returns the row after that.
+	// DecideCall makes an unknown call final: its late results are refused. It does not change a call in any other state. It returns the
+	// row afterwards.
 	DecideCall(ctx context.Context, key string) (*Call, error)
-	// ExpireCalls applies the rules above to the calls whose lease or time has ended, removes those that ended more than
-	// [CallsKept] ago and whose run has ended or does not exist, and returns the number of calls that it changed. It must
-	// be called regularly.
+	// ExpireCalls applies the rules above to the calls whose lease or time has ended. It removes calls that ended more than [CallsKept] ago
+	// and whose run has ended or does not exist. It returns the number of changed calls. It must be called regularly.
 	ExpireCalls(ctx context.Context) (int, error)
-	// WatchCalls calls fn with what may have changed, until ctx is done or the connection is lost. A notification may be
-	// delivered twice, late or not at all: callers also poll. fn must not block.
+	// WatchCalls calls fn with notifications of changes until ctx is done or the connection is lost. A notification may arrive twice, late
+	// or not at all, so callers also poll. fn must not block.
 	WatchCalls(ctx context.Context, fn func(Notification)) error
 }
 
 // A WorkerIndex lists the connected workers of all processes.
 type WorkerIndex interface {
-	// PutWorker stores the description of a worker for ttl; 0 removes the worker.
+	// PutWorker stores the description of a worker for ttl. A ttl of 0 removes the worker.
 	PutWorker(ctx context.Context, w *Worker, ttl time.Duration) error
-	// ShortenWorker removes a worker after ttl, unless it is put again or expires earlier. It does nothing if the worker
-	// is not stored.
+	// ShortenWorker removes a worker after ttl, unless PutWorker is called again or the worker expires earlier. It does nothing if the
+	// worker is not stored.
 	ShortenWorker(ctx context.Context, id string, ttl time.Duration) error
-	// Workers returns the workers, those that connected first before the others.
+	// Workers returns the workers in the order in which they connected.
 	Workers(ctx context.Context) ([]Worker, error)
 }
 
 // CallsKept is the minimum time for which a call that has ended is stored.
 const CallsKept = time.Hour
 
-// MaxStarts is how often a call with a read-only or idempotent effect is started. If the last of its workers is lost, too,
-// the call ends with the code unavailable.
+// MaxStarts is the maximum number of times that a call with a read-only or idempotent effect is started. If the lease of its last start
+// ends, too, the call ends with the code unavailable.
 const MaxStarts = 5
 
 // A State is the state of a call in a [Queue].
 type State string
 
-// The states. A call in one of the last three has ended; a late result may still make an unknown call done.
+// The states. A call in one of the last three has ended; a late result can still change an unknown call to done.
 const (
 	Queued    State = "queued"
 	Claimed   State = "claimed"
 	Started   State = "started" // it may have been sent to the worker
 	Done      State = "done"
 	Unknown   State = "unknown"   // it was started and may have been executed; its result is not known
-	Cancelled State = "cancelled" // it was not executed, or has an effect that allows it to be executed again and was cancelled
+	Cancelled State = "cancelled" // it was not executed, or its effect allows a repetition and it was cancelled
 )
 
 // Ended reports whether a call in this state has ended.
@@ -102,13 +98,13 @@ func (s State) Ended() bool { return s == Done || s == Unknown || s == Cancelled
 
 // A Call is one row of a [Queue].
 type Call struct {
-	// Key names the call: the idempotency key of the tool call, the same for each attempt.
+	// Key is the unique name of the call: the idempotency key of the tool call, which is the same for each attempt.
 	Key                                 string
 	RunID, CallID, RequestID, SessionID string
-	Depth                               int // of the run that made the call
+	Depth                               int // depth of the run that made the call; 0: not started by another run
 	Trace                               event.TraceContext
 	Tool                                string
-	Definition                          string // see [Tool.Definition]: only workers that serve it get the call
+	Definition                          string // the value of [Tool.Definition]; only workers with this definition get the call
 	Effect                              lathe.Effect
 	// Arguments are content: they are sent to the worker only, and removed when the call ends.
 	Arguments json.RawMessage
@@ -116,18 +112,18 @@ type Call struct {
 	// The queue sets the fields below.
 	State   State
 	Attempt int    // the number of the claim, from 1
-	Worker  string // the worker that holds the call, or held it last and may still execute it; "" if there is none
-	// Left is the time that was left for the call to start; 0 or less if its time is up.
+	Worker  string // the worker that has the claim, or had the last one and may still execute the call; "": none
+	// Left is the remaining time for the call to start; 0 or less if the time is up.
 	Left      time.Duration
 	Cancelled bool    // cancellation was requested
-	Decided   bool    // DecideCall was called: it stays unknown
-	Result    *Result // nil unless it is done
+	Decided   bool    // DecideCall was called: the call remains unknown
+	Result    *Result // nil unless the state is done
 }
 
 // Ref returns the reference of the current attempt.
 func (c *Call) Ref() Ref { return Ref{Key: c.Key, Attempt: c.Attempt, Worker: c.Worker} }
 
-// Check returns an error of code invalid_request if the call cannot be queued.
+// Check returns an error of code invalid_request if a field that PutCall requires is missing or the arguments are not JSON.
 func (c *Call) Check(op string) error {
 	if c.Key == "" || c.Tool == "" || c.Definition == "" || !json.Valid(c.Arguments) {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a call has a key, a tool, its definition, and arguments in JSON")}
@@ -135,35 +131,35 @@ func (c *Call) Check(op string) error {
 	return nil
 }
 
-// ArgumentsHash returns a hash of the arguments. A store compares it after the arguments have been removed.
+// ArgumentsHash returns a hash of the arguments, by which a store compares calls after the arguments have been removed.
 func (c *Call) ArgumentsHash() string {
 	sum := sha256.Sum256(c.Arguments)
 	return hex.EncodeToString(sum[:])
 }
 
-// A Ref names one attempt of a call and the worker that holds it.
+// A Ref is the reference of one attempt of a call, with the worker that claimed it.
 type Ref struct {
 	Key     string
 	Attempt int
 	Worker  string
 }
 
-// A Notification names what may have changed. The zero value stands for the list of workers.
+// A Notification states what may have changed. The zero value stands for the list of workers.
 type Notification struct {
-	Key string `json:"key,omitempty"` // of a call
+	Key string `json:"key,omitempty"` // key of the call
 	// Definition is set if a call of this definition can be claimed.
 	Definition string `json:"definition,omitempty"`
 	// Cancelled is set if cancellation of the call was requested.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// A Result is the result of a call. It is content.
+// A Result is the result of a call. Data, Blobs and Detail are content.
 type Result struct {
 	Data    json.RawMessage // a JSON value; nil: none
 	Blobs   []lathe.Blob
 	IsError bool
-	Code    lathe.Code // of an error
-	Detail  string     // of an error, for the model
+	Code    lathe.Code // the error code if IsError
+	Detail  string     // the error text for the model if IsError
 	RC      int
 }
 
@@ -193,10 +189,10 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 
 // A Worker is a process that executes calls for others.
 type Worker struct {
-	ID    string // unique, and the same for as long as the process lives
+	ID    string // unique, and constant for the life of the process
 	Pool  string // the worker pool whose token it presented
 	Tools []Tool
-	Since time.Time // set by the index when the worker was put first
+	Since time.Time // time of the first PutWorker, set by the index
 }
 
 // A Tool is the description of a tool by its worker. Its fields are those of a [lathe.ToolSpec].
@@ -209,15 +205,16 @@ type Tool struct {
 	Allowlist    []string        `json:"allowlist"`
 	Target       []string        `json:"target,omitempty"`
 	Labels       []string        `json:"labels,omitempty"`
-	Version      string          `json:"version,omitempty"`    // of the schema
-	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // of one call; 0: the caller's
-	Principals   []string        `json:"principals,omitzero"`  // whose runs may call it, as the server configures it; nil: all
+	Version      string          `json:"version,omitempty"`    // the version that the author of the tool gives its schema
+	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // timeout of one call; 0: that of the caller
+	Principals   []string        `json:"principals,omitzero"`  // the principals whose runs may call the tool, from the configuration of the server; nil: all
 }
 
-// Definition returns the hash of the whole description: SHA-256 in hexadecimal.
+// Definition returns a hash of the whole description: SHA-256 in hexadecimal.
 func (t *Tool) Definition() string {
 	b, err := json.Marshal(t)
-	if err != nil { // a schema that is no JSON: it is refused when the tool is registered
+	// The schema is not JSON. Such a tool is refused when the worker registers it.
+	if err != nil {
 		b = []byte(err.Error())
 	}
 	sum := sha256.Sum256(append([]byte("lathe/worker-tool/1\x00"), b...))

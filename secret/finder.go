@@ -13,25 +13,25 @@ import (
 
 // Limits of a Finder.
 const (
-	// MinFound is the length from which a known value is looked for: shorter ones would be found by chance.
+	// MinFound is the least length, in bytes, of a known value that is searched for: shorter values would match by chance.
 	MinFound = 8
-	// maxHead is the part of a value that is searched for. What follows it is compared.
+	// maxHead is the length of the prefix of a value that the automaton searches for. The bytes behind the prefix are compared one by one.
 	maxHead = 64
 )
 
-// Found is the name that a Finder reports for text that looks like a key and is not a known value.
+// Found is the name that a Finder reports for text that looks like a key and is no known value.
 const Found = "found"
 
-// A Finder finds known secrets in text, as they are and as base64, hex (also with blanks or colons), or escapes of URLs, JSON or HTML of them, and
-// on demand what looks like a key of a known kind. It looks at each byte once for all known values
-// together (the automaton of Aho and Corasick), and may be used by several goroutines at once.
+// A Finder finds known secrets in text: as they are, in base64, in hexadecimal (also with blanks or colons), and with the escapes of URLs,
+// JSON or HTML. If patterns is set, it also finds what looks like a key of a known kind. It reads each byte once for all known values
+// together (Aho-Corasick automaton). Its methods may be called from several goroutines at once.
 type Finder struct {
 	patterns bool
 	needles  []needle
-	class    [256]uint16 // of a byte; 0 for those in no head
+	class    [256]uint16 // by byte, the class of the byte; 0 for bytes that are in no head
 	classes  int
-	next     []int32 // by state and class
-	ends     []int32 // by state: the longest needle whose head ends here, plus 1
+	next     []int32 // by state and class, the next state
+	ends     []int32 // by state, 1 + the index of the longest needle whose head ends in this state; 0 if no head ends in it
 }
 
 type needle struct {
@@ -40,8 +40,8 @@ type needle struct {
 	head int
 }
 
-// NewFinder returns a Finder of the values by their names, nil if there is nothing to find.
-// Values shorter than [MinFound] are not looked for.
+// NewFinder returns a Finder of the known values, by name. It ignores values shorter than [MinFound], and returns nil if no value remains
+// and patterns is false.
 func NewFinder(known map[string]Secret, patterns bool) *Finder {
 	f := &Finder{patterns: patterns}
 	seen := map[string]bool{}
@@ -60,14 +60,15 @@ func NewFinder(known map[string]Secret, patterns bool) *Finder {
 	return f
 }
 
-// forms returns the ways in which a value is written.
+// forms returns the spellings of a value that a Finder searches for.
 func forms(v string) []string {
 	if len(v) < MinFound {
 		return nil
 	}
 	out := []string{v, url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
 	out = append(out, escapes(v)...)
-	for shift, skip := range []int{0, 2, 3} { // wherever it begins in a longer text; what its neighbours share in is left out
+	// The value may begin at any of three positions within a base64 group. The characters that also encode neighbouring bytes are left out.
+	for shift, skip := range []int{0, 2, 3} {
 		padded := append(make([]byte, shift), v...)
 		std := base64.RawStdEncoding.EncodeToString(padded)[skip : len(padded)*8/6]
 		out = append(out, std, strings.NewReplacer("+", "-", "/", "_").Replace(std))
@@ -75,8 +76,8 @@ func forms(v string) []string {
 	return out
 }
 
-// escapes returns v with every byte, or every one but letters and digits, written as one kind of
-// escape: URLs, JSON, HTML, and hex with something between the bytes.
+// escapes returns v with every byte, and v with every byte except letters and digits, in each of several escapes: those of URLs, JSON and
+// HTML, and hexadecimal with a blank or a colon between the bytes.
 func escapes(v string) []string {
 	var out []string
 	for _, form := range []string{"%%%02X", "%%%02x", `\u%04x`, "&#%d;", "&#x%x;", "%02x ", "%02X ", "%02x:", "%02X:"} {
@@ -91,7 +92,8 @@ func escapes(v string) []string {
 			}
 		}
 		out = append(out, strings.TrimRight(whole.String(), " :"))
-		if form[0] != '%' || form[1] == '%' { // not hex alone, which is read byte by byte
+		// A mix of plain characters and hexadecimal without a prefix is not searched for.
+		if form[0] != '%' || form[1] == '%' {
 			out = append(out, rest.String())
 		}
 	}
@@ -153,7 +155,7 @@ func (f *Finder) build() {
 	}
 }
 
-// known returns the first known value in text.
+// known returns the position and the name of the first known value in text. start is -1 if there is none.
 func (f *Finder) known(text []byte) (start, end int, name string) {
 	if len(f.needles) == 0 {
 		return -1, 0, ""
@@ -182,7 +184,7 @@ func (f *Finder) known(text []byte) (start, end int, name string) {
 	return -1, 0, ""
 }
 
-// Has reports whether text holds anything to take out.
+// Has reports whether text contains a secret: a known value or, if the Finder has patterns, what looks like a key.
 func (f *Finder) Has(text []byte) bool {
 	if start, _, _ := f.known(text); start >= 0 {
 		return true
@@ -194,7 +196,8 @@ func (f *Finder) Has(text []byte) bool {
 	return start >= 0
 }
 
-// Append appends text with what replace appends in the place of each secret, by its name.
+// Append appends text to dst. In place of each secret it appends what replace appends for its name, which is [Found] for one that only
+// looks like a key.
 func (f *Finder) Append(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
 	for len(text) > 0 {
 		start, end, name := f.known(text)
@@ -224,7 +227,7 @@ func (f *Finder) appendKeys(dst, text []byte, replace func(dst []byte, name stri
 	return append(dst, text...)
 }
 
-// keyIn finds the first word that looks like a key.
+// keyIn returns the position of the first word that looks like a key. start is -1 if there is none.
 func keyIn(text []byte) (start, end int) {
 	scheme := false
 	for i := 0; i < len(text); {
@@ -245,5 +248,5 @@ func keyIn(text []byte) (start, end int) {
 	return -1, 0
 }
 
-// minFoundKey is the length of a word from which it may be a key in text that is no error message.
+// minFoundKey is the least length, in bytes, of a word that a Finder takes for a key.
 const minFoundKey = 20

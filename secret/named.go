@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Values are found by the names around them, in one pass. A name is that of a secret in any spelling: its words are joined by
-// an underscore, a hyphen, a blank or their case, and other words may stand before them. The value stands behind an equals sign or a
-// colon, behind a flag of a command, and in prose behind "is".
+// The expressions find values by the names around them, in one pass. A name is that of a secret in any spelling: its words are joined by an
+// underscore, a hyphen, a blank or a change of case, and other words may precede them. The value follows an equals sign or a colon, a flag
+// of a command, and in prose the word "is".
 var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, number, address *regexp.Regexp }) {
 	p.pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
 	p.userInfo = regexp.MustCompile(`(:\\?/\\?/)[^\s/?#"'<>\\]+@`)
@@ -16,7 +16,7 @@ var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, nu
 		`((?:api|access|private|secret|signing|encryption|account|master|auth|shared|subscription)[ _-]*keys?|` +
 		`pass[ _-]?(?:word|wd|phrase|code)s?|pwd|secrets?|tokens?|credentials?|creds|authorization|cookies?|pass|auth)` +
 		`(?:[_-]?\d+|[_-](?:base|value|prod|dev|test|staging|old|new))*` +
-		"([\\\\\"'`*)\\]]*)" + // what ends a name that is quoted
+		"([\\\\\"'`*)\\]]*)" + // what closes a quoted name
 		`(\s*(?::=?|=[=>]?)[\s*]*|\s+(?:is|was)\s+(?:(?:now|set\s+to)\s+)?|[ \t]+)`)
 	p.scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|negotiate|api-?key|oauth|dpop|aws4-hmac-sha256)[ \t]+`)
 	p.number = regexp.MustCompile(`^[-+~]?\d[\d_.,/]*$`)
@@ -25,10 +25,10 @@ var patterns = sync.OnceValue(func() (p struct{ pem, userInfo, named, scheme, nu
 })
 
 const (
-	// noSecrets are words that stand behind the name of a secret and are none.
+	// noSecrets are words that may follow the name of a secret but are not a secret.
 	noSecrets = " true false null none nil undefined valid invalid missing expired revoked required optional needed wrong correct incorrect " +
 		"empty set unset unknown denied string str number integer int boolean bool bytes object "
-	// explaining are words of which errors are made, and which are no values, where they stand behind the name of a header and a colon.
+	// explaining are words of error messages. Behind the name of a header and a colon they are not a value.
 	explaining = noSecrets + "a an and are as at be been by can cannot could did do does for from had has have if in is isn't it its may must " +
 		"no not of on only or our please should than that the there this to too was we were when which will with without would you your " +
 		"absent accepted allowed attached authentication authorization authorized bad blank challenge check contains cookie cookies credentials " +
@@ -36,20 +36,21 @@ const (
 		"malformed mismatch needs parameter permission permissions permitted present provided received refused rejected request requests requires " +
 		"scheme schemes scope scopes see send sent session set sign signature specified supplied supported token tokens try type unauthenticated " +
 		"unauthorized unexpected unrecognized unsupported use used user using value values verification "
-	// closing are characters that are not of the value before them.
+	// closing are characters that, at the end of a value, do not belong to it.
 	closing = "\"'`)]}>.:!?*\\"
-	// minValue is the least length of a value without digits behind a quoted name, in the text of an error.
+	// minValue is the least length of a value without digits that follows a quoted name and a colon in an error text.
 	minValue = 16
 )
 
-// ScrubProse returns text of a model or a person as [Scrub] does, and also without e-mail addresses and without what a sentence or a
-// file calls a secret ("the password is x", "token: x"). In doubt a word is taken for a secret, which would be too much for the messages
-// of errors. ScrubProse is idempotent.
+// ScrubProse returns text of a model or a person as [Scrub] does, and also without e-mail addresses and without what a sentence or a file
+// names as a secret ("the password is x", "token: x"). If in doubt, it removes a word, which would be too strict for error messages.
+// ScrubProse is idempotent.
 func ScrubProse(text string) string {
 	return patterns().address.ReplaceAllString(scrub(text, true), Redacted)
 }
 
-// scrubNamed replaces user information in URLs and values by their names. Outside of prose only what is clearly assigned is a value.
+// scrubNamed replaces private keys in PEM, user information in URLs, and values that follow the name of a secret. Unless prose is true, a
+// value must be clearly assigned to the name.
 func scrubNamed(text string, prose bool) string {
 	text = patterns().pem.ReplaceAllString(text, Redacted)
 	text = patterns().userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
@@ -75,12 +76,12 @@ func scrubNamed(text string, prose bool) string {
 	}
 }
 
-// A name and its sign are looked for in windows that overlap, since the expression is slow and most text has no word of a name: what is
-// between a name and its value is read up to this size.
+// nextName searches text in windows of this many bytes that overlap, since the expression is slow and most text contains no word of a name.
+// A match must end margin bytes before the end of its window, unless the window is the last one.
 const window, overlap, margin = 256, 64, 16
 
 // nextName returns the first name of a secret in text[at:], with the indexes in text at which the name and its value begin. If text[at:]
-// has no such name, they are -1.
+// has no such name, both indexes are -1.
 func nextName(text string, at int) (n name, start, behind int) {
 	for {
 		part := text[at:min(len(text), at+window)]
@@ -90,7 +91,8 @@ func nextName(text string, at int) (n name, start, behind int) {
 			m = patterns().named.FindStringSubmatchIndex(part)
 		}
 		switch {
-		case m != nil && !isLast && m[0] > 0 && m[1] > len(part)-margin: // it may go on
+		// The match may continue behind the window: search again from its start.
+		case m != nil && !isLast && m[0] > 0 && m[1] > len(part)-margin:
 			at += m[0]
 			continue
 		case m != nil:
@@ -108,7 +110,7 @@ func nextName(text string, at int) (n name, start, behind int) {
 	}
 }
 
-// mayName reports whether text has a word that every name has one of.
+// mayName reports whether text contains one of the words of which every name of a secret contains at least one.
 func mayName(text string) bool {
 	text = strings.ToLower(text)
 	for _, word := range [...]string{"key", "pass", "pwd", "secret", "token", "cred", "auth", "cookie"} {
@@ -119,11 +121,11 @@ func mayName(text string) bool {
 	return false
 }
 
-// maxNested is how far a name that stands where a value is expected is looked for.
+// maxNested limits, in bytes, the text behind a name in which namesAnother searches for another name, and in which isSentence reads.
 const maxNested = 128
 
-// namesAnother reports whether what would be a value, of that length, has the name of another secret at its end, as in
-// "secrets: api key: x".
+// namesAnother reports whether the first length bytes of s, which would be a value, end with the name of another secret that has a value of
+// its own, as in "secrets: api key: x".
 func namesAnother(s string, length int, prose bool) bool {
 	if length >= maxNested {
 		return false
@@ -141,24 +143,26 @@ func namesAnother(s string, length int, prose bool) bool {
 	return false
 }
 
-// isJoined reports whether a word begins within a name.
+// isJoined reports whether the byte first, behind the byte before, begins a word within a longer name: behind an underscore or a hyphen, or
+// as a capital behind a small letter.
 func isJoined(before, first byte) bool {
 	return before == '_' || before == '-' || before >= 'a' && before <= 'z' && first >= 'A' && first <= 'Z'
 }
 
-// A name is that of a secret, in lower case, and what stands around it.
+// A name is the name of a secret in a text, with its surroundings: text is in lower case, closed is what closes a quoted name, and sign is
+// what separates the name from the value.
 type name struct {
 	text, closed, sign   string
 	opened               byte // the quote before the name, or 0
-	flag, joined, dashed bool // it is a flag of a command; a word stands before it in the same name; a hyphen stands before it
+	flag, joined, dashed bool // flag: the name is a flag of a command; joined: another word precedes it in the same name; dashed: a hyphen precedes it
 }
 
-// isHeader reports whether the value is that of a header, which may be a list.
+// isHeader reports whether the value is that of a header, which may be a list of words.
 func (n *name) isHeader() bool {
 	return n.text == "authorization" || strings.HasPrefix(n.text, "cookie")
 }
 
-// assigns reports whether a value follows.
+// assigns reports whether the text behind the name is its value.
 func (n *name) assigns(prose bool) bool {
 	sign := strings.TrimSpace(n.sign)
 	if sign == "" {
@@ -170,21 +174,22 @@ func (n *name) assigns(prose bool) bool {
 	sure := n.flag || sign == "=" || strings.ContainsAny(n.closed, "\"'`") ||
 		sign[0] == ':' && (n.isHeader() || n.dashed || strings.Contains(n.text, "-"))
 	switch n.text {
-	case "tokens": // are counted more often than shown
+	case "tokens": // mostly counts of tokens
 		return sure
-	case "pass", "auth": // are also words, and ends of words
+	// These are also common words, and the ends of other words.
+	case "pass", "auth":
 		return sure || prose && n.joined
 	}
 	return sure || prose
 }
 
-// value returns where the value at the beginning of s is: s[from:to] is empty if that is no secret.
+// value returns the position s[from:to] of the value at the beginning of s. It is empty if s does not begin with a secret.
 func (n *name) value(s string, prose bool) (from, to int) {
 	slashes := len(s) - len(strings.TrimLeft(s, `\`))
 	if slashes == len(s) || !isQuote(s[slashes]) {
 		return n.unquoted(s, prose)
 	}
-	if n.closed == "" && s[slashes] == n.opened { // it ends a quotation that the name is in
+	if n.closed == "" && s[slashes] == n.opened { // the quote ends a quotation that contains the name
 		return 0, 0
 	}
 	from = slashes + 1
@@ -194,13 +199,13 @@ func (n *name) value(s string, prose bool) (from, to int) {
 	return from, to
 }
 
-// unquoted is value for one that does not begin with a quote.
+// unquoted returns what value returns, for a value without a quote before it.
 func (n *name) unquoted(s string, prose bool) (from, to int) {
 	p := patterns()
 	from = len(p.scheme.FindString(s))
 	rest, known := s[from:], 0
 	if strings.HasPrefix(rest, Redacted) {
-		known = len(Redacted) // nothing follows but what is left of a word
+		known = len(Redacted) // the rest of the word is removed, too
 	} else if from == 0 && rest != "" && (rest[0] == '[' || rest[0] == '{') {
 		return 0, balanced(s)
 	}
@@ -214,7 +219,8 @@ func (n *name) unquoted(s string, prose bool) (from, to int) {
 	}
 	words := 1
 	if from == 0 && n.text == "authorization" {
-		words = 2 // of which the first is a scheme that is not known
+		// The first word is an authentication scheme that p.scheme does not know.
+		words = 2
 	}
 	if known == 0 && !prose && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && isSentence(rest, words) {
 		return from, from
@@ -225,8 +231,8 @@ func (n *name) unquoted(s string, prose bool) (from, to int) {
 	return from, from + known + len(word)
 }
 
-// isSentence reports whether so many words at the beginning of s, or all of them, are of a sentence that explains something. A line
-// that assigns anything is none.
+// isSentence reports whether the first words words of s, or all if s has fewer, are words of error messages. If the line contains an equals
+// sign or a semicolon, it returns false.
 func isSentence(s string, words int) bool {
 	line, _, _ := strings.Cut(s[:min(len(s), maxNested)], "\n")
 	if strings.ContainsAny(line, "=;") {
@@ -241,22 +247,23 @@ func isSentence(s string, words int) bool {
 	return len(fields) > 0
 }
 
-// explains reports whether a word is one of those that errors are made of.
+// explains reports whether a word is one of explaining.
 func explains(word string) bool {
 	return word != "" && strings.Contains(explaining, " "+strings.ToLower(word)+" ")
 }
 
-// isNone reports whether a word behind the name is none of its values: it says something of it, or is a number of tokens.
+// isNone reports whether a word behind the name is not its value: it is one of noSecrets, or a number behind "tokens".
 func (n *name) isNone(word string) bool {
 	return word != "" && strings.Contains(noSecrets, " "+strings.ToLower(word)+" ") || n.text == "tokens" && patterns().number.MatchString(word)
 }
 
-// isExplained reports whether a word behind a quoted name and a colon begins an explanation, in the text of an error: a value has quotes there.
+// isExplained reports whether a word behind a quoted name and a colon begins an explanation in an error text, where a value would have
+// quotes. A word with digits, or of minValue bytes or more, is a value.
 func (n *name) isExplained(word string) bool {
 	return n.closed != "" && strings.HasPrefix(strings.TrimSpace(n.sign), ":") && !n.isHeader() && len(word) < minValue && !strings.ContainsAny(word, "0123456789")
 }
 
-// quoteBefore returns the quote that stands before the name at the end of text, or 0.
+// quoteBefore returns the quote before the name at the end of text, or 0.
 func quoteBefore(text string) byte {
 	text = strings.TrimRight(text[max(0, len(text)-margin):], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 	if text == "" || !isQuote(text[len(text)-1]) {
@@ -267,8 +274,8 @@ func quoteBefore(text string) byte {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quoted returns the length of the string at the beginning of s. Its last quote has as many backslashes before it as its first one:
-// one that is a part of it has more.
+// quoted returns the length of the string at the beginning of s, behind its first quote. The closing quote has as many backslashes before
+// it as the first one, slashes; a quote within the string has more.
 func quoted(s string, quote byte, slashes int) int {
 	run := 0
 	for i := range len(s) {
@@ -284,7 +291,7 @@ func quoted(s string, quote byte, slashes int) int {
 	return len(s)
 }
 
-// afterQuote returns the index behind the string that begins with the quote at s[i], before which there are backslashes.
+// afterQuote returns the index behind the string whose first quote is s[i]. slashes is the number of backslashes before that quote.
 func afterQuote(s string, i, slashes int) int {
 	quote := s[i]
 	i++
@@ -316,7 +323,8 @@ func balanced(s string) int {
 	return len(s)
 }
 
-// listed returns the length of so many words of a header. A word that ends with a comma, a semicolon or a sign has another one behind it.
+// listed returns the length of the first words words of the value of a header. A word that ends with a comma, a semicolon, a colon or an
+// equals sign is not counted, because another word follows it.
 func listed(s string, words int) int {
 	i := 0
 	for words > 0 && i < len(s) && s[i] != '\n' && s[i] != '\r' {

@@ -2,19 +2,22 @@ package secret
 
 import "strings"
 
-// minKnown is the length from which a known secret is looked for in text. Shorter ones are the
-// placeholders that local servers are given ("x", "-"), and taking them out would only shred the text.
+// minKnown is the least length, in bytes, of a known secret that Scrub removes. Shorter ones are placeholders for local servers ("x", "-"),
+// and their removal would only make the text unreadable.
 const minKnown = 4
 
-// minToken is the length from which a word after "Bearer" or with a vendor's prefix counts as a key.
+// minToken is the least length, in bytes, of a key: a word after "Bearer" or "Basic", or with the prefix of a known kind of key.
 const minToken = 8
 
-// Scrub returns text without the known secrets, also where text was cut within one, and without
-// what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind
-// of key, and JSON web tokens. It also replaces values that are assigned to the name of a secret (`DB_PASS=x`, `"apiKey": "x"`, also
-// within a string of JSON), those of headers that authorize (`Cookie: x`, `X-Auth-Token: x`) and of flags (`--token x`), and user information
-// in URLs. Each is replaced by [Redacted]. Words that explain a header ("authorization: the header is malformed") stay. The time is linear
-// in the length of text.
+// Scrub returns text with [Redacted] in place of each secret. It replaces:
+//
+//   - the known secrets, also one that is truncated at the end of text
+//   - what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind of key, and JSON web tokens
+//   - values assigned to the name of a secret (`DB_PASS=x`, `"apiKey": "x"`), also within a string of JSON
+//   - values of headers that authorize (`Cookie: x`, `X-Auth-Token: x`) and of flags (`--token x`)
+//   - user information in URLs, and private keys in PEM
+//
+// Words that explain a header ("authorization: the header is malformed") stay. The time is linear in the length of text.
 func Scrub(text string, known ...Secret) string { return scrub(text, false, known...) }
 
 func scrub(text string, prose bool, known ...Secret) string {
@@ -58,8 +61,8 @@ func scrub(text string, prose bool, known ...Secret) string {
 	return b.String()
 }
 
-// isTokenByte holds for the bytes of base64, base64url, hex and dotted tokens, and for the stars
-// with which servers hide the middle of a key.
+// isTokenByte reports whether c occurs in a key: the bytes of base64, base64url, hexadecimal and dotted tokens, and the asterisk with which
+// servers mask the middle of a key.
 func isTokenByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c == '+' || c == '/' || c == '~' || c == '*'

@@ -1,9 +1,9 @@
-// Package secret holds values that do not print: keys, tokens and passwords. It also finds and removes such values in text
+// Package secret has values that fmt, JSON and slog do not print: keys, tokens and passwords. It also finds and removes such values in text
 // from outside.
 //
-// A [Secret] holds one value. [Scrub] removes known values, and what looks like a key or is assigned to the name of a secret, from error
-// texts, and [ScrubProse] more of it from texts of models and people. A [Finder]
-// finds many known values at once, in every encoding in which they may be written.
+// A [Secret] contains one value. [Scrub] removes known values, and what looks like a key or is assigned to the name of a secret, from error
+// texts. [ScrubProse] removes more, from texts of models and people. A [Finder] finds many known values at once, in every encoding in which
+// they may be written.
 package secret
 
 import (
@@ -15,16 +15,16 @@ import (
 // Redacted is printed in place of a secret.
 const Redacted = "[redacted]"
 
-// A Secret is a key, token or password. It shows as [Redacted] under every verb of fmt, in JSON,
-// in text encodings and in slog, also inside other structs; only Reveal returns it. The zero
-// Secret is empty. Secrets may be copied and used by several goroutines at once.
+// A Secret is a key, token or password. It is printed as [Redacted] by every verb of fmt, in JSON, in text encodings and in slog, also
+// inside other structs; only Reveal returns the value. The zero Secret is empty. Secrets may be copied and used by several goroutines at
+// once.
 type Secret struct {
-	// A function, because nothing that walks values by reflection can look into one: fmt calls no
-	// method on an unexported field of a struct and prints the memory of the field.
+	// The value is in a function, because reflection cannot look into one: fmt calls no method of an unexported field, but prints the
+	// memory of the field.
 	reveal func() string
 }
 
-// New returns a secret that holds s. New("") is the zero Secret.
+// New returns a Secret of s. New("") is the zero Secret.
 func New(s string) Secret {
 	if s == "" {
 		return Secret{}
@@ -32,7 +32,7 @@ func New(s string) Secret {
 	return Secret{reveal: func() string { return s }}
 }
 
-// Reveal returns the secret itself.
+// Reveal returns the value, "" for the zero Secret.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -40,10 +40,10 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// IsZero reports whether the secret is empty.
+// IsZero reports whether the value is "".
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// Equal reports whether both hold the same text. Its time does not depend on where they differ.
+// Equal reports whether both values are the same. Its time does not depend on the position of the first difference.
 func (s Secret) Equal(o Secret) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(o.Reveal())) == 1
 }

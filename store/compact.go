@@ -9,17 +9,17 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Compaction is what a [Compactor] writes in one transaction.
+// A Compaction contains the changes that a [Compactor] writes in one transaction.
 type Compaction struct {
-	Events []event.Event // those that have changed
-	Bodies [][]byte      // their JSON forms, with content
+	Events []event.Event // the changed events
+	Bodies [][]byte      // the JSON forms of Events, with content
 	Row    []byte        // JSON form of the row of the run
 
 	sum Summary
 }
 
-// PlanCompaction reads the log of a run that has ended, applies shrink to it, and returns what has changed. It returns nil if there is
-// nothing to write, and [lathe.ErrConflict] for a run that has not ended. read is the Read method of a store.
+// PlanCompaction reads the log of a run that has ended, applies shrink to each event, and returns the changes. It returns nil if nothing
+// changes, and [lathe.ErrConflict] for a run that has not ended. read is the Read method of a store.
 func PlanCompaction(ctx context.Context, op, runID string, read func(context.Context, string, int64) iter.Seq2[event.Event, error],
 	shrink func(event.Event) event.Event) (*Compaction, error) {
 	var c Compaction

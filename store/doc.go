@@ -4,8 +4,8 @@
 //
 // # Which interface is needed when
 //
-// [Store] is enough to run, read and delete runs. Each other interface is optional: a program finds by a type
-// assertion whether a store implements it, and leaves out what depends on it if not.
+// [Store] is enough to execute, read and delete runs. Each other interface is optional: a program checks by a type assertion whether a
+// store implements it, and disables the functions that need it if not.
 //
 //	interface      needed for                                           without it
 //	Store          engine.Engine: append, read and delete one run       runs have no log: they are neither read nor resumed
@@ -34,9 +34,8 @@
 //
 // # Writing a store
 //
-// A run is a log of events; everything else is derived from it. [Summary] computes the rows of a RunIndex from the
-// events, [CheckAppend] and [CheckSignal] check what is written, [PlanCompaction] applies a Compactor's change,
-// [Cursor] and [Page] implement paging. A store that executes a Go function in a transaction has the rules of all
-// interfaces that are not about logs from [NewRecords]. [CallNotifier] delivers the notifications of a remote.Queue within a process.
-// Start with Store and storetest.Test, then add one interface and its test at a time.
+// A run is a log of events; everything else is derived from it. [Summary] computes the rows of a RunIndex from the events, [CheckAppend]
+// and [CheckSignal] check what is written, [PlanCompaction] applies a Compactor's change, and [Cursor] and [Page] implement paging. A store
+// that can execute a Go function in a transaction obtains all interfaces that are not about logs from [NewRecords]. [CallNotifier] delivers
+// the notifications of a remote.Queue within a process. Start with Store and storetest.Test, then add one interface and its test at a time.
 package store

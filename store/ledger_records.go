@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ledgerRecords has the rules of a [Ledger].
+// ledgerRecords implements [Ledger] over [Rows].
 type ledgerRecords struct{ begin transaction }
 
 // Reserve implements [Ledger].
@@ -46,7 +46,7 @@ func (l ledgerRecords) Settle(ctx context.Context, id string, used Counts) error
 	})
 }
 
-// closeReservation books what was used under a reservation, in place of what is reserved or was charged.
+// closeReservation books the usage under a reservation in place of the reserved or charged amount.
 func closeReservation(rows Rows, r *Reservation, state string, used Counts) error {
 	by := Balance{ReservedNanos: -r.Nanos, ReservedTokens: -r.Tokens()}
 	if state == "charged" {

@@ -15,9 +15,9 @@ import (
 
 var _ Store = (*Memory)(nil)
 
-// A Memory stores runs in memory, until the process ends. It implements every interface of this package except
-// [LossWatcher], and [remote.Queue]. Its methods may be called from several goroutines at once. A read sees the log as it
-// was when the read began, and delays no append.
+// A Memory stores runs in memory, until the process ends. It implements every interface of this package except [LossWatcher], and
+// [remote.Queue]. Its methods may be called from several goroutines at once. A read returns the log as of the start of the read, and does
+// not block appends.
 //
 // Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps
 // [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable if a
@@ -27,30 +27,30 @@ type Memory struct {
 	*core
 	kept     journals
 	rows     memoryRows
-	nodes    map[string]advertised // by name
+	nodes    map[string]advertised // addresses by node name
 	watchers watchers[string]
 }
 
-// MemoryOptions bound a [Memory].
+// MemoryOptions are the limits and the clock of a [Memory].
 type MemoryOptions struct {
-	// MaxRuns is the most runs that are kept: 1,000. A run beyond it replaces the run that finished first, and is
-	// refused if no run has finished.
+	// MaxRuns is the maximum number of runs; 0: 1,000. A run beyond it replaces the run that finished first. If no run has finished, it is
+	// refused.
 	MaxRuns int
-	// MaxFinished is the most of them that have finished; 0: MaxRuns.
+	// MaxFinished is the maximum number of finished runs; 0: MaxRuns.
 	MaxFinished int
-	// MaxEvents is the most events of one run: 100,000. Events beyond it are refused.
+	// MaxEvents is the maximum number of events of one run; 0: 100,000. Events beyond it are refused.
 	MaxEvents int
-	// MaxBytes is the most memory of all runs, in bytes, as estimated from their texts; 0: no limit. Beyond it the runs
-	// that finished first are removed. If that would not make room for a new run, the new run is refused and none is
-	// removed. Running and parked runs are kept, whatever they take.
+	// MaxBytes is the maximum memory of all runs, in bytes, as estimated from their texts; 0: no limit. Beyond it, the runs that finished
+	// first are removed. If that would not be enough for a new run, the new run is refused and none is removed. Running and parked runs are
+	// never removed.
 	MaxBytes int64
-	// Share limits the part of one principal if principals share the store. With 4, the unfinished runs of a principal are
-	// at most a quarter of MaxRuns, and its new runs must fit into a quarter of MaxBytes: its own finished runs are removed
-	// first, and then a new run is refused. If finished runs must be removed, those of the principal that has most of them
-	// are removed first, and what a principal has beyond its part prevents no other from starting runs. 0, 1, and runs
-	// without a principal: no limit but those of all runs.
+	// Share limits the part of one principal if principals share the store. With 4, the unfinished runs of a principal are at most a
+	// quarter of MaxRuns, and its new runs must fit into a quarter of MaxBytes: its own finished runs are removed first, and then a new run
+	// is refused. If finished runs must be removed, those of the principal with the most are removed first, and runs of a principal beyond
+	// its part do not prevent another principal from starting runs. 0 and 1: no limit per principal. Runs without a principal are only
+	// subject to the limits of all runs.
 	Share int
-	// Now is the clock of claims, signals, calls and workers; nil: time.Now.
+	// Now is the clock for claims, signals, calls and workers; nil: time.Now.
 	Now func() time.Time
 }
 
@@ -93,14 +93,15 @@ func (s *Memory) change(ctx context.Context, op string, write bool, fn func(Rows
 	})
 }
 
-// A core has the lock and the clock of a [Memory].
+// A core contains the mutex and the clock of a [Memory].
 type core struct {
 	mu  sync.Mutex
 	now func() time.Time
 }
 
-// do executes fn under the lock, with the time at which it begins, unless ctx is done. It returns fn's error as a *[lathe.Error]:
-// one that has no code yet, and wraps none of [lathe.ErrConflict] and [lathe.ErrNotFound], names a limit that is reached.
+// do executes fn under the lock, with the current time, unless ctx is done. It returns the error of fn as a *[lathe.Error]. If that error
+// has no code and wraps neither [lathe.ErrConflict] nor [lathe.ErrNotFound], it means that a limit is reached, and gets the code
+// unavailable.
 func (c *core) do(ctx context.Context, op string, fn func(now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return failure(op, err)
@@ -131,12 +132,12 @@ func failure(op string, err error) error {
 	return &lathe.Error{Code: code, Op: "store: " + op, Err: err}
 }
 
-// Append implements [Store]. It keeps copies: the caller may change its events afterwards.
+// Append implements [Store]. It stores copies: the caller may change its events afterwards.
 func (s *Memory) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, last, events, nil)
 }
 
-// append adds events, for the holder of a claim where there is one.
+// append adds events, under the claim by if it is not nil.
 func (s *Memory) append(ctx context.Context, runID string, last int64, events []event.Event, by *Claim) (end int64, err error) {
 	const op = "append"
 	if err := CheckAppend(runID, last, events); err != nil {
@@ -186,12 +187,12 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	return end, err
 }
 
-// Read implements [Store]. A run that is not there, and an ID that its log does not have,
-// are [lathe.ErrNotFound]. The events are the caller's own.
+// Read implements [Store]. For a run that does not exist, and for an ID that is not in its log, the error wraps [lathe.ErrNotFound]. The
+// caller owns the events.
 func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "read"
 	return func(yield func(event.Event, error) bool) {
-		var events []event.Event // an append writes behind the length that is taken here
+		var events []event.Event // a later append writes only behind this length
 		err := s.do(ctx, op, func(time.Time) error {
 			if j := s.kept.runs[runID]; j != nil {
 				events = j.events
@@ -212,7 +213,7 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 	}
 }
 
-// Delete implements [Store]. Reads that have begun see the whole log.
+// Delete implements [Store]. Reads that have begun return the whole log.
 func (s *Memory) Delete(ctx context.Context, runID string) error {
 	return s.do(ctx, "delete", func(time.Time) error {
 		s.kept.forget(runID)

@@ -11,18 +11,17 @@ import (
 
 var _ Shared = (*Memory)(nil)
 
-// A claim says which node owns a run of a [Memory]. The zero value is no claim.
+// A claim is the right of a node to append to a run of a [Memory]. The zero value is no claim.
 type claim struct {
-	node  string // "": it was released
+	node  string // "": released
 	epoch int64
 	until time.Time
-	// seen and signals count the events and signals that a holder had read when it released the claim.
+	// seen and signals are the numbers of events and signals that the owner had read when it released the claim.
 	seen    int64
 	signals int
 }
 
-// accepts reports whether the journal takes events from the holder of the claim. j is nil where the run
-// is to begin.
+// accepts reports whether events may be appended under the claim. j is nil if the append creates the run.
 func (j *journal) accepts(by *Claim) bool {
 	if j == nil {
 		return by.Epoch == 0 && by.Node != "" && by.Lease > 0
@@ -30,7 +29,7 @@ func (j *journal) accepts(by *Claim) bool {
 	return by.Epoch > 0 && by.Epoch == j.claim.epoch && by.Node == j.claim.node
 }
 
-// owner returns the node whose lease has not ended, or "" if no node has one.
+// owner returns the node whose lease is valid, or "".
 func (j *journal) owner(now time.Time) string {
 	if j.over != nil || !now.Before(j.claim.until) {
 		return ""
@@ -38,8 +37,8 @@ func (j *journal) owner(now time.Time) string {
 	return j.claim.node
 }
 
-// wants reports whether Claim returns the run: it is resumable, no node owns it, and it is running, or has input that no owner has read, or its
-// time has come.
+// wants reports whether Claim returns the run: it is resumable, has no executor, has not ended, no node owns it, and it is running, or has
+// input that no owner has read, or its WakeAt has passed.
 func (j *journal) wants(now time.Time) bool {
 	r := &j.sum.Run
 	switch {
@@ -51,12 +50,12 @@ func (j *journal) wants(now time.Time) bool {
 	return int64(len(j.events)) > j.claim.seen || len(j.signals) > j.claim.signals || !r.WakeAt.IsZero() && !now.Before(r.WakeAt)
 }
 
-// hasUnreadSignals reports whether the run is suspended and has signals that no holder of a claim has seen.
+// hasUnreadSignals reports whether the run is parked and has signals that no owner has read.
 func (j *journal) hasUnreadSignals() bool {
 	return j.sum.Run.Status == "parked" && len(j.signals) > j.claim.signals
 }
 
-// give makes the node the owner of the run until the lease ends, and returns the claim.
+// give sets the owner of the run and the end of its lease, and returns the claim.
 func (j *journal) give(node string, lease time.Duration, now time.Time) Claim {
 	j.claim.node, j.claim.until = node, now.Add(lease)
 	return Claim{RunID: j.id, Node: node, Epoch: j.claim.epoch, Lease: lease, Signals: len(j.signals)}
@@ -67,7 +66,7 @@ func (s *Memory) AppendAs(ctx context.Context, c Claim, last int64, events ...ev
 	return s.append(ctx, c.RunID, last, events, &c)
 }
 
-// claim executes fn under the lock. It returns an error of code invalid_request for a claim without a node or a lease.
+// claim executes fn under the lock. If the node or the lease is not set, it returns an error of code invalid_request.
 func (c *core) claim(ctx context.Context, op, node string, lease time.Duration, fn func(now time.Time) error) error {
 	if node == "" || lease <= 0 {
 		return invalid(op, errors.New("a claim wants the name of a node and a lease"))
@@ -141,7 +140,7 @@ func (s *Memory) Owner(ctx context.Context, runID string) (node string, err erro
 	return node, err
 }
 
-// advertised is the address of a node.
+// advertised is the address of a node until it expires.
 type advertised struct {
 	address string
 	until   time.Time
@@ -150,7 +149,7 @@ type advertised struct {
 // Advertise implements [Shared].
 func (s *Memory) Advertise(ctx context.Context, node, address string, ttl time.Duration) error {
 	return s.claim(ctx, "advertise", node, ttl, func(now time.Time) error {
-		for name, a := range s.nodes { // remove the expired ones
+		for name, a := range s.nodes { // removes expired addresses
 			if !now.Before(a.until) {
 				delete(s.nodes, name)
 			}
@@ -171,7 +170,7 @@ func (s *Memory) Address(ctx context.Context, node string) (address string, err 
 	return address, err
 }
 
-// Watch implements [Shared]. Notifications of one run that arrive while fn is being called are delivered as one.
+// Watch implements [Shared]. Notifications of one run that arrive while fn executes are delivered as one.
 func (s *Memory) Watch(ctx context.Context, fn func(runID string)) error {
 	s.watchers.watch(ctx, fn)
 	return failure("watch", ctx.Err())

@@ -8,7 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Copy returns an event that shares nothing with e that could change. A finished run's Result and the request of a model call are for
+// Copy returns a deep copy of e. It omits the Result of RunFinished and RunPaused, and the request of ModelCallStarted, which stores do not
+// store.
 // the caller and not for stores: they are left out.
 func Copy(e event.Event) event.Event {
 	switch d := e.Data.(type) {
@@ -19,7 +20,7 @@ func Copy(e event.Event) event.Event {
 		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d
-		c.Request = nil // it would hold the conversation and the memory of the run
+		c.Request = nil // it would retain the conversation and the memory of the run
 		e.Data = &c
 	case *event.ModelCallFinished:
 		c := *d
@@ -82,7 +83,7 @@ func cloneMessages(ms []lathe.Message) []lathe.Message {
 	return out
 }
 
-// cloneInner replaces what the members and parts of m refer to by copies. It writes to m.Parts.
+// cloneInner replaces the data to which the members and parts of m refer by copies. It changes m.Parts.
 func cloneInner(m *lathe.Message) {
 	m.Extra = cloneMembers(m.Extra)
 	for i, p := range m.Parts {
@@ -107,7 +108,7 @@ func cloneInner(m *lathe.Message) {
 				p.Extra = cloneMembers(p.Extra)
 				m.Parts[i] = p
 			}
-		case lathe.Reasoning, lathe.Refusal: // values of strings
+		case lathe.Reasoning, lathe.Refusal: // contain only strings
 		}
 	}
 }

@@ -34,19 +34,19 @@ func (r *CallSummary) clone() CallSummary {
 	return out
 }
 
-// fits reports whether the filter selects the run, its times apart.
+// fits reports whether the filter selects the run, without its times.
 func (j *journal) fits(f *RunFilter) bool {
 	r := &j.sum.Run
 	return (f.RunID == "" || f.RunID == r.RunID) && (f.SessionID == "" || f.SessionID == r.SessionID) &&
 		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status) && (!f.Signaled || j.hasUnreadSignals())
 }
 
-// covers reports whether a time in nanoseconds is within the bounds of the filter.
+// covers reports whether a time in nanoseconds is between Since and Until of the filter.
 func (f *RunFilter) covers(nanos int64) bool {
 	return (f.Since.IsZero() || nanos >= f.Since.UnixNano()) && (f.Until.IsZero() || nanos < f.Until.UnixNano())
 }
 
-// firsts collects the first values of many, in memory in proportion to their number.
+// firsts collects the limit smallest of many values, with memory in proportion to limit.
 type firsts[T any] struct {
 	limit   int
 	compare func(a, b T) int
@@ -59,14 +59,14 @@ func (f *firsts[T]) add(v T) {
 	}
 }
 
-// all returns at most limit values in order.
+// all returns the smallest values so far in order, at most limit.
 func (f *firsts[T]) all() []T {
 	slices.SortFunc(f.found, f.compare)
 	f.found = f.found[:min(len(f.found), f.limit)]
 	return f.found
 }
 
-// pageOf returns one page of the rows of all runs that fit the filter, and the cursor after it; "" if no row follows.
+// pageOf returns one page of the rows of all runs that match the filter, and the cursor behind it; "" if no row follows.
 func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, copied func(*T) T, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
 	if f == nil {
 		f = &RunFilter{}
@@ -80,7 +80,7 @@ func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) 
 		after = &c
 	}
 	limit := Page(f)
-	page := firsts[*T]{limit: limit + 1, compare: func(a, b *T) int { return place(a).before(place(b)) }} // one more row means that another page follows
+	page := firsts[*T]{limit: limit + 1, compare: func(a, b *T) int { return place(a).before(place(b)) }} // one more row shows whether another page follows
 	err = s.do(ctx, "list", func(time.Time) error {
 		for _, j := range s.kept.runs {
 			if j.fits(f) {

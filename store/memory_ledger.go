@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxLedgerRows bounds the rows of usage in a [Memory]. Beyond it those of the oldest day are removed.
+// maxLedgerRows is the maximum number of usage rows in a [Memory]. Beyond it, the rows of the oldest day are removed.
 const maxLedgerRows = 100_000
 
-// memoryLedger has the rows of a [Ledger] in a [Memory].
+// memoryLedger contains the rows of a [Ledger] in a [Memory].
 type memoryLedger struct {
 	balances     map[Account]*Balance
 	usage        map[UsageKey]*Counts

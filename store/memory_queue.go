@@ -12,20 +12,20 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// maxCalls bounds the calls of a [Memory], and maxWorkers the workers.
+// Maximum number of calls and of workers in a [Memory].
 const (
 	maxCalls   = 100_000
 	maxWorkers = 10_000
 )
 
-// memoryCalls has the calls and the workers of a [Memory].
+// memoryCalls contains the calls and the workers of a [Memory].
 type memoryCalls struct {
-	at      time.Time // of the transaction
+	at      time.Time // time of the transaction
 	writes  bool
 	calls   map[string]*list.Element
-	open    list.List // of *QueuedCall: those that have not ended, in the order in which they were queued
+	open    list.List // of *QueuedCall: calls that have not ended, in queue order
 	workers map[string]*memoryWorker
-	joined  int // workers so far
+	joined  int // number of workers so far
 }
 
 func callOf(e *list.Element) *QueuedCall { return e.Value.(*QueuedCall) }
@@ -47,7 +47,7 @@ func (m *memoryCalls) Call(key string) (*QueuedCall, error) {
 func (m *memoryRows) PutCall(c *QueuedCall) error {
 	e := m.calls[c.Key]
 	if e == nil {
-		if len(m.calls) >= maxCalls { // remove calls that have ended, however recently
+		if len(m.calls) >= maxCalls { // removes ended calls regardless of their age
 			if n, _ := m.ForgetCalls(m.at); n == 0 {
 				return fmt.Errorf("%d calls are kept, and no more can be", maxCalls)
 			}
@@ -100,7 +100,7 @@ func (m *memoryRows) ForgetCalls(before time.Time) (n int, err error) {
 	return n, nil
 }
 
-// forgetCalls removes the calls of a run that is deleted.
+// forgetCalls removes the calls of a deleted run.
 func (m *memoryCalls) forgetCalls(runID string) {
 	for key, e := range m.calls {
 		if callOf(e).RunID == runID {

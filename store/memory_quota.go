@@ -9,41 +9,40 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// maxGone bounds the records of removed runs. Beyond it those of the principal that has most are removed.
+// maxGone is the maximum number of records of removed runs. Beyond it, those of the principal with the most are removed.
 const maxGone = 10_000
 
-// journals are the runs of a [Memory], within its limits. The caller of its methods holds the Memory's lock.
+// journals are the runs of a [Memory] and their limits. The caller of the methods holds the lock of the Memory.
 type journals struct {
 	MemoryOptions
-	removed func(runID string) // called for each run that is removed
+	removed func(runID string) // called for each removed run
 
 	runs     map[string]*journal
-	usages   map[string]*usage // by principal; of those that have runs. Without shares all runs are of one
-	finished int               // runs
-	ends     int64             // how often a run has finished
+	usages   map[string]*usage // by principal, if it has runs; if Share is 1, all runs have the principal ""
+	finished int               // number of finished runs
+	ends     int64             // number of times that a run has finished
 	gone     map[string]*GoneError
 }
 
-// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier
-// readers have taken.
+// A journal is the log of one run. Elements of events never change: an append writes behind the length that earlier readers have read.
 type journal struct {
 	id      string
 	of      *usage
 	events  []event.Event
-	sum     Summary       // of events
-	over    *list.Element // in of.finished; nil until the run has ended
-	ended   int64         // the number of its end, among all ends
+	sum     Summary       // computed from events
+	over    *list.Element // its element in of.finished; nil until the run has ended
+	ended   int64         // value of journals.ends when the run finished
 	claim   claim
 	signals []Signal
-	bytes   int64 // what it takes
+	bytes   int64 // estimated memory
 }
 
-// A usage is what the runs of one principal take.
+// A usage is the memory and the runs of one principal.
 type usage struct {
 	principal   string
 	runs        int
-	finished    list.List // of *journal, in the order in which they finished; they are some of the runs
-	bytes, done int64     // of the runs, and of those that have finished
+	finished    list.List // of *journal: the finished runs, in the order of their ends
+	bytes, done int64     // memory of all runs, and of the finished ones
 }
 
 func (h *usage) all() int64    { return h.bytes }
@@ -51,13 +50,13 @@ func (h *usage) open() int64   { return h.bytes - h.done }
 func (h *usage) weight() int64 { return h.done }
 func (h *usage) count() int64  { return int64(h.finished.Len()) }
 
-// bounded reports whether the principal may take only a part of the store.
+// bounded reports whether the limits per principal apply.
 func (h *usage) bounded() bool { return h.principal != "" }
 
-// part is what one principal may take, in bytes.
+// part returns the maximum memory of one principal, in bytes.
 func (k *journals) part() int64 { return k.MaxBytes / int64(k.Share) }
 
-// principalOf returns the principal of the run that begins with the events.
+// principalOf returns the principal in the first RunStarted of events.
 func principalOf(events []event.Event) string {
 	for i := range events {
 		if d, ok := events[i].Data.(*event.RunStarted); ok {
@@ -67,8 +66,8 @@ func principalOf(events []event.Event) string {
 	return ""
 }
 
-// start adds a run of the principal that begins with size bytes. It removes finished runs until the run is within the limits. If
-// removing all finished runs would not be enough, it removes none and returns an error that names the limit.
+// start adds a run of the principal whose first events have size bytes. It removes finished runs until the limits allow the run. If that
+// would not be enough, it removes none and returns an error that names the limit.
 func (k *journals) start(runID, principal string, size int64) (*journal, error) {
 	if k.Share == 1 {
 		principal = ""
@@ -93,7 +92,7 @@ func (k *journals) start(runID, principal string, size int64) (*journal, error) 
 	return j, nil
 }
 
-// checkQuota returns an error if a run of size bytes would exceed a limit even after all finished runs were removed.
+// checkQuota returns an error if a run of size bytes would exceed a limit even without all finished runs.
 func (k *journals) checkQuota(h *usage, size int64) error {
 	going, own := len(k.runs)-k.finished, h.runs-h.finished.Len()
 	switch {
@@ -112,8 +111,8 @@ func (k *journals) checkQuota(h *usage, size int64) error {
 	return nil
 }
 
-// total returns the sum of has over all principals. A principal counts for at most its part, so that what it has beyond
-// its part takes nothing from the others.
+// total returns the sum of has over all principals. Each principal counts for at most its part, so that memory beyond its part does not
+// reduce that of others.
 func (k *journals) total(has func(*usage) int64) (n int64) {
 	for _, h := range k.usages {
 		if h.bounded() {
@@ -125,7 +124,7 @@ func (k *journals) total(has func(*usage) int64) (n int64) {
 	return n
 }
 
-// trim removes finished runs of a principal, except keep, until size bytes more are within its part.
+// trim removes finished runs of a principal, except keep, until size more bytes fit into its part.
 func (k *journals) trim(h *usage, size int64, keep *journal) {
 	for e := h.finished.Front(); e != nil && k.MaxBytes > 0 && h.bounded() && h.bytes > k.part()-size; {
 		j := e.Value.(*journal)
@@ -135,8 +134,8 @@ func (k *journals) trim(h *usage, size int64, keep *journal) {
 	}
 }
 
-// victim returns the finished run to remove next: of the principal for which has is largest, and of several such principals
-// of the one whose first run finished first, the run that finished first. Its cost grows with the principals that have runs, and not with the runs.
+// victim returns the finished run to remove next: the first finished run of the principal for which has is largest. If several principals
+// have the largest value, it is the run that finished first. Its cost grows with the number of principals, not of runs.
 func (k *journals) victim(has func(*usage) int64) (most *journal) {
 	for _, h := range k.usages {
 		if e := h.finished.Front(); e != nil {
@@ -149,7 +148,7 @@ func (k *journals) victim(has func(*usage) int64) (most *journal) {
 	return most
 }
 
-// weigh adds size bytes to what the run takes.
+// weigh adds size bytes to the memory of the run.
 func (k *journals) weigh(j *journal, size int64) {
 	j.bytes += size
 	j.of.bytes += size
@@ -158,7 +157,7 @@ func (k *journals) weigh(j *journal, size int64) {
 	}
 }
 
-// noteEnd records that the run has finished, if its last event says so. A parked run has not finished.
+// noteEnd records that the run has finished if its last event is its end. A parked run has not finished.
 func (k *journals) noteEnd(j *journal) {
 	end, ok := j.events[len(j.events)-1].Data.(*event.RunFinished)
 	if !ok || end.Reason.Status() == "parked" {
@@ -178,7 +177,7 @@ func (k *journals) noteEnd(j *journal) {
 	k.trim(j.of, 0, j)
 }
 
-// reopen removes the run from those that have finished.
+// reopen records that the run is not finished.
 func (k *journals) reopen(j *journal) {
 	if j.over != nil {
 		k.finished--
@@ -188,7 +187,7 @@ func (k *journals) reopen(j *journal) {
 	}
 }
 
-// forget removes a run and its calls, without a record that it was removed.
+// forget removes a run and its calls without a record of the removal.
 func (k *journals) forget(runID string) {
 	j := k.runs[runID]
 	if j == nil {
@@ -203,7 +202,7 @@ func (k *journals) forget(runID string) {
 	k.removed(runID)
 }
 
-// retire removes a run and records that it was removed.
+// retire removes a run and records the removal.
 func (k *journals) retire(j *journal) {
 	if len(k.gone) >= maxGone {
 		counts, most := map[string]int{}, ""
@@ -218,7 +217,7 @@ func (k *journals) retire(j *journal) {
 	k.forget(j.id)
 }
 
-// missing returns the error for reading a run that does not exist.
+// missing returns the error for a read of a run that does not exist.
 func (k *journals) missing(runID string) error {
 	if g := k.gone[runID]; g != nil && k.runs[runID] == nil {
 		return g
@@ -226,7 +225,7 @@ func (k *journals) missing(runID string) error {
 	return lathe.ErrNotFound
 }
 
-// going returns the journal of a run that has not ended.
+// going returns the journal of a run that has not ended. Its errors are ErrNotFound and, for an ended run, ErrConflict.
 func (k *journals) going(runID string) (*journal, error) {
 	switch j := k.runs[runID]; {
 	case j == nil:

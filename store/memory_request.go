@@ -7,20 +7,20 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxRequests bounds the records of a [Memory]. Beyond it the oldest record is removed.
+// maxRequests is the maximum number of request records in a [Memory]. Beyond it, the oldest is removed.
 const maxRequests = 100_000
 
-// memoryRequests has the records of requests in a [Memory].
+// memoryRequests contains the request records of a [Memory].
 type memoryRequests struct {
 	requests map[RequestDigest]*list.Element
 	byAge    list.List // of *requestRow, oldest first
 }
 
-// A requestRow is one record of a request.
+// A requestRow is the record of one request.
 type requestRow struct {
 	digest        RequestDigest
 	runID         string
-	at, delivered time.Time // delivered is zero while the answer is not
+	at, delivered time.Time // delivered is zero until the response is delivered
 }
 
 func (m *memoryRequests) Request(digest RequestDigest) (runID string, at, delivered time.Time, err error) {
@@ -59,7 +59,7 @@ func (m *memoryRequests) forgetRequest(digest RequestDigest) {
 	}
 }
 
-// forgetRequestsOf removes the records of the runs for which fits is true.
+// forgetRequestsOf removes the records of runs for which fits returns true.
 func (m *memoryRequests) forgetRequestsOf(fits func(runID string) bool) {
 	for digest, e := range m.requests {
 		if fits(e.Value.(*requestRow).runID) {

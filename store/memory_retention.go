@@ -25,7 +25,7 @@ func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
 	return s.deleteOf(ctx, "", principal)
 }
 
-// deleteOf deletes the runs of a session or a principal, of which one is named, and what is remembered of those that were removed before.
+// deleteOf deletes the runs of a session or of a principal, one of which is "", and the records of their earlier removals.
 func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) error {
 	return s.do(ctx, "delete", func(time.Time) error {
 		deleted := map[string]bool{}
@@ -46,7 +46,7 @@ func (s *Memory) deleteOf(ctx context.Context, sessionID, principal string) erro
 	})
 }
 
-// ended returns the runs that have ended, in the order of their last events.
+// ended returns the runs that have ended, sorted by the time of their last event.
 func (k *journals) ended() (out []*journal) {
 	for _, j := range k.runs {
 		if j.over != nil {
@@ -66,12 +66,12 @@ func (s *Memory) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(j *journal, _ int64) bool { return j.sum.Run.Updated.Before(t) })
 }
 
-// Trim implements [Retainer]. What a run takes is estimated from its texts.
+// Trim implements [Retainer]. The size of a run is estimated from its texts.
 func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 	return s.retire(ctx, func(_ *journal, total int64) bool { return total > maxBytes })
 }
 
-// retire removes runs that have ended, in the order in which they ended, as long as more is true of the next one and of what all runs take.
+// retire removes ended runs, the oldest end first, while more returns true for the next run and the memory of all runs.
 func (s *Memory) retire(ctx context.Context, more func(next *journal, total int64) bool) error {
 	return s.do(ctx, "retain", func(time.Time) error {
 		var total int64
@@ -106,7 +106,7 @@ func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time,
 	return out, err
 }
 
-// Compact implements [Compactor]. Reads that have begun see the events as they were. shrink is called while others use the store.
+// Compact implements [Compactor]. Reads that have begun return the previous events. shrink is called without the lock.
 func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "compact"
 	c, err := PlanCompaction(ctx, "store: "+op, runID, s.Read, shrink)
@@ -116,7 +116,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 	return s.do(ctx, op, func(time.Time) error {
 		j := s.kept.runs[runID]
 		switch {
-		case j == nil: // it was deleted meanwhile
+		case j == nil: // the run was deleted in the meantime
 			return nil
 		case j.over == nil || int64(len(j.events)) != c.sum.Run.LastID:
 			return lathe.ErrConflict

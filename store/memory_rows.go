@@ -11,17 +11,17 @@ import (
 
 var _ Rows = (*memoryRows)(nil)
 
-// memoryRows are the [Rows] of a [Memory]. The caller of their methods holds its lock.
+// memoryRows implements [Rows] for a [Memory]. The caller of the methods holds its lock.
 type memoryRows struct {
 	memoryCalls
 	memoryLedger
 	memoryRequests
 	memoryValues
-	kept     *journals // with the signals
+	kept     *journals // contains the signals
 	watchers *watchers[string]
 }
 
-// memoryValues has the secrets and values of a [Memory].
+// memoryValues contains the secrets and values of a [Memory].
 type memoryValues map[string][]byte
 
 func (m memoryValues) Value(name string) ([]byte, error) { return bytes.Clone(m[name]), nil }

@@ -2,7 +2,7 @@ package store
 
 import "github.com/lathe-run/lathe/event"
 
-// weightOf estimates what an event holds, in bytes: its texts, and a round sum for the rest.
+// weightOf returns an estimate of the memory of an event, in bytes: the length of its texts and a constant.
 func weightOf(e *event.Event) int64 {
 	n := 512
 	switch d := e.Data.(type) {
@@ -34,7 +34,7 @@ func weightOf(e *event.Event) int64 {
 		}
 	case *event.RunFinished:
 		n += len(d.Answer)
-	default: // the round sum covers them
+	default: // the constant is sufficient
 	}
 	return int64(n)
 }

@@ -10,13 +10,13 @@ import (
 // CallNotifier delivers the notifications of a [remote.Queue] within a process. The zero value has no watchers.
 type CallNotifier struct{ all watchers[remote.Notification] }
 
-// Notify delivers a notification to all current watchers. It does not wait for them.
+// Notify delivers a notification to all current watchers. It does not block.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
-// Watch calls fn with each notification until ctx is done. Equal notifications that arrive while fn is being called are delivered as one.
+// Watch calls fn with each notification until ctx is done. Equal notifications that arrive while fn executes are delivered as one.
 func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
 
-// maxNotifications bounds the notifications that wait for one watcher. Those beyond it are dropped.
+// maxNotifications is the maximum number of queued notifications of one watcher. Further ones are dropped.
 const maxNotifications = 10_000
 
 // watchers are the active calls of watch. The zero value has none.
@@ -25,14 +25,14 @@ type watchers[T comparable] struct {
 	all map[*watcher[T]]struct{}
 }
 
-// A watcher is one call of watch. waits has the notifications that its function has still to be called for, in order of their arrival.
+// A watcher is one call of watch. waits is the queue of notifications, in the order of their arrival.
 type watcher[T comparable] struct {
 	waits []T
-	in    map[T]bool // waits
+	in    map[T]bool // the set of values in waits
 	ready chan struct{}
 }
 
-// notify delivers n to all watchers. It does not wait for them.
+// notify queues n for all watchers. It does not block.
 func (all *watchers[T]) notify(n T) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -42,7 +42,7 @@ func (all *watchers[T]) notify(n T) {
 		}
 		select {
 		case w.ready <- struct{}{}:
-		default: // it is about to look
+		default: // the watcher is already notified
 		}
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// A callQueue has the rules of a [remote.Queue].
+// A callQueue implements [remote.Queue] over [Rows].
 type callQueue struct {
 	begin    transaction
 	notifier CallNotifier
 }
 
-// errUnchanged says that a call is already as an operation leaves it.
+// errUnchanged means that the call already has the state that the operation requires.
 var errUnchanged = errors.New("the call stays as it is")
 
-// A QueuedCall is one of the [Rows]: the call without Left, and what the queue alone uses.
+// A QueuedCall is one of the [Rows]: a call without Left, and the fields that only the queue uses.
 type QueuedCall struct {
 	remote.Call
-	Hash            string // of the arguments: see [remote.Call.ArgumentsHash]
+	Hash            string // hash of the arguments: see [remote.Call.ArgumentsHash]
 	Starts          int
 	Deadline, Lease time.Time
 	Ended           time.Time // zero until the call has ended
 }
 
-// row returns a copy of the call for the caller.
+// row returns a copy of the call for the caller of the queue, with Left.
 func (c *QueuedCall) row(now time.Time) *remote.Call {
 	out := c.Call
 	out.Arguments, out.Left = bytes.Clone(c.Arguments), c.Deadline.Sub(now)
@@ -56,19 +56,19 @@ func cloneWorker(w *remote.Worker) remote.Worker {
 	return out
 }
 
-// end gives the call a state in which it has ended, and removes its arguments.
+// end sets an ended state, and removes the arguments.
 func (c *QueuedCall) end(state remote.State, now time.Time) {
 	c.State, c.Arguments, c.Ended = state, nil, now
 }
 
-// requeue queues the call once more, or ends it if it was cancelled or its time is up.
+// requeue queues the call again, or ends it if it was cancelled or its time is up.
 func (c *QueuedCall) requeue(now time.Time) {
 	if c.State = remote.Queued; c.Cancelled || !now.Before(c.Deadline) {
 		c.end(remote.Cancelled, now)
 	}
 }
 
-// due reports whether the call waits for something whose time has ended: its start, or the end of a lease.
+// due reports whether the deadline of a queued call, or the lease of a claimed or started one, has passed.
 func (c *QueuedCall) due(now time.Time) bool {
 	switch c.State {
 	case remote.Queued:
@@ -80,8 +80,8 @@ func (c *QueuedCall) due(now time.Time) bool {
 	}
 }
 
-// expire ends or requeues a call that is due. A call that was started is queued again only if its effect allows it to run twice: for any
-// other, whether it ran is unknown.
+// expire ends or requeues a call that is due. A started call is queued again only if its effect allows a repetition. For any other effect
+// its state becomes unknown, because the call may have been executed.
 func (c *QueuedCall) expire(now time.Time) {
 	switch {
 	case c.State == remote.Queued:
@@ -130,7 +130,7 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	return row, nil
 }
 
-// notify delivers what may have changed of a call.
+// notify delivers the notification of a changed call.
 func (q *callQueue) notify(c *remote.Call) {
 	n := remote.Notification{Key: c.Key, Cancelled: c.Cancelled && c.State == remote.Started}
 	if c.State == remote.Queued {
@@ -151,7 +151,7 @@ func (q *callQueue) FindCall(ctx context.Context, key string) (row *remote.Call,
 	return row, err
 }
 
-// change calls do with the call of that key, stores it unless do returns errUnchanged, and returns its row afterwards.
+// change calls do with the call of this key, stores the call unless do returns errUnchanged, and returns the row afterwards.
 func (q *callQueue) change(ctx context.Context, op, key string, do func(*QueuedCall, time.Time) error) (*remote.Call, error) {
 	var row *remote.Call
 	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
@@ -198,8 +198,8 @@ func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, e
 	})
 }
 
-// withClaim calls do with the call if the worker holds it in that attempt. do returns [lathe.ErrConflict] if the call is in a state that
-// does not allow the operation.
+// withClaim calls do with the call if the worker has claimed this attempt. do returns [lathe.ErrConflict] if the state of the call does not
+// allow the operation.
 func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, do func(*QueuedCall, time.Time) error) error {
 	_, err := q.change(ctx, op, ref.Key, func(c *QueuedCall, now time.Time) error {
 		if c.Ref() != ref || ref.Worker == "" {
@@ -232,7 +232,7 @@ func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 		case c.State == remote.Claimed || c.State == remote.Cancelled || c.State == remote.Unknown && c.Decided:
 			return lathe.ErrConflict
 		}
-		c.Result = r // a call that was queued again after it was started has its worker until the next claim
+		c.Result = r // a started call that was queued again keeps its worker until the next claim
 		c.end(remote.Done, now)
 		return nil
 	})
@@ -250,7 +250,7 @@ func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 	})
 }
 
-// ClaimCalls implements [remote.Queue]. It looks first without writing: mostly there is nothing to claim.
+// ClaimCalls implements [remote.Queue]. It first reads without a write transaction, because usually there is nothing to claim.
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
 	var some bool
@@ -301,7 +301,7 @@ func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote
 	return stop, nil
 }
 
-// ExpireCalls implements [remote.Queue]. It looks first without writing: mostly nothing has expired.
+// ExpireCalls implements [remote.Queue]. It first reads without a write transaction, because usually nothing has expired.
 func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "expire calls"
 	var due []*QueuedCall
@@ -349,7 +349,7 @@ func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)
 
 // PutWorker implements [remote.WorkerIndex].
 func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
-	changed, row := ttl <= 0, cloneWorker(w) // one that is removed may have expired: it was listed until its time was up
+	changed, row := ttl <= 0, cloneWorker(w) // a removed worker may have expired, but watchers still list it
 	err := q.begin(ctx, "keep a worker", true, func(rows Rows, now time.Time) error {
 		row.Since = now
 		has, _, err := rows.Worker(row.ID)

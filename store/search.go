@@ -12,24 +12,24 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// The limits of one page of [Find]. A page that reaches one ends early; its cursor continues the search.
+// Limits of one page of [Find]. A page that reaches a limit ends early; its cursor continues the search.
 const (
-	maxScannedRuns   = 10_000   // rows that are compared with a [RunQuery]
-	maxSearchedRuns  = 500      // runs whose events are read for a text
-	maxSearchedBytes = 32 << 20 // of the texts of their events
+	maxScannedRuns   = 10_000   // number of rows that are compared with a [RunQuery]
+	maxSearchedRuns  = 500      // number of runs whose events are searched for a text
+	maxSearchedBytes = 32 << 20 // number of bytes of texts that are searched
 )
 
-// A RunQuery selects runs by what a [RunIndex] has no index for. Empty fields select all.
+// A RunQuery selects runs by fields for which a [RunIndex] has no index. Empty fields select all.
 type RunQuery struct {
-	Tool      string // that was called: in RunSummary.Tools
-	Model     string // RunSummary.Model or Target
+	Tool      string // name of a called tool: in RunSummary.Tools
+	Model     string // equals RunSummary.Model or Target
 	Reason    lathe.Reason
 	ErrorCode string
-	Text      string // in a message, argument, result or answer, without regard to case
+	Text      string // part of a message, argument, result or answer, regardless of case
 }
 
-// Find returns the runs of the index that fit the filter and the query, newest first. truncated says that the page
-// reached a limit before it was full; next continues the search.
+// Find returns the runs of the index that match the filter and the query, newest first. truncated reports that the page reached a limit
+// before it was full; the cursor next continues the search.
 func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []RunSummary, next string, truncated bool, err error) {
 	if *q == (RunQuery{}) {
 		rows, next, err = ix.Runs(ctx, f)
@@ -45,14 +45,14 @@ func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []R
 	return rows, next, next != "" && len(rows) < Page(f), err
 }
 
-// fits reports whether a row has the tool, model, reason and error code of the query. It does not look for the text.
+// fits reports whether a row matches the query, apart from its Text.
 func (q *RunQuery) fits(r *RunSummary) bool {
 	return (q.Tool == "" || slices.Contains(r.Tools, q.Tool)) && (q.Model == "" || q.Model == r.Model || q.Model == r.Target) &&
 		(q.Reason == "" || q.Reason == r.Reason) && (q.ErrorCode == "" || q.ErrorCode == r.ErrorCode)
 }
 
-// ParseTime reads a time as RFC 3339 has it, a day in UTC such as 2026-11-23, or how long before now it was: a whole number of days, hours, minutes or
-// seconds, such as 7d, 6h, 15m or 30s. Times before 1970 and after 2199 are errors, since stores count nanoseconds.
+// ParseTime parses a time in RFC 3339, a day in UTC such as 2026-11-23, or a time before now as a whole number of days, hours, minutes or
+// seconds, such as 7d, 6h, 15m or 30s. Times before 1970 and after 2199 are errors, because stores use int64 nanoseconds.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -71,19 +71,18 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// ErrSearchStopped is returned by the match function of [Search] to end a page before the run that it was called with.
+// ErrSearchStopped is an error that the match function of [Search] returns to end a page before the current run.
 var ErrSearchStopped = errors.New("the search stopped at its limit")
 
-// searchBatch bounds the rows that Search reads at once.
+// searchBatch is the maximum number of rows that Search reads at once.
 const searchBatch = 1_000
 
-// Search returns the runs of the index that fit the filter and for which match returns true, newest first, at most
-// [Page] of them. It reads rows until the page is full, scan rows were matched, or there are no more. next is the cursor
-// of the row at which the following page begins, "" if there is no further row: a page may be shorter than its limit, or
-// empty, while next is not "". The cursor stays valid while runs are added and removed.
+// Search returns the runs of the index that match the filter and for which match returns true, newest first, at most [Page] of them. It
+// reads rows until the page is full, scan rows were compared, or no row is left. next is the cursor of the next page, or "" if no row is
+// left: a page may be shorter than its limit, or empty, although next is not "". The cursor remains valid while runs are added and removed.
 //
-// match may keep no part of its argument. If it returns [ErrSearchStopped], the page ends before that row; it must not
-// return it for the first row of a page, since the search would not proceed. Any other error ends the search.
+// match must not retain its argument. If it returns [ErrSearchStopped], the page ends before that row; it must not return this error for
+// the first row of a page, since the search would not proceed. Any other error ends the search.
 func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func(context.Context, *RunSummary) (bool, error)) (rows []RunSummary, next string, err error) {
 	batch := RunFilter{}
 	if f != nil {
@@ -121,14 +120,15 @@ func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func
 	return rows, next, nil
 }
 
-// A textSearch looks for a text in the events of several runs.
+// A textSearch searches for a text in the events of several runs.
 type textSearch struct {
 	text  string // in lower case
-	runs  int    // that were searched
-	bytes int    // of their texts
+	runs  int    // number of searched runs
+	bytes int    // number of searched bytes
 }
 
-// in reports whether a text of the run has the text that is looked for. A run that was deleted meanwhile has none.
+// in reports whether the events of the run contain the text. For a run that was deleted in the meantime it returns false. At a limit it
+// returns ErrSearchStopped.
 func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, error) {
 	if s.runs == maxSearchedRuns || s.bytes >= maxSearchedBytes {
 		return false, ErrSearchStopped
@@ -151,7 +151,7 @@ func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, e
 	return false, nil
 }
 
-// textsOf returns the texts of an event that people look for: of messages, arguments, results and answers.
+// textsOf returns the texts of an event that are searched: those of messages, arguments, results and answers.
 func textsOf(e *event.Event) []string {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
@@ -176,7 +176,7 @@ func textsOf(e *event.Event) []string {
 		return []string{d.Result}
 	case *event.RunFinished:
 		return []string{d.Answer}
-	default: // the others have no text, or that of an event before them
+	default: // no text, or only text of an earlier event
 		return nil
 	}
 }
@@ -194,7 +194,7 @@ func messageTexts(m *lathe.Message) (texts []string) {
 			texts = append(texts, p.Arguments)
 		case lathe.ToolResult:
 			texts = append(texts, p.Content)
-		default: // data
+		default: // no text
 		}
 	}
 	return texts

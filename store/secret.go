@@ -8,19 +8,19 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// MaxSharedSecret bounds a value of a [SecretKeeper], in bytes.
+// MaxSharedSecret is the maximum length of a value of a [SecretKeeper], in bytes.
 const MaxSharedSecret = 4096
 
-// A SecretKeeper keeps random values that all processes of a store share, such as the key of what they encrypt for their
-// clients. Exports of runs do not have them. A program that can read the store can read them.
+// A SecretKeeper stores random values that all processes with the same store share, such as the key with which they encrypt data for
+// clients. Exports of runs do not contain them. A program that can read the store can read them.
 type SecretKeeper interface {
-	// SharedSecret returns the value that is kept under a name. If there is none, it keeps value and returns it: of several
-	// processes that call it at the same time, all get the value of one. An empty name, an empty value, and a value above
-	// [MaxSharedSecret] are errors of code invalid_request.
+	// SharedSecret returns the value that is stored under a name. If there is none, it stores value and returns it. If several processes
+	// call it concurrently, all get the same value. An empty name, an empty value, and a value above [MaxSharedSecret] are errors of code
+	// invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns an error of code invalid_request for an empty name, an empty value, and one above [MaxSharedSecret].
+// FitsSecret returns an error of code invalid_request for an empty name, an empty value, or a value above [MaxSharedSecret].
 func FitsSecret(op, name string, value []byte) error {
 	if name == "" || len(value) == 0 || len(value) > MaxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}
@@ -28,10 +28,10 @@ func FitsSecret(op, name string, value []byte) error {
 	return nil
 }
 
-// namedRecords has the rules of a [SecretKeeper] and a [ValueKeeper]. Both are rows under a name: that of a value begins with valuePrefix.
+// namedRecords implements [SecretKeeper] and [ValueKeeper] over [Rows]. Both are rows with a name; that of a value begins with valuePrefix.
 type namedRecords struct{ begin transaction }
 
-// valuePrefix begins the names of values. [SecretKeeper] has no name that begins so.
+// valuePrefix is the prefix of the names of values. No name of a [SecretKeeper] begins with it.
 const valuePrefix = "value:"
 
 // SharedSecret implements [SecretKeeper].

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A SignalStore keeps the external input of a run: an answer to an approval request, the result of a client's tool, a
-// cancel request. A signal is stored before its sender gets a response; the process that owns the run reads it when
-// the run next suspends. The signals of a run are deleted with the run.
+// A SignalStore stores the external input of runs: an answer to an approval request, the result of a client's tool, a cancel request. A
+// signal is stored before its sender gets a response; the process that owns the run reads it when the run next suspends. The signals of a
+// run are deleted with the run.
 type SignalStore interface {
-	// PutSignal stores a signal. Only the first signal of a run, kind and key is stored: for another one PutSignal changes
-	// nothing and returns [lathe.ErrConflict]. For a run that does not exist it returns an error of code not_found,
-	// and for one that has ended [lathe.ErrConflict].
+	// PutSignal stores a signal. If a signal of the same run, kind and key is stored, PutSignal changes nothing and returns
+	// [lathe.ErrConflict]. For a run that does not exist it returns an error of code not_found, and for one that has ended
+	// [lathe.ErrConflict].
 	PutSignal(ctx context.Context, f Signal) error
 	// Signals returns the signals of a run, oldest first.
 	Signals(ctx context.Context, runID string) ([]Signal, error)
@@ -31,13 +31,13 @@ const (
 type Signal struct {
 	RunID string
 	Kind  string // [SignalApproval], [SignalResult] or [SignalCancel]
-	Key   string // the id of the call, "" for the whole run
-	// Body is content: it may appear in the store, and in no log, metric or trace.
+	Key   string // id of the call; "" for the whole run
+	// Body is content: it must not appear in a log, metric or trace.
 	Body json.RawMessage
 	Time time.Time // when it was stored; set by the store
 }
 
-// CheckSignal returns an error if the signal names no run or no kind.
+// CheckSignal returns an error if the signal has no run id or no kind.
 func CheckSignal(f *Signal) error {
 	switch {
 	case f.RunID == "":
@@ -48,7 +48,7 @@ func CheckSignal(f *Signal) error {
 	return nil
 }
 
-// signalRecords has the rules of a [SignalStore].
+// signalRecords implements [SignalStore] over [Rows].
 type signalRecords struct{ begin transaction }
 
 // PutSignal implements [SignalStore].

@@ -9,22 +9,21 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Store keeps the events of each run as an append-only log. Delta events are never stored.
-// Its methods may be called from several goroutines at once.
+// A Store stores the events of each run as an append-only log. Delta events are never stored. Its methods may be called from several
+// goroutines at once.
 //
-// Every error is a *[lathe.Error]. A context that is done when a method is called, or between two events of Read, gives
-// its error with the code cancelled or timeout. Events come back as they were appended, to the byte where they hold raw
-// JSON: a store that writes JSON calls [event.Event.MarshalJSON] itself, since [encoding/json.Marshal] escapes <, > and &
-// in its result. Package storetest checks all this.
+// Every error is a *[lathe.Error]. If the context is done when a method is called, or between two events of Read, the error has the code
+// cancelled or timeout. Read returns events as they were appended, and raw JSON in them with the same bytes: a store that writes JSON calls
+// [event.Event.MarshalJSON] itself, because [encoding/json.Marshal] escapes <, > and & in its result. Package storetest checks all this.
 type Store interface {
-	// Append adds events whose IDs follow last without a gap. It returns the last ID of the log. If the log does not end
-	// at last, the error has the code conflict and wraps [lathe.ErrConflict]; if [CheckAppend] returns an error, it has the code
-	// invalid_request. All events are appended or none. Appending no event to a new run does not create it.
+	// Append adds events whose IDs follow last without a gap, and returns the last ID of the log. If the log does not end at last, the
+	// error has the code conflict and wraps [lathe.ErrConflict]; if [CheckAppend] returns an error, it has the code invalid_request. All
+	// events are appended or none. An append of no event to a new run does not create it.
 	Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error)
 	// Read yields the events after the given ID, in order. An error is yielded last. If the run does not exist, or after
 	// is negative or above the last ID of its log, the error has the code not_found and wraps [lathe.ErrNotFound].
 	Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error]
-	// Delete removes a run's log. Deleting a run that does not exist is no error.
+	// Delete removes the log of a run. If the run does not exist, that is no error.
 	Delete(ctx context.Context, runID string) error
 }
 

@@ -8,14 +8,14 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Summary is what the lists of a [RunIndex] say of one run. It is a pure function of the
-// run's events; the zero value is that of a run without any.
+// A Summary contains the rows of one run in the lists of a [RunIndex]. It depends only on the events of the run; the zero value is that of
+// a run without events.
 type Summary struct {
 	Run   RunSummary
-	Calls []CallSummary // of model calls, in the order in which they finished
+	Calls []CallSummary // rows of the model calls, in the order in which they finished
 
 	started event.ModelCallStarted
-	asked   map[string]time.Time // when requests for approval that have no answer expire, by call
+	asked   map[string]time.Time // expiry of unanswered requests for approval, by call id
 }
 
 // Apply adds the next event of the run to the rows.
@@ -36,7 +36,7 @@ func (s *Summary) Apply(e *event.Event) {
 	case *event.ToolCallPlanned:
 		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
 		if len(r.Tools) < maxRowTools && d.Tool != "" && !slices.Contains(r.Tools, d.Tool) {
-			r.Tools = append(slices.Clip(r.Tools), d.Tool) // the rows that were handed out keep theirs
+			r.Tools = append(slices.Clip(r.Tools), d.Tool) // rows that were returned earlier must not change
 		}
 	case *event.ToolCallExecuted:
 		if n := len(s.Calls); n > 0 {
@@ -58,13 +58,13 @@ func (s *Summary) Apply(e *event.Event) {
 	case *event.RunPaused:
 		r.Status, r.Reason, r.Pending, r.WakeAt = "parked", d.Reason, slices.Clone(d.Pending), s.earliest()
 		if d.Reason == lathe.ReasonInterrupted {
-			r.WakeAt = time.Time{} // the run waits for an operator
+			r.WakeAt = time.Time{} // no timer: the run waits for an operator
 		}
 	case *event.RunResumed:
 		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
 	case *event.RunFinished:
 		r.Status, r.Reason, r.ErrorCode, r.Ended, r.WakeAt = d.Status, d.Reason, d.ErrorCode, e.Time, time.Time{}
-	default: // nothing that a list shows
+	default: // not shown in a list
 	}
 }
 
@@ -79,7 +79,7 @@ func retentionState(r *event.RunRetention) string {
 	}
 }
 
-// earliest returns when the first of the requests for approval expires that have no answer.
+// earliest returns the earliest expiry of the unanswered requests for approval.
 func (s *Summary) earliest() (at time.Time) {
 	for _, expires := range s.asked {
 		if at.IsZero() || expires.Before(at) {

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// MaxValue bounds a value of a [ValueKeeper], in bytes.
+	// MaxValue is the maximum length of a value of a [ValueKeeper], in bytes.
 	MaxValue = 4096
-	// MaxValueName bounds its name, in bytes.
+	// MaxValueName is the maximum length of the name of a value, in bytes.
 	MaxValueName = 256
-	// MaxValues bounds the values that [ValueKeeper].Values returns.
+	// MaxValues is the maximum number of values that [ValueKeeper].Values returns.
 	MaxValues = 10_000
 )
 
-// A ValueKeeper keeps small values under names that all processes of a store share and that change, such as which tools an
-// operator has disabled. The last write of a name counts. Exports of runs do not have them. Its methods may be called from
-// several goroutines at once.
+// A ValueKeeper stores small named values that all processes with the same store share and that change, such as the tools that an operator
+// has disabled. The last write of a name counts. Exports of runs do not contain them. Its methods may be called from several goroutines at
+// once.
 type ValueKeeper interface {
-	// SetValue keeps a value under a name, in place of an earlier one. An empty value removes the name. A name that is empty or
-	// above [MaxValueName], and a value above [MaxValue], are errors of code invalid_request.
+	// SetValue stores a value under a name and replaces an earlier one. An empty value removes the name. An empty name or one above
+	// [MaxValueName], and a value above [MaxValue], are errors of code invalid_request.
 	SetValue(ctx context.Context, name string, value []byte) error
 	// Values returns the values whose names begin with prefix: the first [MaxValues] by name.
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// FitsValue returns an error of code invalid_request for an empty name, and for a name or a value above its bound.
+// FitsValue returns an error of code invalid_request for an empty name, or for a name or a value above its maximum.
 func FitsValue(op, name string, value []byte) error {
 	if name == "" || len(name) > MaxValueName || len(value) > MaxValue {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), MaxValueName, MaxValue)}

@@ -6,14 +6,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// handedOver reports whether the client executes the call and answers it.
+// handedOver reports whether the client must execute the call.
 func (c *call) handedOver() bool {
 	w := c.w
 	return c.client && c.Answer == nil && c.Refuse == "" && c.ParseError == "" && !c.Incomplete && (w.tools.handOver || c.seq < w.limits.MaxToolCalls)
 }
 
-// admit ends a call that its turn or its run refuses, one that the model did not finish, and one of the client that is
-// beyond the limit on calls.
+// admit ends a call that its turn or its run refuses, an unreadable or incomplete call, and a call of the client beyond the limit on calls.
 func admit(c *call) ending {
 	w := c.w
 	switch {
@@ -33,10 +32,10 @@ func admit(c *call) ending {
 	return proceed
 }
 
-// maxToolPayload is the limit on a payload on harmony's channel `tool` if max_payload_bytes is none, in bytes.
+// maxToolPayload is the limit on a payload in harmony's channel `tool`, in bytes, if max_payload_bytes is not set.
 const maxToolPayload = 8 << 10
 
-// payloadLimit returns the limit that a call written as text has exceeded.
+// payloadLimit returns the limit that a call in text has exceeded, as key and value.
 func (c *call) payloadLimit() (key string, limit int) {
 	switch most := c.w.limits.MaxPayloadBytes; {
 	case most != math.MaxInt:

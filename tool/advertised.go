@@ -11,26 +11,26 @@ import (
 	"github.com/lathe-run/lathe/tool/search"
 )
 
-// advertised is a list of tools that a run offers its model, and what is computed from it. It does not change: runs that offer the
-// same tools share it.
+// advertised is a list of tools that a run offers its model, with values computed from it. It is immutable: runs that offer the same tools
+// share it.
 type advertised struct {
 	specs  []*lathe.ToolSpec
-	sorted int           // how many of specs, from the first on, are sorted by name; loaded tools follow them
-	names  []byte        // a JSON array of the names, at most maxNames of them
-	size   func() int    // of the definitions on the wire, computed once
-	hash   func() string // of the definitions, computed once
+	sorted int           // the first sorted of specs are sorted by name; loaded tools follow them
+	names  []byte        // a JSON array of at most maxNames names
+	size   func() int    // size of the definitions on the wire
+	hash   func() string // hash of the definitions
 
 	indexOnce sync.Once
 	indexed   *search.Index
 }
 
-// index returns the index over specs, which it makes at the first search.
+// index returns the search index of specs. The first call makes it.
 func (a *advertised) index() *search.Index {
 	a.indexOnce.Do(func() { a.indexed = search.NewIndex(a.specs) })
 	return a.indexed
 }
 
-// find returns the definition of that name, or nil.
+// find returns the definition with this name, or nil.
 func (a *advertised) find(name string) *lathe.ToolSpec {
 	i, ok := slices.BinarySearchFunc(a.specs[:a.sorted], name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
 	if ok {
@@ -44,10 +44,10 @@ func (a *advertised) find(name string) *lathe.ToolSpec {
 	return nil
 }
 
-// maxNames bounds the names that an answer to an unknown tool lists.
+// maxNames is the maximum number of names in the error for an unknown tool.
 const maxNames = 50
 
-// newAdvertised returns the list of specs, of which the first ones, sorted in number, are sorted by name.
+// newAdvertised returns the list of specs, whose first sorted elements are sorted by name.
 func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
 	s := &advertised{specs: specs, sorted: sorted, size: sync.OnceValue(func() int { return definitionsSize(specs) }), hash: sync.OnceValue(func() string { return digest.Tools(specs) })}
 	s.names = append(s.names, '[')
@@ -65,24 +65,25 @@ func newAdvertised(specs []*lathe.ToolSpec, sorted int) *advertised {
 	return s
 }
 
-// maxAdvertised bounds the lists of the set's tools that a runner keeps: callers with different rights offer different ones.
+// maxAdvertised is the maximum number of lists of the set's tools that a runner caches: runs with different permissions have different
+// lists.
 const maxAdvertised = 16
 
-// advertisedLists keeps lists of tools from run to run. Two lists are the same if they have the same definitions, told by their
-// addresses, because a definition never changes. It may be used by several goroutines at once; the zero value is empty.
+// advertisedLists caches lists of tools between runs. Two lists are the same if they have the same definitions by address, because a
+// definition is immutable. It may be used by several goroutines at once; the zero value is empty.
 type advertisedLists struct {
 	ofSet atomic.Pointer[listsOf]
-	mixed atomic.Pointer[advertised] // the last with tools of a client, or of a run that defers tools: mostly new with each run
+	mixed atomic.Pointer[advertised] // the last list with tools of a client, or of a run that defers tools: usually new with each run
 }
 
-// listsOf are lists of the tools of one state of the set. It does not change.
+// listsOf are the lists of one state of the set. It is immutable.
 type listsOf struct {
 	registry *registry
-	lists    []*advertised // the newest first, at most maxAdvertised
+	lists    []*advertised // newest first, at most maxAdvertised
 }
 
-// get returns the list of the specs, sorted by name, which it copies if the list is new. mixed says that tools of a client are among
-// those of the registry. Lists of a former state of the set are dropped, with the definitions that only they hold.
+// get returns the list of specs, which must be sorted by name. It copies specs if the list is new. mixed reports that specs include tools
+// of a client. Lists of an earlier state of the set are dropped.
 func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) *advertised {
 	if mixed {
 		return l.conversation(specs, len(specs))
@@ -97,14 +98,13 @@ func (l *advertisedLists) get(r *registry, specs []*lathe.ToolSpec, mixed bool) 
 		}
 	}
 	a := newAdvertised(slices.Clone(specs), len(specs))
-	// A list that another goroutine stores at the same time may be lost: it is computed again.
+	// If another goroutine stores a list at the same time, one of them is lost and computed again later.
 	l.ofSet.Store(&listsOf{r, append([]*advertised{a}, kept[:min(len(kept), maxAdvertised-1)]...)})
 	return a
 }
 
-// conversation returns the list of the specs, of which the first ones, sorted in number, are sorted by name. It copies them if the
-// list is new. Conversations have many different lists: only the last is kept, so that they do not replace the lists of the set,
-// whose indexes are worth keeping.
+// conversation returns the list of specs, whose first sorted elements are sorted by name. It copies them if the list is new. Only the last
+// such list is cached, because conversations have many different ones, and they must not replace the lists of the set with their indexes.
 func (l *advertisedLists) conversation(specs []*lathe.ToolSpec, sorted int) *advertised {
 	last := l.mixed.Load()
 	if last == nil || last.sorted != sorted || !slices.Equal(last.specs, specs) {

@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxDetailBytes bounds each text among the further members of an error.
+// maxDetailBytes is the maximum length of each text in the details of an error.
 const maxDetailBytes = 1_000
 
-// answer returns the content of the tool message that answers the call.
+// answer returns the content of the tool message for the call.
 func answer(c *call) string {
 	if c.w.settings.ResultFormat == lathe.ResultEnvelope {
 		return string(c.envelope(c.w.settings.CompactEnvelope))
@@ -21,14 +21,14 @@ func answer(c *call) string {
 	}
 	b := []byte(`{"ok":false,"error":`)
 	b = c.appendError(b)
-	if len(c.data) > 0 { // of an error that the tool itself describes
+	if len(c.data) > 0 { // the tool returned an error with data
 		b = append(b, `,"data":`...)
 		b = c.appendData(b)
 	}
 	return string(append(b, '}'))
 }
 
-// envelope is the answer with all its members; compact leaves the empty ones out.
+// envelope returns the answer with all members. compact omits empty ones.
 func (c *call) envelope(compact bool) []byte {
 	b := []byte(`{"ok":`)
 	b = strconv.AppendBool(b, c.code == "")
@@ -70,7 +70,7 @@ func (c *call) envelope(compact bool) []byte {
 	return append(b, '}')
 }
 
-// appendError appends the error object: code, fixed text, details.
+// appendError appends the error object: code, fixed text and details.
 func (c *call) appendError(b []byte) []byte {
 	b = append(b, `{"code":"`...)
 	b = append(b, c.code...)
@@ -88,14 +88,14 @@ func (c *call) appendData(b []byte) []byte {
 	return append(b, c.data...)
 }
 
-// hit records the limit that ended the call, by its config key, and adds its value to the details for the model.
+// hit records the limit that ended the call, by its config key, and adds key and value to the details for the model.
 func (f *failure) hit(key string, limit int) {
 	f.limitKey = key
 	f.detailString("limit", key)
 	f.detailInt("max", int64(limit))
 }
 
-// sizeHit is hit for a limit in bytes.
+// sizeHit does the same as hit, for a limit in bytes.
 func (f *failure) sizeHit(key string, size, limit int) {
 	f.limitKey = key
 	f.detailString("limit", key)
@@ -118,7 +118,7 @@ func (f *failure) detailRaw(name string, v []byte) {
 	f.detail = append(f.detail, v...)
 }
 
-// detailName takes names that need no escapes.
+// detailName appends a comma and a member name, which must need no escapes.
 func (f *failure) detailName(name string) {
 	f.detail = append(append(append(f.detail, `,"`...), name...), `":`...)
 }

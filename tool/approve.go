@@ -19,18 +19,18 @@ const (
 	edited   = "edited"
 	refused  = "denied"
 	expired  = "expired"
-	answered = "answered" // by the approver, in place of the tool
+	answered = "answered" // the approver gave the result in place of the tool
 )
 
-// Reason codes of approvals that no approver decided.
+// Reason codes of ApprovalResolved without a decision of an approver.
 const (
-	reasonChanged   = "changed" // since it was asked for: the tool, its schema, the policy or a limit
+	reasonChanged   = "changed" // the tool, its schema, the policy or a limit has changed since the request
 	reasonCancelled = "cancelled"
 )
 
-// approve is stage 7. It asks the approver about a call for which the policy wants an approval. An approval is bound to
-// the digest of run, call, tool, schema and arguments. It is valid for this call, once, and until it expires. The call is
-// parked if the answer is pending, or if a call before it is parked.
+// approve is stage 7. If the policy requires an approval, it requests one from the approver. An approval is bound to the digest of run,
+// call, tool, schema and arguments. It is valid for this call, once, until it expires. If the answer is pending, or an earlier call of the
+// turn is parked, approve parks the call.
 func approve(ctx context.Context, c *call) ending {
 	w := c.w
 	if c.verdict.Decision != lathe.Ask {
@@ -40,7 +40,7 @@ func approve(ctx context.Context, c *call) ending {
 		return parkBehind(c)
 	}
 	if c.parkBehind && c.asked() {
-		c.parked = c.Parked // its answer is valid once, and is not read before it can be used
+		c.parked = c.Parked // the answer can be read only once, so it is read when it can be used
 		return parked
 	}
 	req := &lathe.ApprovalRequest{CallInfo: *c.describe(new(description)), Verdict: c.verdict,
@@ -49,7 +49,7 @@ func approve(ctx context.Context, c *call) ending {
 	if c.asked() {
 		req.ExpiresAt = c.Parked.ExpiresAt
 		if c.Parked.Digest != req.Digest {
-			// The definition of the tool has changed: what was approved is not what would run.
+			// The definition has changed: the approval is for another tool than the one that would be called.
 			return refuseApproval(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
 		}
 	} else {
@@ -88,10 +88,10 @@ func approve(ctx context.Context, c *call) ending {
 	return parkBehind(c)
 }
 
-// asked reports whether an approval was asked for when the call was parked, and not resolved since.
+// asked reports whether an approval was requested when the call was parked, and has not been resolved since.
 func (c *call) asked() bool { return c.Parked != nil && c.Parked.Digest != "" && !c.resolved }
 
-// withdrawApproval resolves the approval of a call that ended before its answer was read.
+// withdrawApproval resolves the requested approval of a call that ended for another reason.
 func withdrawApproval(c *call) {
 	if !c.asked() {
 		return
@@ -103,7 +103,7 @@ func withdrawApproval(c *call) {
 	resolve(c, refused, lathe.Approval{ReasonCode: reason})
 }
 
-// askApprover asks the approver for at most left. One that panics does not approve.
+// askApprover calls the approver with a timeout of left. A panic is returned as an error.
 func askApprover(ctx context.Context, approver lathe.Approver, req *lathe.ApprovalRequest, left time.Duration) (a lathe.Approval, err error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -115,8 +115,8 @@ func askApprover(ctx context.Context, approver lathe.Approver, req *lathe.Approv
 	return approver.Approve(ctx, req)
 }
 
-// storedAnswer returns an answer that was given in time and has not been read yet, if the approver is a [StoredApprover] and
-// has one. An approver that panics has none.
+// storedAnswer returns an answer that was given in time but has not been read, if the approver is a [StoredApprover] and has one. inTime is
+// false if not, or if the approver panics.
 func storedAnswer(ctx context.Context, approver lathe.Approver, req *lathe.ApprovalRequest) (a lathe.Approval, inTime bool) {
 	r, ok := approver.(StoredApprover)
 	if !ok {
@@ -130,8 +130,8 @@ func storedAnswer(ctx context.Context, approver lathe.Approver, req *lathe.Appro
 	return r.StoredApproval(ctx, req)
 }
 
-// applyEdited puts the approver's arguments in place of the model's. They pass the same stages, the policy included: an
-// approver cannot make a call that the policy denies.
+// applyEdited replaces the arguments of the model by those of the approver. They pass through the same stages, policy included: an approver
+// cannot make a call that the policy denies.
 func applyEdited(c *call, answer lathe.Approval) ending {
 	resolve(c, edited, answer)
 	if end := boundArguments(c, len(answer.Arguments)); end != proceed {
@@ -149,7 +149,7 @@ func applyEdited(c *call, answer lathe.Approval) ending {
 	return parkBehind(c)
 }
 
-// applyResult takes the approver's result in place of the tool's output.
+// applyResult uses the approver's result in place of the tool's output.
 func applyResult(c *call, answer lathe.Approval) ending {
 	resolve(c, answered, answer)
 	if end := parkBehind(c); end != proceed {
@@ -159,8 +159,7 @@ func applyResult(c *call, answer lathe.Approval) ending {
 	return proceed
 }
 
-// parkBehind parks a call while a call before it is parked. If it was approved, the approver is asked again: an approval
-// is not kept.
+// parkBehind parks the call if an earlier call of the turn is parked. An approval that was read is not stored: it is requested again later.
 func parkBehind(c *call) ending {
 	if !c.parkBehind {
 		return proceed
@@ -181,7 +180,7 @@ func refuseApproval(c *call, decision string, a lathe.Approval, code lathe.Code)
 	return fail(code)
 }
 
-// maxReasonBytes bounds the reason code of a decision.
+// maxReasonBytes is the maximum length of the reason code of a decision.
 const maxReasonBytes = 64
 
 // resolve publishes the decision.

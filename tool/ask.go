@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pausingAsker is the Asker of a call. The timeout of the tool does not run while it asks.
+// pausingAsker is the Asker of a call. The timeout of the tool is paused during Ask.
 type pausingAsker struct {
 	Asker
 	call *callContext
@@ -18,11 +18,11 @@ func (p pausingAsker) Ask(ctx context.Context, questions map[string]Question) (m
 	return p.Asker.Ask(ctx, questions)
 }
 
-// asking is how long a tool has waited for answers. Few tools ask.
+// asking measures the time for which a tool has waited for answers.
 type asking struct {
-	open  int           // questions that wait for their answer
-	since time.Time     // when the first of them was asked
-	took  time.Duration // that earlier ones took
+	open  int           // number of questions without an answer
+	since time.Time     // when the first of the open questions was asked
+	took  time.Duration // total time of earlier questions
 }
 
 func (c *callContext) pause() {
@@ -46,10 +46,10 @@ func (c *callContext) resume() {
 	}
 }
 
-// askingLook is how soon, at least, the deadline of a tool that asks is looked at again.
+// askingLook is the minimum time until the deadline of a tool with an open question is checked again.
 const askingLook = time.Second
 
-// left is how much of its time the tool still has.
+// left returns the remaining time of the tool.
 func (c *callContext) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

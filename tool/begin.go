@@ -8,33 +8,33 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// RunOptions override the runner's options for one run. A caller that gets the values from a client must check them first.
+// RunOptions replace options of the runner for one run. A caller that gets values from a client must check them first.
 type RunOptions struct {
-	Settings *lathe.Settings // nil: the runner's
-	Limits   *lathe.Limits   // nil: the runner's
-	// ClientTools are the tools that the caller declares and executes itself. Execute returns calls to them in
-	// Outcome.Pending. If the set has a tool of the same name, a call means the tool of the set; but if the client's is disallowed and Allow
-	// leaves that of the set out, its definition is sent where that of the set would be, and a call is one to an unknown tool.
+	Settings *lathe.Settings // nil: those of the runner
+	Limits   *lathe.Limits   // nil: those of the runner
+	// ClientTools are the tools that the caller declares and executes. Execute returns calls of them in Outcome.Pending. If the set has a
+	// tool of the same name, calls are of the tool of the set. But if the client's tool is disallowed and Allow excludes that of the set,
+	// the client's definition is sent, and a call is one of an unknown tool.
 	ClientTools []*lathe.ToolSpec
-	// Allow, when not nil, names the only tools of the set that the run may use. The others are unknown to it.
+	// Allow, if not nil, lists the only tools of the set that the run may use. Any other tool is unknown to the run.
 	Allow []string
-	// Defer lets the run defer its tools as the search of the set says: see [Search]. Without it, the definitions of all
-	// tools are listed, and there is no search.
+	// Defer allows the run to defer its tools according to the [Search] of the set. If it is false, the definitions of all tools are sent,
+	// and there is no search.
 	Defer bool
-	// HandOver makes calls to unknown names calls to client tools: the client has received them already.
+	// HandOver treats calls of unknown names as calls of client tools, because the client has already received them.
 	HandOver bool
-	// History is the conversation that the run starts from. New calls do not get the ids of the calls in it.
+	// History is the conversation at the start of the run. New calls get other ids than the calls in it.
 	History []lathe.Message
-	// Resumed, when set, is the state of the run that is resumed.
+	// Resumed, if not nil, is the state of the run that is resumed.
 	Resumed *Resumed
-	// Suspend, when set, is called by Execute before a call, or a group of calls that run side by side, is begun: with the first
-	// call and the definition of its tool, nil for a client's or an unknown one. If it returns true, Execute returns with
-	// Outcome.Suspended. It is not called for calls that will have no effect, or that were begun before.
+	// Suspend, if set, is called by Execute before a call, or a group of concurrent calls, is started: with the first call and the
+	// definition of its tool, which is nil for a client's or an unknown tool. If it returns true, Execute returns with Outcome.Suspended.
+	// It is not called for calls without an effect, or those that were started before.
 	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
 }
 
-// Begin opens the work of one run, over the tools that the set has now. It costs little until tools are listed or
-// called. Policies get run, which must not change until the run has ended; nil is a run without a name.
+// Begin starts the work of one run, with the tools that the set has now. It is cheap until tools are listed or called. Policies receive
+// run, which must not change until the run has ended; nil is a run without an id.
 func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if run == nil {
 		run = &lathe.RunInfo{}
@@ -65,15 +65,14 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	return w
 }
 
-// Check says whether a run may be begun with these options: client tools with good names of their
-// own, and not more definitions than the limits allow. The error is a *[lathe.Error] of code
-// invalid_request, or of code too_many_tools with a [*DefinitionsError].
+// Check returns an error if a run cannot start with these options: because of a client tool with an invalid or duplicate name, or more
+// definitions than the limits allow. The error is a *[lathe.Error] of code invalid_request, or of code too_many_tools with a
+// [*DefinitionsError].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return r.Begin(run, opts).Check(opts)
 }
 
-// Check makes the checks of [Runner.Check] for the run of w. opts are those that were passed to [Runner.Begin]. Check does not ask the
-// policy again.
+// Check does the checks of [Runner.Check] for the run of w. opts must be those of [Runner.Begin]. It does not call the policy again.
 func (w *Work) Check(opts *RunOptions) error {
 	if err := w.checkClient(opts); err != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "tool: begin", Err: err}

@@ -7,12 +7,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Circuit configures the circuit breaker of a backend: while it is open, calls are refused without calling the tool.
+// A Circuit configures the circuit breaker of a backend. While a circuit is open, calls are refused without a call of the tool.
 type Circuit struct {
-	// Failures is the number of consecutive failures that opens the circuit; 5. If it is negative the circuit never opens. A
-	// timeout, the code unavailable, a panic and any error that is not a [Failure] count as failures.
+	// Failures is the number of consecutive failures that opens the circuit; 0: 5. Negative: the circuit never opens. A timeout, the code
+	// unavailable, a panic and any error that is not a [Failure] count as failures.
 	Failures int
-	OpenFor  time.Duration // after which one call is let through as a probe; 30 s
+	OpenFor  time.Duration // the time after which one call is allowed as a probe; 0: 30 s
 }
 
 func (c Circuit) withDefaults() Circuit {
@@ -28,16 +28,16 @@ func (c Circuit) withDefaults() Circuit {
 // keyCircuit is the config key of the circuits' limit.
 const keyCircuit = "circuit"
 
-// breaker is the circuit of one backend. Runners that share the set share it.
+// A breaker is the circuit of one backend. Runners with the same set share it.
 type breaker struct {
 	mu       sync.Mutex
-	failures int // in a row
+	failures int // number of consecutive failures
 	open     bool
-	until    time.Time // while open: when a call may probe
-	probing  bool      // one does
+	until    time.Time // if open: when a call may be the probe
+	probing  bool      // a probe is in progress
 }
 
-// wait returns how long calls are refused from now on; 0 if a call may go through.
+// wait returns the time for which calls are refused; 0 if a call is allowed.
 func (b *breaker) wait(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,12 +51,13 @@ func (b *breaker) left(now time.Time) time.Duration {
 	case now.Before(b.until):
 		return b.until.Sub(now)
 	case b.probing:
-		return time.Second // until the probe returns, at an unknown time
+		return time.Second // the probe returns at an unknown time
 	}
 	return 0
 }
 
-// admit lets a call through, as the probe where the circuit is open. Each is followed by report.
+// admit allows a call, as the probe if the circuit is open, or returns the time to wait. The caller must call report after each allowed
+// call.
 func (b *breaker) admit(now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,11 +67,11 @@ func (b *breaker) admit(now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// verdict is what a call says of its backend.
+// A verdict is the result of a call for the health of its backend.
 type verdict uint8
 
 const (
-	nothing verdict = iota // it was cancelled
+	nothing verdict = iota // the call was cancelled
 	healthy
 	failing
 )
@@ -92,7 +93,7 @@ func (b *breaker) report(v verdict, now time.Time, limits Circuit) {
 	}
 }
 
-// checkCircuit ends a call whose backend refuses calls for another wait; 0 proceeds.
+// checkCircuit ends the call if wait, the time for which its backend refuses calls, is not 0.
 func checkCircuit(c *call, wait time.Duration) ending {
 	if wait == 0 {
 		return proceed
@@ -103,7 +104,7 @@ func checkCircuit(c *call, wait time.Duration) ending {
 	return fail(lathe.CodeUnavailable)
 }
 
-// reportBackend reports to the circuit of the tool's backend how an attempt ended.
+// reportBackend reports the result of an attempt to the circuit of the tool's backend.
 func reportBackend(c *call, code lathe.Code) {
 	b := c.entry.backend
 	if b == nil {
@@ -119,7 +120,7 @@ func reportBackend(c *call, code lathe.Code) {
 	b.breaker.report(v, c.now, c.w.r.opts.Circuit)
 }
 
-// releasePlaces releases the places of a call whose tool was not called.
+// releasePlaces releases the places of a call without a call of its tool.
 func releasePlaces(c *call) {
 	e, r := c.entry, c.w.r
 	if e.backend != nil {

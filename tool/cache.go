@@ -10,8 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// readCache is stage 8. For a tool that only reads and declares a CacheTTL, it takes the output with which an equal call
-// of the same principal was answered.
+// readCache is stage 8. If the tool only reads and declares a CacheTTL, it uses the cached output of an equal call of the same principal.
 func readCache(c *call) {
 	w, spec := c.w, c.entry.spec
 	if spec.CacheTTL <= 0 || spec.Effect != lathe.ReadOnly || w.settings.Executor == lathe.ExecutorNoop {
@@ -28,8 +27,8 @@ func readCache(c *call) {
 	}
 }
 
-// writeCache stores the output of a call that succeeded. An output that was cut, or in which something looked like a key,
-// is not stored.
+// writeCache caches the output of a successful call. It does not cache a truncated output, or one in which text that looks like a key was
+// replaced.
 func writeCache(c *call) {
 	if c.cacheKey.entry == nil || c.source != fromTool || c.toolCode != "" || c.truncated || c.hidden {
 		return
@@ -41,20 +40,20 @@ func writeCache(c *call) {
 	c.w.r.cache.put(c.cacheKey, data, c.blobs, c.w.r.now().Add(c.entry.spec.CacheTTL))
 }
 
-// A cache holds redacted outputs. Of what has not expired, it drops the longest unused first.
+// A cache contains redacted outputs. If it is full, it drops the least recently used one.
 type cache struct {
-	limit int // bytes
+	limit int // in bytes
 
 	mu    sync.Mutex
 	size  int
 	items map[cacheKey]*list.Element
-	order *list.List // of *cacheItem, last used first
+	order *list.List // of *cacheItem, most recently used first
 }
 
 type cacheKey struct {
 	entry     *entry
 	principal string
-	args      string // canonical
+	args      string // in canonical form
 }
 
 type cacheItem struct {
@@ -65,7 +64,7 @@ type cacheItem struct {
 	size    int
 }
 
-// itemOverhead is about what an item costs beside its bytes.
+// itemOverhead is the estimated memory of an item besides its data, in bytes.
 const itemOverhead = 256
 
 func newCache(limit int) *cache {

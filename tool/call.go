@@ -7,8 +7,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// call is a call on its way through the stages. It lives on the stack of the goroutine that runs the stages: nothing
-// that outlives them, and nothing that is handed to foreign code, may point to it.
+// call is the state of a call in the stages. It is on the stack of the goroutine that executes the stages: nothing that outlives them, and
+// nothing that is passed to other code, may point to it.
 type call struct {
 	Call
 	w       *Work
@@ -16,7 +16,7 @@ type call struct {
 	seq     int
 	emit    func(event.Data)
 	kept    *kept
-	content string // what the model gets
+	content string // content of the tool message
 
 	order
 	callee
@@ -28,17 +28,16 @@ type call struct {
 	failure
 }
 
-// order is the place of a call among calls that run side by side.
+// order is the position of a call among concurrent calls.
 type order struct {
-	// before is closed when the call before this one is planned, planned when this one is; nil for
-	// a call that runs alone.
+	// before is closed when the previous call is planned, planned when this one is; nil for a call that is executed alone.
 	before, planned chan struct{}
-	parkBehind      bool // a call before this one is parked
+	parkBehind      bool // an earlier call of the turn is parked
 }
 
-// callee is what the name of a call means.
+// callee is the tool of a call.
 type callee struct {
-	entry   *entry // nil: unknown, or the client's
+	entry   *entry // nil: an unknown tool or one of the client
 	client  bool
 	foreign bool   // the caller of the run declared the tool
 	tool    string // the registered name, or "unknown"
@@ -46,68 +45,67 @@ type callee struct {
 
 // arguments are the arguments of a call.
 type arguments struct {
-	args   []byte // as they came; once parsed, the object that the tool gets
+	args   []byte // the text from the model; after parsing, the object for the tool
 	parsed bool
-	repair event.Repair // empty: they were not repaired
-	tokens bool         // args hold tokens of secrets
+	repair event.Repair // "": not repaired
+	tokens bool         // args contain tokens of secrets
 }
 
-// ruling is what policy and approver decided.
+// ruling is the decision of the policy and the approver.
 type ruling struct {
-	info     *lathe.CallInfo // what the policy got
+	info     *lathe.CallInfo // the argument of the policy
 	verdict  lathe.Verdict
 	judged   bool
-	used     []lathe.ToolUse // before this call, of calls that run side by side
-	resolved bool            // the approval
-	parked   *Parked         // set: not answered now
+	used     []lathe.ToolUse // tools used before this call, for concurrent calls
+	resolved bool            // the approval is resolved
+	parked   *Parked         // not nil: the call is parked
 }
 
-// timing is the clock of a call.
+// timing contains the times of a call.
 type timing struct {
-	now      time.Time // of the runner's clock, when last read
-	start    time.Time // when the tool was called
+	now      time.Time // last time read from the runner's clock
+	start    time.Time // start of the tool
 	deadline time.Time
 	timeout  time.Duration
 	latency  time.Duration
 }
 
-// execution is what happened while the tool ran.
+// execution is the state of the execution of the tool.
 type execution struct {
 	scope    *Scope // nil: the tool starts no runs
 	attempts int
-	ran      bool            // tool code ran
-	broke    bool            // the last attempt: the tool panicked, or does not say what went wrong
-	fault    bool            // of a guest
+	ran      bool            // the tool was called
+	broke    bool            // in the last attempt the tool panicked, or returned an error without a code
+	fault    bool            // the tool returned ErrGuestFault
 	rc       int             // exit status of a program
 	child    *lathe.ChildRun // the run that the call started
-	noop     bool            // the settings replace execution by {"ok":true}
+	noop     bool            // the noop executor replaces the tool by {"ok":true}
 }
 
-// output is the output of a call, reduced stage by stage to what the model may see.
+// output is the output of a call. The stages reduce it to what the model may receive.
 type output struct {
 	source    source
-	out       *lathe.Output // as it came
+	out       *lathe.Output // as returned
 	data      []byte
 	blobs     []lathe.Blob
-	toolCode  lathe.Code // of an output that is an error
+	toolCode  lathe.Code // code of an output that is an error
 	cacheKey  cacheKey
-	hidden    bool // something that looks like a key was replaced
-	text      bool // data is plain text: a string of JSON, unquoted, or what is left after truncation
+	hidden    bool // text that looks like a key was replaced
+	text      bool // data is plain text: the value of a JSON string, or a truncated output
 	truncated bool
-	size      int // bytes
+	size      int // in bytes, before truncation
 }
 
-// failure is why a call failed.
+// failure is the reason why a call failed.
 type failure struct {
-	code     lathe.Code // set: answered with this error
-	detail   []byte     // further members of the error object, each with a comma before it
+	code     lathe.Code // "": the call succeeded
+	detail   []byte     // further members of the error object, each after a comma
 	limitKey string     // the config key of the limit that ended the call
-	cause    string     // for operators
-	err      error      // of the last attempt of the tool
+	cause    string     // text for operators
+	err      error      // error of the last attempt
 }
 
-// kept are the values of a call that others may retain: its events, and what policies and journals get. They are allocated
-// in one piece.
+// kept contains the values of a call that others may retain: its events, and the arguments of policies and journals. It is one allocation.
 type kept struct {
 	description
 
@@ -117,7 +115,7 @@ type kept struct {
 	result   event.ToolCallResult
 }
 
-// finish sets the code of a call that a stage ended. What the tool returned is not shown then.
+// finish sets the code of a call that a stage has ended. The output of the tool is then dropped.
 func (c *call) finish(end ending) {
 	if end == proceed {
 		return
@@ -133,7 +131,7 @@ func (c *call) awaitPrevious() {
 	}
 }
 
-// releaseNext lets the call after this one be planned.
+// releaseNext allows the next call to be planned.
 func (c *call) releaseNext() {
 	if c.planned != nil {
 		close(c.planned)

@@ -10,25 +10,24 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// callContext is the context of one tool call. It is what context.WithDeadline would give, less the
-// timer, the cancel functions and the entry in the parent's table of children: the goroutine that
-// waits for the tool watches the deadline and the parent, and ends the context itself.
+// callContext is the context of one tool call. It has the same effect as context.WithDeadline, but without a timer, cancel functions and an
+// entry in the parent: the goroutine that waits for the tool observes the deadline and the parent, and ends the context.
 type callContext struct {
 	parent   context.Context // has the CallMeta
 	deadline time.Time
-	scope    *Scope // of a call that may start a run
+	scope    *Scope // nil unless the tool may start runs
 	done     chan struct{}
 
 	mu     sync.Mutex
 	err    error
 	after  map[*func()]struct{}
-	asking *asking // nil: it never asked
+	asking *asking // nil: the tool asked no questions
 }
 
 var _ context.Context = (*callContext)(nil)
 
-// Deadline returns the earlier of the call's deadline and the parent's. The time in which the tool
-// waited for answers is added to it.
+// Deadline returns the earlier of the call's and the parent's deadline. The call's deadline is extended by the time for which the tool
+// waited for answers.
 func (c *callContext) Deadline() (time.Time, bool) {
 	own := c.deadline
 	c.mu.Lock()
@@ -45,14 +44,15 @@ func (c *callContext) Deadline() (time.Time, bool) {
 // Done returns the channel that is closed when the call ends.
 func (c *callContext) Done() <-chan struct{} { return c.done }
 
-// Err says why the call ended, nil while it runs.
+// Err returns why the call ended, or nil while it is in progress.
 func (c *callContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Value returns the Scope for its key, and else the parent's value. An Asker becomes one that pauses the timeout of the call.
+// Value returns the Scope for its key, and the parent's value for any other key. It wraps an Asker in one that pauses the timeout of the
+// call.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return c.scope
@@ -64,21 +64,21 @@ func (c *callContext) Value(key any) any {
 	return v
 }
 
-// meta returns what the tool gets to know about the call.
+// meta returns the CallMeta for the tool.
 func (c *call) meta() *lathe.CallMeta {
 	run := c.w.info
 	return &lathe.CallMeta{RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, CallID: c.ID, Tool: c.entry.spec.Name,
 		IdempotencyKey: idempotencyKey(run.RunID, c.ID), Depth: run.Depth, Principal: run.Principal, Profile: run.Profile}
 }
 
-// idempotencyKey is the same for every attempt of one call: hex of half of a SHA-256.
+// idempotencyKey returns the same key for every attempt of one call: the first half of a SHA-256 in hexadecimal.
 func idempotencyKey(runID, callID string) string {
 	sum := sha256.Sum256([]byte("lathe/call/1\x00" + runID + "\x00" + callID))
 	return hex.EncodeToString(sum[:16])
 }
 
-// AfterFunc runs f in a goroutine of its own once the context is done. Contexts derived from this
-// one use it: without it each of them would cost a goroutine that waits.
+// AfterFunc calls f in its own goroutine after the context is done. Derived contexts use it; without it, each of them would need a
+// goroutine.
 func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// end ends the context; only the first call counts.
+// end ends the context. Only the first call has an effect.
 func (c *callContext) end(err error) {
 	c.mu.Lock()
 	if c.err != nil {

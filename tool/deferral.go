@@ -12,27 +12,26 @@ import (
 // SearchName is the name of the tool with which a model searches for the tools of its run: see [Search].
 const SearchName = "tool_search"
 
-// A Search says whether the runs of a [Set] send their model all definitions of tools, or a few of them and the tool
-// [SearchName]. With it the model finds the others, which are loaded: their definitions are sent from the next model call on.
+// A Search determines whether the runs of a [Set] send their model all definitions of tools, or only some of them and the tool
+// [SearchName]. By this tool the model finds other tools and loads them: their definitions are sent from the next model call on.
 //
-// A run that defers its tools is sent the definitions of its client's tools, of those that Always names, of those with the
-// origin of package builtin, of the tool that its tool choice names, and of those whose calls are in the history that it
-// starts from. Policies decide about the search as about each tool. If they do not allow it without an approval, the run
-// defers nothing.
+// A run that defers its tools sends the definitions of its client's tools, of the tools that Always lists, of those with the origin of
+// package builtin, of the tool of its tool choice, and of those whose calls are in its history. Policies decide about the search as about
+// each tool. If they deny it or require an approval, the run defers nothing.
 type Search struct {
-	Mode SearchMode // off
-	// AboveTools and AboveBytes say from where on a run defers its tools in mode auto: the tools of the set that its model may
-	// be offered are more than 40, or their definitions are larger than 40,960 bytes. The limits max_tools and
-	// max_tools_bytes count, too, where they are lower.
+	Mode SearchMode // "": off
+	// AboveTools and AboveBytes are the thresholds of mode auto: a run defers its tools if more than AboveTools (0: 40) tools of the set
+	// may be offered, or if their definitions are larger than AboveBytes (0: 40,960). If the limits max_tools and max_tools_bytes are
+	// lower, they are the thresholds.
 	AboveTools int
 	AboveBytes int
-	// Always has the names of tools that are never deferred, or patterns of names as those of [policy.Match].
+	// Always lists names of tools that are never deferred, or patterns of [policy.Match].
 	Always []string
-	// MaxLoaded is the number of tools that one run may load; 64. The limits max_tools and max_tools_bytes hold for all
-	// definitions that are sent, also for those of loaded tools.
+	// MaxLoaded is the maximum number of tools that one run may load; 0: 64. The limits max_tools and max_tools_bytes apply to all sent
+	// definitions, loaded ones included.
 	MaxLoaded int
-	// MaxDeferred and MaxDeferredBytes bound the tools of the set and their definitions, in place of the limits max_tools and
-	// max_tools_bytes: 10,000 tools and 64 MiB.
+	// MaxDeferred and MaxDeferredBytes limit the tools of the set and their definitions, in place of max_tools and max_tools_bytes; 0:
+	// 10,000 tools and 64 MiB.
 	MaxDeferred      int
 	MaxDeferredBytes int
 }
@@ -40,14 +39,14 @@ type Search struct {
 // SearchMode says whether runs defer their tools.
 type SearchMode string
 
-// The modes of a search. The zero value counts as SearchOff.
+// The modes of a search. The zero value has the effect of SearchOff.
 const (
 	SearchOff  SearchMode = "off"
-	SearchAuto SearchMode = "auto" // where the tools are many: see [Search].AboveTools
+	SearchAuto SearchMode = "auto" // if there are many tools: see [Search].AboveTools
 	SearchOn   SearchMode = "on"
 )
 
-// withDefaults returns the search with the default in place of each zero.
+// withDefaults returns the search with zero fields replaced by their defaults.
 func (s Search) withDefaults() Search {
 	s.Mode = cmp.Or(s.Mode, SearchOff)
 	s.AboveTools = cmp.Or(s.AboveTools, 40)
@@ -68,14 +67,14 @@ func (s *Search) check() error {
 	if s.AboveTools < 0 || s.AboveBytes < 0 || s.MaxLoaded < 0 || s.MaxDeferred < 0 || s.MaxDeferredBytes < 0 {
 		return errors.New("a limit of tool search is negative")
 	}
-	if slices.Contains(s.Always, "") { // Match takes it for every name
+	if slices.Contains(s.Always, "") { // Match would match every name
 		return errors.New("an entry of the tools that tool search never defers is empty: write a name, or * for all")
 	}
 	return nil
 }
 
-// NewSetWithSearch is [NewSetWithin] with a search. Unless its mode is off, the limits on definitions are MaxDeferred and
-// MaxDeferredBytes, and a tool of the name [SearchName] is refused.
+// NewSetWithSearch returns a set as [NewSetWithin] does, with a search. Unless the mode is off, the limits on definitions are MaxDeferred
+// and MaxDeferredBytes, and a tool with the name [SearchName] is an error.
 func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (*Set, error) {
 	s := &Set{limits: limits.WithDefaults(), search: search.withDefaults()}
 	if err := s.search.check(); err != nil {
@@ -88,14 +87,14 @@ func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (
 	return s, nil
 }
 
-// Search returns the search of the set, with the default in place of each zero.
+// Search returns the search of the set, with zero fields replaced by their defaults.
 func (s *Set) Search() Search {
 	search := s.search
 	search.Always = slices.Clone(search.Always)
 	return search
 }
 
-// checkRegistry checks what all tools of a set must hold together: the limits on definitions, and the name of the search.
+// checkRegistry checks the tools of a set together: the limits on definitions, and that no tool has the name of the search.
 func (s *Set) checkRegistry(r *registry) error {
 	if s.search.Mode == SearchOff {
 		return checkDefinitions(r.specs(), s.limits)

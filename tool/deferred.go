@@ -11,28 +11,28 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// A deferral is what a run that defers tools has besides its view. The definitions that were sent never change their order:
-// those that a search finds are appended, so that a server which keeps the prompt of the last model call can use it again.
+// A deferral is the state of a run that defers tools. Sent definitions never change their order: found ones are appended, so that a server
+// can reuse its cached prompt.
 type deferral struct {
-	on       bool // else nothing is deferred, and nothing below is set
+	on       bool // false: nothing is deferred, and the other fields are not set
 	search   *Search
-	full     *advertised  // what can be found: the tools of the set that the model may be offered
-	entry    *entry       // the search over full, as of the last load
-	sent     *advertised  // what was sent last
-	before   int          // tools of sent that the runs of the history had loaded
-	deferred int          // tools whose definitions were not sent when the run began
-	limits   lathe.Limits // of the run
+	full     *advertised  // the tools of the set that may be offered, and so be found
+	entry    *entry       // the search tool over full, as of the last load
+	sent     *advertised  // the list that was sent last
+	before   int          // number of tools in sent that were loaded because of the history
+	deferred int          // number of tools whose definitions were not sent at the start of the run
+	limits   lathe.Limits // limits of the run
 }
 
 // builtinOrigin is the origin of the tools of package builtin.
 const builtinOrigin = "builtin"
 
-// begin decides whether the run defers its tools, and lists its definitions.
+// begin decides whether the run defers its tools, and makes the list of its definitions.
 func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
 	specs := v.judged()
 	search := &v.r.set.search
 	full := v.r.advertised.get(v.registry, specs, false)
-	// What the tools of the client leave of the limits counts.
+	// The client's tools reduce the limits.
 	if space := v.besideClient(limits); search.Mode == SearchAuto && len(specs) <= min(search.AboveTools, space.tools) && full.size() <= min(search.AboveBytes, space.bytes) {
 		v.shown = v.list(specs)
 		return
@@ -43,7 +43,7 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 		v.shown, v.unsearched = v.list(specs), searchWithheld
 		return
 	}
-	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.has(name) != nil }) // they are deferred as others are
+	maps.DeleteFunc(v.client, func(name string, spec *lathe.ToolSpec) bool { return spec.Disallowed && v.has(name) != nil }) // they are deferred like the tools of the set
 	base, space := v.base(full, settings, limits)
 	loaded := v.loadedBefore(full, base, space, opts)
 	if len(base)+len(loaded) == len(specs) {
@@ -58,7 +58,7 @@ func (v *view) begin(opts *RunOptions, settings *lathe.Settings, limits *lathe.L
 	}
 }
 
-// withholdSearch returns why the search is not offered, without a reason if it is.
+// withholdSearch returns why the search is not offered. Reason is "" if it is offered.
 func (v *view) withholdSearch() event.WithheldTool {
 	verdict := judgeTool(v.r.opts.Policy, v.run, searchSpec)
 	held := event.WithheldTool{Tool: SearchName, Rule: verdict.Rule}
@@ -73,8 +73,8 @@ func (v *view) withholdSearch() event.WithheldTool {
 	return held
 }
 
-// base returns the definitions of the set that every run sends from its first model call on, sorted by name, and what they and
-// the tools of the client leave of the limits.
+// base returns the definitions of the set that are sent from the first model call on, sorted by name, and the capacity that remains besides
+// them and the tools of the client.
 func (v *view) base(full *advertised, settings *lathe.Settings, limits *lathe.Limits) ([]*lathe.ToolSpec, capacity) {
 	chosen := ""
 	if settings.ToolChoice.Mode == lathe.ChoiceFunction {
@@ -96,9 +96,9 @@ func (v *view) base(full *advertised, settings *lathe.Settings, limits *lathe.Li
 	return base, space
 }
 
-// loadedBefore returns the definitions that the runs of the history loaded, in the order in which they did: of the tools that
-// they called, and of those that their searches found. If the limits have no room for all, it returns those that were used last.
-// The history may be a client's text: it names nothing that a search would not find.
+// loadedBefore returns the definitions of the tools that the history uses, in order: tools that it calls, and tools that its searches
+// found. If the limits have no capacity for all, it returns the ones used last. The history may come from a client, so only tools that a
+// search could find are returned.
 func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capacity, opts *RunOptions) []*lathe.ToolSpec {
 	history := opts.History
 	if r := opts.Resumed; r != nil && r.Started > 0 {
@@ -113,7 +113,7 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 			used = append(used, spec)
 		}
 	}
-	open := map[string]string{} // the names of the calls without a result; a server may use an ID again
+	open := map[string]string{} // names of calls without a result, by id; a server may reuse an id
 	for _, m := range history {
 		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok {
@@ -161,7 +161,7 @@ func (v *view) loadedBefore(full *advertised, base []*lathe.ToolSpec, space capa
 	})
 }
 
-// besideClient returns what the tools of the client leave of the limits on definitions.
+// besideClient returns the capacity that remains besides the tools of the client.
 func (v *view) besideClient(limits *lathe.Limits) capacity {
 	space := capacity{tools: limits.MaxTools - len(v.client), bytes: limits.MaxToolsBytes}
 	for _, spec := range v.client {
@@ -170,10 +170,10 @@ func (v *view) besideClient(limits *lathe.Limits) capacity {
 	return space
 }
 
-// A capacity is what the limits on definitions leave for further ones.
+// A capacity is the number and the size of further definitions that the limits allow.
 type capacity struct{ tools, bytes int }
 
-// take reports whether the definition fits, and subtracts its size if it does.
+// take reserves capacity for the definition. It returns false and changes nothing if the definition does not fit.
 func (r *capacity) take(spec *lathe.ToolSpec) bool {
 	size := definitionSize(spec)
 	if r.tools < 1 || size > r.bytes {
@@ -184,21 +184,21 @@ func (r *capacity) take(spec *lathe.ToolSpec) bool {
 	return true
 }
 
-// capacity returns what the limits leave for tools to load.
+// capacity returns the capacity for tools to load.
 func (d *deferral) capacity() capacity {
 	loaded := len(d.sent.specs) - d.sent.sorted - d.before
 	return capacity{tools: min(d.search.MaxLoaded-loaded, d.limits.MaxTools-len(d.sent.specs)), bytes: d.limits.MaxToolsBytes - d.sent.size()}
 }
 
-// send makes the list the one that is sent from now on.
+// send makes list the sent list from now on.
 func (v *view) send(list *advertised) {
 	d := &v.deferral
 	v.shown, d.sent = list, list
 	d.entry = &entry{tool: &searcher{full: d.full, sent: list, capacity: d.capacity(), limits: d.limits}, spec: searchSpec, args: searchArguments(), show: showAll}
 }
 
-// append sends the definitions of the named tools, too, in that order. It skips names that cannot be found and those that are
-// sent already.
+// append adds the definitions of the named tools to the sent list, in that order, and returns the added names. It skips unknown names and
+// those that are already sent.
 func (v *view) append(names []string) (appended []string) {
 	var specs []*lathe.ToolSpec
 	for _, name := range names {
@@ -213,8 +213,8 @@ func (v *view) append(names []string) (appended []string) {
 	return appended
 }
 
-// resent returns the definitions that were sent last, as the set has them now. specs are those that the model may be offered
-// now. The definition of a tool that is not among them stays.
+// resent returns the sent list with the current definitions of the set. specs are the definitions that may be offered now. The definition
+// of a tool that is not in specs remains.
 func (v *view) resent(specs []*lathe.ToolSpec) *advertised {
 	d := &v.deferral
 	d.full = v.r.advertised.get(v.registry, specs, false)
@@ -233,8 +233,8 @@ func (v *view) resent(specs []*lathe.ToolSpec) *advertised {
 	return v.shown
 }
 
-// callable returns the definitions of the set that the run may call, and those of its client, sorted by name; of a run that
-// defers its tools, only those of the set.
+// callable returns the definitions of the set and of the client that the run may call, sorted by name. If the run defers its tools, it
+// returns only those of the set.
 func (v *view) callable() []*lathe.ToolSpec {
 	if v.deferral.on {
 		return v.deferral.full.specs
@@ -242,18 +242,17 @@ func (v *view) callable() []*lathe.ToolSpec {
 	return v.advertise().specs
 }
 
-// Deferred returns the number of tools whose definitions the run did not send when it began, and for which its model can
-// search.
+// Deferred returns the number of tools whose definitions the run did not send at its start, and for which its model can search.
 func (w *Work) Deferred() int { return w.tools.deferral.deferred }
 
-// mayLoad reports whether a call of the tool may load definitions: see [load].
+// mayLoad reports whether a call of the tool may load definitions; see [load].
 func (v *view) mayLoad(spec *lathe.ToolSpec) bool {
 	return v.deferral.on && (spec == searchSpec || v.shown.find(spec.Name) == nil)
 }
 
-// load loads the tools that a search has found, and a tool that the model has called though it was not sent its definition. It
-// publishes that before the result of the call: a run that is resumed from its events has loaded what the answers in its
-// history say. If the result is not stored, the search is made again, with the same answer.
+// load loads the tools that a search has found, and a tool that the model has called without its definition. It publishes the event before
+// the result of the call, so that a resumed run has loaded every tool that the answers in its history name. If the result is not stored,
+// the search is repeated with the same answer.
 func load(c *call) {
 	w := c.w
 	d := &w.tools.deferral

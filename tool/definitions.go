@@ -7,17 +7,17 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A DefinitionsError says that the definitions of a set or of a run exceed a limit. [NewSet], [Set.Add] and their relatives wrap
-// it in a *[lathe.Error] of code invalid_config, [Runner.Check] and [Work.Check] in one of code too_many_tools.
+// A DefinitionsError means that the definitions of a set or of a run exceed a limit. [NewSet], [Set.Add] and similar functions wrap it in a
+// *[lathe.Error] of code invalid_config, [Runner.Check] and [Work.Check] in one of code too_many_tools.
 type DefinitionsError struct {
-	Limit string // the key of the limit: max_tools or max_tools_bytes
-	Have  int    // tools, or bytes of their definitions
-	Most  int    // what the limit allows
-	// Unsearched says why the search of the set does not keep the run within the limit, in words for operators and clients; ""
-	// if the set has no search, and for a set.
+	Limit string // config key of the limit: max_tools or max_tools_bytes
+	Have  int    // number of tools, or bytes of their definitions
+	Most  int    // value of the limit
+	// Unsearched is a text for operators and clients: why the search of the set does not keep the run within the limit. It is "" for a set,
+	// and if the set has no search.
 	Unsearched string
 
-	remedy  string // for operators: the setting that lets the run search
+	remedy  string // for operators: the setting that allows the run to search
 	origins string // the share of each origin
 }
 
@@ -32,8 +32,8 @@ func (e *DefinitionsError) Error() string {
 	return text
 }
 
-// ClientText returns the text for a client: what exceeds which limit, and why the run cannot search. It has neither the origins of
-// tools nor settings that the operator can change.
+// ClientText returns the text for a client: the exceeded limit, and why the run cannot search. It contains neither origins of tools nor
+// settings of the operator.
 func (e *DefinitionsError) ClientText() string {
 	if e.Unsearched == "" {
 		return e.exceeds()
@@ -41,7 +41,7 @@ func (e *DefinitionsError) ClientText() string {
 	return e.exceeds() + "; " + e.Unsearched
 }
 
-// exceeds returns what exceeds which limit: "204 tools, and tool_calling.max_tools is 128".
+// exceeds returns a text such as "204 tools, and tool_calling.max_tools is 128".
 func (e *DefinitionsError) exceeds() string {
 	if e.Limit == keyMaxToolsBytes {
 		return fmt.Sprintf("the definitions have %d bytes, and tool_calling.%s is %d", e.Have, e.Limit, e.Most)
@@ -54,7 +54,7 @@ const (
 	keyMaxToolsBytes = "max_tools_bytes"
 )
 
-// checkDefinitions bounds the definitions that are sent to a model.
+// checkDefinitions returns an error if the definitions exceed the limits of a request.
 func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
 	if err := exceeded(specs, definitionsSize(specs), limits); err != nil {
 		return err
@@ -62,7 +62,7 @@ func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
 	return nil
 }
 
-// exceeded returns which limit the definitions exceed, whose size together is known; nil: none.
+// exceeded returns an error that names the limit which the definitions exceed; nil: none. size is their total size.
 func exceeded(specs []*lathe.ToolSpec, size int, limits lathe.Limits) *DefinitionsError {
 	if len(specs) > limits.MaxTools {
 		return &DefinitionsError{Limit: keyMaxTools, Have: len(specs), Most: limits.MaxTools, origins: countByOrigin(specs)}
@@ -73,17 +73,17 @@ func exceeded(specs []*lathe.ToolSpec, size int, limits lathe.Limits) *Definitio
 	return nil
 }
 
-// unsearched says why a run that could search for tools does not.
+// unsearched is the reason why a run does not search for tools.
 type unsearched uint8
 
 const (
-	searches        unsearched = iota // or the set has no search
+	searches        unsearched = iota // the run searches, or the set has no search
 	searchWithheld                    // the policy does not allow the search
-	searchTaken                       // a tool of the client has its name
+	searchTaken                       // a tool of the client has the name of the search
 	nothingToSearch                   // no tool of the set may be deferred
 )
 
-// explain sets why the run of v, whose definitions exceed a limit, does not defer more of them.
+// explain sets the texts of e that state why the run does not defer more definitions.
 func (v *view) explain(e *DefinitionsError) {
 	switch {
 	case v.unsearched == searchWithheld:
@@ -101,7 +101,7 @@ func (v *view) explain(e *DefinitionsError) {
 		e.Unsearched = "the request has a tool of its own with the name " + SearchName + ", so that the run cannot search for tools"
 	case v.unsearched == nothingToSearch || v.deferral.on:
 		e.Unsearched = "tool search never defers built-in tools, those of the request and those that tools.search.always names"
-	default: // no search
+	default: // the set has no search
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// abandonGrace is how long a tool may take to return once its context is done.
+// abandonGrace is the maximum time for a tool to return after its context is done.
 const abandonGrace = 100 * time.Millisecond
 
-// execute is stage 10. It journals the intent and then calls the tool, under its deadline. A tool that does not return
-// soon after its context is done is abandoned: the call is answered without it, and its places stay taken until it
-// returns. A result that arrives in time counts even if the context was done.
+// execute is stage 10. It journals the intent and then calls the tool under its deadline. If a tool does not return within abandonGrace
+// after its context is done, it is abandoned: the call gets a result without it, and its places remain occupied until it returns. A result
+// that arrives within that time counts even if the context was done.
 func execute(ctx context.Context, c *call) ending {
 	w := c.w
 	if ctx.Err() != nil {
@@ -54,7 +54,7 @@ func execute(ctx context.Context, c *call) ending {
 	}
 }
 
-// attemptCode returns the code of an attempt; if the tool returned an output that is an error, that of the output.
+// attemptCode returns the code of an attempt; for an output that is an error, that of the output.
 func attemptCode(c *call, end ending) lathe.Code {
 	if end == proceed && c.out != nil && c.out.IsError {
 		return c.out.Code
@@ -62,7 +62,7 @@ func attemptCode(c *call, end ending) lathe.Code {
 	return lathe.Code(end)
 }
 
-// attempt calls the tool once and puts its output into c.
+// attempt calls the tool once and stores its output in c.
 func attempt(ctx context.Context, c *call) ending {
 	w := c.w
 	inv := newInvocation(ctx, c)
@@ -78,8 +78,8 @@ func attempt(ctx context.Context, c *call) ending {
 	return readOutput(ctx, c, inv, cut)
 }
 
-// waitFor waits until the tool returns, but at most for abandonGrace after the call's deadline or the end of ctx. The
-// code says which of these was first.
+// waitFor waits until the tool returns, but at most for abandonGrace after the call's deadline or the end of ctx. cut is the code of the
+// one that came first, or "" if the tool returned before both.
 func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool) {
 	timer := time.NewTimer(inv.left())
 	defer timer.Stop()
@@ -88,7 +88,7 @@ func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool)
 		case <-inv.back:
 			return "", true
 		case <-timer.C:
-			if left := inv.left(); left > 0 { // time in which the tool asked is added
+			if left := inv.left(); left > 0 { // the time during which the tool asked is added
 				timer.Reset(left)
 				continue
 			}
@@ -108,7 +108,7 @@ func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool)
 	}
 }
 
-// readOutput takes what a tool returned.
+// readOutput stores the result of a tool that has returned in c.
 func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) ending {
 	if inv.out != nil {
 		c.rc, c.child, c.cause = inv.out.RC, inv.out.Run, inv.out.Cause
@@ -138,8 +138,8 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 	return failWith(c, inv.err)
 }
 
-// failWith ends a call with the error of its tool: with the code and the text of a [Failure], else with the code of a
-// *[lathe.Error], else with timeout or execution_failed.
+// failWith ends a call with the error of its tool: with code and text of a [Failure], the code of a *[lathe.Error], or timeout or
+// execution_failed for any other error.
 func failWith(c *call, err error) ending {
 	if f := (*Failure)(nil); errors.As(err, &f) {
 		if f.Message != "" {
@@ -157,7 +157,7 @@ func failWith(c *call, err error) ending {
 	return fail(lathe.CodeExecutionFailed)
 }
 
-// cutOff ends a call that was cut off by its deadline or by the end of the run.
+// cutOff ends a call whose deadline has passed or whose run has ended.
 func cutOff(c *call, code lathe.Code) ending {
 	if code == lathe.CodeTimeout {
 		c.limitKey = "tool_timeout"
@@ -167,7 +167,7 @@ func cutOff(c *call, code lathe.Code) ending {
 	return fail(code)
 }
 
-// writeIntent calls the journal. A journal that panics has not stored the intent.
+// writeIntent calls the journal. A panic is returned as an error.
 func writeIntent(ctx context.Context, c *call) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -177,7 +177,7 @@ func writeIntent(ctx context.Context, c *call) (err error) {
 	return c.w.r.opts.Journal(ctx, c.info, c.verdict)
 }
 
-// reportError logs the error of a tool and passes it to OnError. A panic of OnError does not change the call.
+// reportError logs the error of a tool and passes it to OnError. It ignores a panic of OnError.
 func reportError(ctx context.Context, c *call, err error) {
 	text := err.Error()
 	if f := (*Failure)(nil); errors.As(err, &f) && f.Message != "" {
@@ -192,10 +192,10 @@ func reportError(ctx context.Context, c *call, err error) {
 	report(ctx, c.describe(new(description)), err)
 }
 
-// maxLoggedError bounds the text of an error in the log, in bytes.
+// maxLoggedError is the maximum length of an error text in the log, in bytes.
 const maxLoggedError = 500
 
-// logError writes why a tool failed to the log, if Options.LogErrors allows that.
+// logError logs the error text of a tool if Options.LogErrors is set.
 func logError(ctx context.Context, c *call, why string) {
 	opts := &c.w.r.opts
 	if opts.Log == nil || !opts.LogErrors {

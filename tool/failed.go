@@ -7,15 +7,14 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// failures holds which tools failed in their last call, by tool and target if the tool says which of its arguments
-// name what it acts on.
+// failures records which tools failed in their last call, by tool and, if the tool declares which of its arguments name the target of a
+// call, by target.
 type failures struct {
 	failed  map[failureKey]bool
-	success bool // any call succeeded
+	success bool // a call succeeded
 }
 
-// failureKey is a tool and a target. A call whose target could not be read has the empty target, and any success of the
-// tool clears it.
+// failureKey is a tool and a target. A call whose target could not be read has the target "", which any success of the tool clears.
 type failureKey struct{ tool, target string }
 
 func (f *failures) add(c *call) {
@@ -38,7 +37,7 @@ func (f *failures) mark(key failureKey, ok bool) {
 	}
 }
 
-// target is the canonical text of the argument fields that name what the call acts on.
+// target returns the canonical text of the argument fields that name the target of the call.
 func (c *call) target() string {
 	if c.entry == nil || len(c.entry.spec.Target) == 0 || !c.parsed {
 		return ""
@@ -53,8 +52,7 @@ func (c *call) target() string {
 	return string(b)
 }
 
-// Failed returns the names of the tools whose last result was an error, sorted. Calls to tools that do not exist count
-// as "unknown".
+// Failed returns the names of the tools whose last result was an error, sorted. Calls of tools that do not exist count as "unknown".
 func (w *Work) Failed() []string {
 	names := map[string]bool{}
 	for key := range w.failures.failed {
@@ -66,5 +64,5 @@ func (w *Work) Failed() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Succeeded reports whether any call was answered with a result that is not an error.
+// Succeeded reports whether any call got a result that is not an error.
 func (w *Work) Succeeded() bool { return w.failures.success }

@@ -22,17 +22,16 @@ import (
 
 // FuncOptions are the properties of a tool that [Func] cannot derive from the Go function.
 type FuncOptions struct {
-	// Show names the fields of the output that the model may see, as [lathe.ToolSpec].Allowlist.
-	// It is required: a tool without it cannot be registered. []string{"*"} shows everything.
+	// Show lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. It is required: a tool without it
+	// cannot be registered. []string{"*"} allows all.
 	Show []string
-	// Effect is what the function does to the world. A function without one is treated as one that writes: policies that
-	// ask about writing ask about it, it is not retried or cached, and a call that was interrupted is not repeated. If no
-	// approver is configured it is withheld from models, and [Work.Withheld] and RunStarted list it with the reason
-	// undeclared_effect.
+	// Effect declares whether the function changes anything. A function without an effect is treated as one that writes: policies that
+	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If no approver
+	// is configured, it is withheld from models, and [Work.Withheld] and RunStarted list it with the reason undeclared_effect.
 	Effect lathe.Effect
-	// Schema replaces the schema that is made from the input type.
+	// Schema replaces the schema that is derived from the input type.
 	Schema stdjson.RawMessage
-	// OutputSchema, when set, is checked on each output.
+	// OutputSchema, if set, is checked for each output.
 	OutputSchema       stdjson.RawMessage
 	SchemaVersion      string
 	Hidden             bool
@@ -43,28 +42,26 @@ type FuncOptions struct {
 	Rate               float64
 	Backend            string
 	BackendConcurrency int
-	Origin             string // "go" when empty
-	// Labels say what the function touches, for policies: [lathe.LabelReadsPrivate] and the like.
+	Origin             string // "": "go"
+	// Labels describe the data of the function for policies: [lathe.LabelReadsPrivate] and others.
 	Labels []string
-	// StartsRun says that the function starts runs with the context that it gets: max_depth bounds its calls, and
-	// [ScopeFrom] says what such a run may have. See also package agenttool.
+	// StartsRun reports that the function may start runs with its context: max_depth limits its calls, and [ScopeFrom] returns the limits
+	// of such a run. See also package agenttool.
 	StartsRun bool
-	// CheckOutcome, when set, finds out the outcome of a call that an earlier process began: see [OutcomeChecker]. The
-	// output of a finished call has the JSON form of what the function returned as its Data.
+	// CheckOutcome, if set, determines the outcome of a call that an earlier process started: see [OutcomeChecker]. The Data of the output
+	// must be the JSON form of what the function returned.
 	CheckOutcome func(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
-// Func makes a tool of a Go function. Its schema is made from In, which must be a struct or a map:
-// field names and descriptions come from the tags `json` and `jsonschema`. Arguments are decoded
-// strictly: names are case-sensitive, unknown ones are refused, an integer field takes every number without a
-// fraction, 1.0 and 1e2 too, and a number in a field of type any arrives as a [encoding/json.Number] with all its digits.
-// Arguments that fit the schema but not the Go types are answered invalid_arguments.
+// Func makes a tool of a Go function. Its schema is derived from In, which must be a struct or a map: field names and descriptions are
+// those of the tags `json` and `jsonschema`. Arguments are decoded strictly: names are case-sensitive, unknown ones are errors, an integer
+// field accepts every number without a fraction, also 1.0 and 1e2, and a number in a field of type any becomes a [encoding/json.Number]
+// with all its digits. Arguments that match the schema but not the Go types end the call with invalid_arguments.
 //
-// Out is written as JSON with the keys of maps in order, and a Number as the number that it is; a
-// function may also return a *[lathe.Output] of its own. The model gets the text of an error made by [Fail], and the fixed
-// text of the code of any other error.
+// Out is encoded as JSON with sorted map keys, and a Number with its digits. The function may also return a *[lathe.Output]. The model
+// receives the text of an error made by [Fail], and the fixed text of the code for any other error.
 //
-// [Set.Add] returns the error of a definition that cannot be used: no JSON form of In, no Show, a Show that names no field of Out.
+// [Set.Add] returns the error of an unusable definition: In has no JSON form, Show is empty, or Show names a field that Out does not have.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
 	var o FuncOptions
 	if opts != nil {
@@ -95,8 +92,8 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	return t
 }
 
-// checkShow returns an error if a path of Show begins with a name that no field of the output has. Only the JSON of a struct is known
-// from its type.
+// checkShow returns an error if a path of Show begins with a name that the output does not have. It checks only outputs whose JSON form is
+// known from their type: structs.
 func checkShow(out reflect.Type, show []string) error {
 	for out.Kind() == reflect.Pointer {
 		out = out.Elem()
@@ -129,7 +126,7 @@ func checkShow(out reflect.Type, show []string) error {
 	return nil
 }
 
-// hasOwnJSON reports whether a type writes its JSON itself.
+// hasOwnJSON reports whether a type encodes its own JSON.
 func hasOwnJSON(t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[stdjson.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) ||
 		t.Implements(reflect.TypeFor[json.MarshalerTo]())
@@ -138,7 +135,7 @@ func hasOwnJSON(t reflect.Type) bool {
 type function[In, Out any] struct {
 	spec lathe.ToolSpec
 	fn   func(context.Context, In) (Out, error)
-	err  error // returned when the tool is registered
+	err  error // returned by Set.Add
 	// checkOutcome may be nil.
 	checkOutcome func(context.Context, *lathe.CallMeta) (Recovery, error)
 	startsRun    bool
@@ -151,7 +148,7 @@ func (f *function[In, Out]) Spec() *lathe.ToolSpec { return &f.spec }
 
 func (f *function[In, Out]) broken() error { return f.err }
 
-// CheckOutcome implements [OutcomeChecker]. Without a function for it the outcome is unknown.
+// CheckOutcome implements [OutcomeChecker]. If the options have no CheckOutcome, the outcome is unknown.
 func (f *function[In, Out]) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (Recovery, error) {
 	if f.checkOutcome == nil {
 		return Recovery{}, nil
@@ -178,19 +175,19 @@ func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (
 	return &lathe.Output{Data: data}, nil
 }
 
-// strict holds how arguments are decoded. It is read only.
+// strict contains the options for decoding arguments. It is read-only.
 var strict = json.JoinOptions(
 	json.RejectUnknownMembers(true),
 	json.WithUnmarshalers(json.UnmarshalFromFunc(readNumber)),
 )
 
-// plain holds how outputs are written. It is read only.
+// plain contains the options for encoding outputs. It is read-only.
 var plain = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalToFunc(writeDigits)),
 )
 
-// writeDigits writes a number as it was read; without it, a Number would become a string.
+// writeDigits encodes a Number as a JSON number; by default it would become a string.
 func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
 	if n == "" { // the zero value
 		n = "0"
@@ -198,8 +195,8 @@ func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
 	return enc.WriteValue(jsontext.Value(n))
 }
 
-// misfit returns the error for arguments that do not fit the Go types. It does not use the text of the decoder, which may
-// quote the arguments.
+// misfit returns the error for arguments that do not match the Go types. It does not use the error text of the decoder, which may quote
+// arguments.
 func misfit(err error) error {
 	var se *json.SemanticError
 	if errors.As(err, &se) && se.JSONPointer != "" {

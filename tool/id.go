@@ -9,14 +9,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxIDBytes bounds the id of a call. Some model servers put a signature into it.
+// maxIDBytes is the maximum length of a call id. Some model servers put a signature into it.
 const maxIDBytes = 4_096
 
-// Adopt sets the final ids of the calls in msg. A call keeps the model's id, with white space trimmed. It gets a generated id
-// if the model's is blank, longer than 4 096 bytes or not plain text, and a suffix __2, __3 and so on if the run already has
-// a call with that id. A call by an alias of a tool of the client, and one by a name with residue of the model's format
-// (functions.NAME, NAME<|channel|>…), gets the tool's name. The caller calls Adopt before it appends the message to the history. If a call changes, Adopt sets
-// msg.Parts to a new slice and does not modify the old one.
+// Adopt sets the final ids and names of the calls in msg. A call keeps the model's id without surrounding white space. If the id is blank,
+// longer than 4,096 bytes or contains control characters, the call gets a generated id; if the run already has a call with the id, it gets
+// a suffix __2, __3 and so on. A call by an alias of a client's tool, or by a name with residue of the model's format (functions.NAME,
+// NAME<|channel|>…), gets the tool's name. The caller calls Adopt before it appends the message to the history. If a call changes, Adopt
+// sets msg.Parts to a new slice and does not modify the old one.
 func (w *Work) Adopt(msg *lathe.Message) {
 	own := false
 	for i, p := range msg.Parts {
@@ -36,10 +36,10 @@ func (w *Work) Adopt(msg *lathe.Message) {
 	}
 }
 
-// HasCall reports whether a call of the run or of its history has that id. Adopt then changes the id of a new call.
+// HasCall reports whether the run or its history has a call with this id. Adopt then gives a new call another id.
 func (w *Work) HasCall(id string) bool { return w.ids.get(id) != 0 }
 
-// identify is stage 1. A call whose message was not adopted gets its id here.
+// identify is stage 1. It gives an id to a call whose message was not passed to Adopt.
 func identify(c *call) {
 	ids := &c.w.ids
 	if c.Parked == nil && ids.get(c.ID) != idAdopted {
@@ -51,24 +51,24 @@ func identify(c *call) {
 // ids are the call ids of a run. The zero value is empty.
 type ids struct {
 	states map[string]idState
-	suffix map[string]int // the last suffix given to an id
+	suffix map[string]int // the last suffix number given to an id
 }
 
 type idState uint8
 
 const (
-	idTaken    idState = iota + 1 // by what the run started from
-	idAdopted                     // in a message of this run, not yet answered
+	idTaken    idState = iota + 1 // in the history of the run
+	idAdopted                     // in a message of this run, without a result
 	idParked                      // waits for an approval or for the client
-	idAnswered                    // or about to be
+	idAnswered                    // has a result, or will get it next
 )
 
-// answered reports whether a parked call has been answered since: it is not answered again.
+// answered reports whether a parked call has got a result since: it must not get another.
 func (s *ids) answered(c *Call) bool {
 	return c.Parked != nil && s.get(c.ID) == idAnswered
 }
 
-// get returns the state of id, 0 when the run does not have it.
+// get returns the state of id, or 0 if the run does not have it.
 func (s *ids) get(id string) idState { return s.states[id] }
 
 func (s *ids) set(id string, st idState) {
@@ -80,7 +80,7 @@ func (s *ids) set(id string, st idState) {
 
 func (s *ids) park(id string) { s.set(id, idParked) }
 
-// fresh returns an id that the run does not have yet.
+// fresh returns an id that the run does not have.
 func (s *ids) fresh(id string, newID func(string) string) string {
 	id = strings.TrimSpace(id)
 	if !plainID(id) {

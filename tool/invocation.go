@@ -7,26 +7,26 @@ import (
 	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// invocation is the state of a call while its tool runs in its own goroutine. It is allocated for each call, because a tool
-// may retain its context, and separately from the events, so that a sink that retains an event does not retain the context.
+// invocation is the state of a call while its tool executes in another goroutine. It is allocated for each call, because a tool may retain
+// its context, and separately from the events, so that a sink that retains an event does not retain the context.
 type invocation struct {
 	callContext
 	entry *entry
 	args  []byte
-	back  chan struct{} // closed when the tool is back; what follows is written before
+	back  chan struct{} // closed when the tool has returned; the fields below are set before
 
-	returned bool // false: it panicked or left its goroutine
+	returned bool // false: it panicked or ended its goroutine
 	out      *lathe.Output
-	err      error // where it did not return, a *PanicError
+	err      error // a *PanicError if returned is false
 }
 
-// newInvocation returns the invocation of c's tool, which has not begun.
+// newInvocation returns the invocation of c's tool. It does not call the tool.
 func newInvocation(ctx context.Context, c *call) *invocation {
 	return &invocation{entry: c.entry, args: revealTokens(c), back: make(chan struct{}), callContext: callContext{
 		parent: lathe.WithCallMeta(ctx, c.meta()), deadline: c.deadline, scope: c.scope, done: make(chan struct{})}}
 }
 
-// run calls the tool. It is the only place that does.
+// run calls the tool. No other function calls tools.
 func (i *invocation) run() {
 	defer i.finish()
 	ctx := context.Context(&i.callContext)
@@ -34,7 +34,7 @@ func (i *invocation) run() {
 	i.returned = true
 }
 
-// finish runs however the tool ended: it returned, panicked, or ended its goroutine.
+// finish is called however the tool ended: it returned, panicked, or ended its goroutine.
 func (i *invocation) finish() {
 	if !i.returned {
 		_ = recover()

@@ -12,9 +12,9 @@ import (
 // keyMaxToolCalls is the config key of the limit on the calls of a run.
 const keyMaxToolCalls = "max_total_tool_calls"
 
-// reserve is stage 9: the limits on calls, depth and rate, the circuit of the backend, and places under the limits on
-// concurrency. The call's deadline starts here. The call waits for a place until then at most, and is rate_limited if it
-// gets none. It does not wait for a rate. The places are released when the tool returns.
+// reserve is stage 9: it checks the limits on calls, depth and rate and the circuit of the backend, and takes places under the limits on
+// concurrency. The call's deadline starts here. The call waits for a place until its deadline at most, and is rate_limited if it gets none.
+// It does not wait for a rate. The places are released when the tool returns.
 func reserve(ctx context.Context, c *call) ending {
 	w, e := c.w, c.entry
 	if c.seq >= w.limits.MaxToolCalls {
@@ -29,7 +29,7 @@ func reserve(ctx context.Context, c *call) ending {
 	if e.spec.Timeout > 0 {
 		c.timeout = e.spec.Timeout
 	}
-	c.deadline, c.now = time.Now().Add(c.timeout), w.r.now() // the deadline is one of the machine's clock
+	c.deadline, c.now = time.Now().Add(c.timeout), w.r.now() // the deadline is in the time of the machine, not of the runner's clock
 	if e.rate != nil {
 		if wait := e.rate.next(c.now); wait > 0 {
 			c.limitKey = "rate"
@@ -40,8 +40,8 @@ func reserve(ctx context.Context, c *call) ending {
 	return acquirePlaces(ctx, c)
 }
 
-// acquirePlaces takes the places of one attempt, which begins at c.now. It checks the circuit of the tool's backend before
-// and after it waits. A call that it ends holds no place.
+// acquirePlaces takes the places for one attempt, which starts at c.now. It checks the circuit of the tool's backend before and after it
+// waits. If it ends the call, the call has no place.
 func acquirePlaces(ctx context.Context, c *call) ending {
 	e := c.entry
 	if e.backend != nil {
@@ -66,7 +66,7 @@ func acquirePlaces(ctx context.Context, c *call) ending {
 	return proceed
 }
 
-// enter takes a place, waiting until the call's deadline.
+// enter takes a place, and waits for it until the call's deadline.
 func enter(ctx context.Context, c *call, slots chan struct{}, key string) ending {
 	if slots == nil {
 		return proceed
@@ -97,7 +97,7 @@ func leave(slots chan struct{}) {
 	}
 }
 
-// leave releases all places that takePlaces took for a call of the tool.
+// leave releases all places of a call of the tool.
 func (e *entry) leave() {
 	if e.backend != nil {
 		leave(e.backend.slots)
@@ -105,7 +105,7 @@ func (e *entry) leave() {
 	leave(e.slots)
 }
 
-// A bucket admits rate calls a second, with bursts of as many as one second admits, at least one. It begins full.
+// A bucket admits rate calls per second, with bursts of the calls of one second, at least one. It is full at the start.
 type bucket struct {
 	mu     sync.Mutex
 	rate   float64
@@ -119,7 +119,7 @@ func newBucket(rate float64) *bucket {
 	return &bucket{rate: rate, burst: burst, tokens: burst}
 }
 
-// next takes a token, or returns how long to wait for one. A clock that goes back adds no tokens.
+// next takes a token, or returns the time to wait for one. If the clock goes back, no tokens are added.
 func (b *bucket) next(now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

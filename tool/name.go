@@ -7,18 +7,18 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// unknownTool stands in events for every name that is not registered.
+// unknownTool replaces every name in events that is not registered.
 const unknownTool = "unknown"
 
-// resolveName is stage 2. It finds the tool of the exact name, else of the name with underscores in place of dots. A tool
-// that is hidden or that the run may not use is unknown.
+// resolveName is stage 2. It finds the tool with exactly this name, or with the name after dots were replaced by underscores. A tool that
+// is hidden or that the run may not use is unknown.
 func resolveName(c *call) {
 	tools := &c.w.tools
 	c.entry, c.client, c.tool = tools.lookup(c.Name)
 	c.foreign = c.client && tools.client[c.tool] != nil
 }
 
-// lookup returns the tool that Lathe executes under the name, or that the client executes it, and its name in events.
+// lookup returns the tool of the set with this name, or reports that the client executes it. label is its name in events.
 func (v *view) lookup(name string) (e *entry, client bool, label string) {
 	name = strings.TrimSpace(name)
 	for range 2 {
@@ -42,9 +42,9 @@ func (v *view) lookup(name string) (e *entry, client bool, label string) {
 	return nil, v.handOver, unknownTool
 }
 
-// canonical returns the name of the tool that the model means: that of the client's tool that it calls by an alias, or name without
-// residue of the model's format, which some servers leave in it. It returns name itself if a tool has that name, or if none or several
-// tools fit.
+// canonical returns the name of the tool that the model means: the client's tool of which name is an alias, or name without residue of the
+// model's format, which some servers do not remove. It returns name itself if a tool has this name, or if no tool or more than one tool
+// fits.
 func (v *view) canonical(name string) string {
 	if v.finds(name) {
 		return name
@@ -58,13 +58,13 @@ func (v *view) canonical(name string) string {
 	return name
 }
 
-// finds reports whether lookup finds a tool of that name.
+// finds reports whether lookup finds a tool with this name.
 func (v *view) finds(name string) bool {
 	e, client, _ := v.lookup(name)
 	return e != nil || client
 }
 
-// alias records the aliases of a tool of the client. Tools whose aliases are spelled alike are found by none of them.
+// alias records the aliases of a client's tool. If two tools have aliases with the same spelling, neither is found by them.
 func (v *view) alias(spec *lathe.ToolSpec) {
 	for _, alias := range append([]string{spec.Name}, spec.Aliases...) {
 		key := spelled(alias)
@@ -76,7 +76,7 @@ func (v *view) alias(spec *lathe.ToolSpec) {
 	}
 }
 
-// spelled returns the letters and digits of a name, in lower case: models write other separators than the client did.
+// spelled returns the letters and digits of a name in lower case, because models write other separators than the client did.
 func spelled(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -89,8 +89,8 @@ func spelled(name string) string {
 	}, name)
 }
 
-// gone reports whether the model was sent the definition of a tool that has left the set since. Only a run that defers its
-// tools keeps such a definition: see [Work.Refresh].
+// gone reports whether the model received the definition of a tool that is no longer in the set. Only a run that defers its tools keeps
+// such definitions: see [Work.Refresh].
 func (v *view) gone(name string) bool {
 	if !v.deferral.on {
 		return false
@@ -99,7 +99,7 @@ func (v *view) gone(name string) bool {
 	return v.shown.find(name) != nil || v.shown.find(strings.ReplaceAll(name, ".", "_")) != nil
 }
 
-// requireTool ends a call to a name without a tool. The answer lists the names of the advertised tools.
+// requireTool ends a call if its name has no tool. The error lists the names of the advertised tools.
 func requireTool(c *call) ending {
 	if c.entry != nil || c.client {
 		return proceed

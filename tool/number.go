@@ -12,9 +12,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// readNumber decodes numbers in two cases that the decoder treats in another way: a number in a field of type any keeps
-// its digits, without a detour over float64, and an integer field takes what JSON Schema calls an integer, which
-// 1.0 and 1e2 are. v is a pointer to the field.
+// readNumber decodes numbers in two cases for which the decoder has other rules: a number in a field of type any keeps its digits, without
+// a conversion to float64, and an integer field accepts what JSON Schema calls an integer, also 1.0 and 1e2. v is a pointer to the field.
 func readNumber(dec *jsontext.Decoder, v any) error {
 	if dec.PeekKind() != jsontext.KindNumber {
 		return errors.ErrUnsupported
@@ -43,7 +42,7 @@ func readNumber(dec *jsontext.Decoder, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// decodesItself reports whether the type of *v has its own way to read JSON.
+// decodesItself reports whether the type of *v implements its own decoding of JSON.
 func decodesItself(v any) bool {
 	switch v.(type) {
 	case json.Unmarshaler, json.UnmarshalerFrom, interface{ UnmarshalText([]byte) error }:

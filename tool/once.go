@@ -12,22 +12,22 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A CallError says why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] with the code of the call.
+// A CallError is the reason why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] with the code of the call.
 type CallError struct {
-	// Detail is the error object that a model would get, with the code, a text and what the code has besides:
-	// violations of the schema, the limit, the reason of the policy.
+	// Detail is the error object that a model would receive, with the code, a text and details of the code: violations of the schema, the
+	// limit, the reason of the policy.
 	Detail json.RawMessage
-	Limit  string // config key of the limit that ended the call; "" for another cause
-	Rule   string // of the policy's verdict; "" if the policy was not asked, or has not refused the call
-	Cause  string // for operators
-	// Output is what a tool returned that reported its failure as an output, under its allowlist; nil for another failure.
+	Limit  string // config key of the limit that ended the call; "": another cause
+	Rule   string // rule of the policy's verdict; "" if the policy did not refuse the call
+	Cause  string // text for operators
+	// Output is the output of a tool that reported its failure by an output, reduced to its allowlist; nil for any other failure.
 	Output *lathe.Output
-	// Err is the error that the tool returned; nil if it returned none. Error does not show it: it may hold arguments or
+	// Err is the error that the tool returned; nil if it returned none. Error does not include it, because it may contain arguments or
 	// secrets.
 	Err error
 }
 
-// Error returns the cause, the limit or the rule, and else the text of the code.
+// Error returns the cause, the limit, the rule or the text of the code: the first of them that is set.
 func (e *CallError) Error() string {
 	switch {
 	case e.Cause != "":
@@ -45,18 +45,18 @@ func (e *CallError) Error() string {
 	return "the tool failed"
 }
 
-// Unwrap returns the error of the tool.
+// Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Call makes one call of the named tool, outside a run and with every stage that a call of a model has: schema, policy,
-// approval, limits, deadline, journal, redaction. args is a JSON object; nil is {}. The output belongs to the caller. Its
-// Data is JSON and holds what the allowlist of the tool and the limits on outputs let through.
+// Call makes one call of the named tool outside of a run, with every stage of a call by a model: schema, policy, approval, limits,
+// deadline, journal, redaction. args is a JSON object; nil is {}. The caller owns the output. Its Data is JSON, reduced by the allowlist of
+// the tool and the limits on outputs.
 //
-// The error is a *[lathe.Error] with the code of the call; its Err is a *[CallError]. If the approver answers later, the
-// error wraps [lathe.ErrPending] and the tool has not been called: a program that waits for such answers uses
-// [Runner.Begin] and [Work.Execute], which can resume the call.
+// The error is a *[lathe.Error] with the code of the call; its Err is a *[CallError]. If the approver answers later, the error wraps
+// [lathe.ErrPending] and the tool was not called: a program that waits for such answers uses [Runner.Begin] and [Work.Execute], which can
+// resume the call.
 //
-// Each Call is a run of its own for policies and limits, without a principal and without events.
+// For policies and limits, each Call is a run of its own, without a principal and without events.
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
 	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
 	c := call{w: w, emit: func(event.Data) {}}
@@ -65,7 +65,7 @@ func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*
 	return c.result()
 }
 
-// result returns the outcome of a call to a Go caller.
+// result returns the output or the error of a call to a Go caller.
 func (c *call) result() (*lathe.Output, error) {
 	wrap := func(code lathe.Code, err error) (*lathe.Output, error) {
 		return nil, &lathe.Error{Code: code, Op: "tool: call " + c.tool, Err: err}
@@ -89,7 +89,7 @@ func (c *call) result() (*lathe.Output, error) {
 	return wrap(c.code, e)
 }
 
-// shown returns a copy of the output that a model would get.
+// shown returns a copy of the output for a model.
 func (c *call) shown() *lathe.Output {
 	out := &lathe.Output{Blobs: c.blobs, IsError: c.toolCode != "", Code: c.toolCode, RC: c.rc, Cause: c.cause, Run: c.child}
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// checkOutput is stage 11. The output must be JSON in UTF-8. If the tool declares an output schema and has not failed, it
-// must also follow that. An output without data counts as null.
+// checkOutput is stage 11. The output must be JSON in UTF-8. If the tool declares an output schema and has not failed, the output must
+// match it. An output without data counts as null.
 func checkOutput(ctx context.Context, c *call) ending {
 	if c.noop {
 		return proceed
@@ -46,8 +46,7 @@ func checkOutput(ctx context.Context, c *call) ending {
 	return proceed
 }
 
-// refuseOutput ends the call with invalid_output. The cause is for operators. err may hold output, and only OnError gets
-// it.
+// refuseOutput ends the call with invalid_output. cause is for operators. err may contain output, and is passed only to OnError.
 func refuseOutput(ctx context.Context, c *call, cause string, err error) ending {
 	c.cause = cause
 	reportError(ctx, c, &CauseError{Cause: cause, Err: err})

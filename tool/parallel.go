@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// sideBySide returns how many of the calls, from the first on, may run side by side.
+// sideBySide returns how many of the first calls may run concurrently, at least 1.
 func (w *Work) sideBySide(calls []Call) int {
 	if w.settings.MaxParallel < 2 {
 		return 1
@@ -21,7 +21,7 @@ func (w *Work) sideBySide(calls []Call) int {
 	return max(n, 1)
 }
 
-// onlyReads reports whether a call may run beside others: its tool only reads, and no definition is loaded because of it.
+// onlyReads reports whether a call may run concurrently with others: its tool only reads, and the call loads no definition.
 func (w *Work) onlyReads(c *Call) bool {
 	if c.Parked != nil || c.Refuse != "" || c.ParseError != "" || c.Incomplete {
 		return false
@@ -30,8 +30,8 @@ func (w *Work) onlyReads(c *Call) bool {
 	return e != nil && e.spec.Effect == lathe.ReadOnly && !w.tools.mayLoad(e.spec)
 }
 
-// runTogether runs calls on at most MaxParallel goroutines, and waits for all of them. They send their events to this
-// goroutine, which alone calls emit; a call continues when emit has returned.
+// runTogether executes calls on at most MaxParallel goroutines, and waits for all of them. They send their events to the calling goroutine,
+// which alone calls emit; a call continues after emit has returned.
 func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), out *Outcome) {
 	ctx, cancel := context.WithCancel(ctx)
 	calls := make([]call, len(in))
@@ -64,7 +64,7 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(e
 		close(done)
 	}()
 	owed := false
-	defer func() { // also when emit panics: every goroutine has ended
+	defer func() { // also if emit panics: it waits until every goroutine has ended
 		cancel()
 		if owed {
 			emitted <- struct{}{}

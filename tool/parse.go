@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxWritten bounds what a model reads of the beginning of its broken arguments, in bytes.
+// maxWritten is the maximum length, in bytes, of the beginning of invalid arguments in the error for the model.
 const maxWritten = 200
 
-// readArguments is stage 4. It reads the argument text as one JSON object. Blank text and null stand for {}. With repair
-// on, text that has one reading as an object all the same is mended. The text of the call itself does not change.
+// readArguments is stage 4. It parses the argument text as one JSON object. Blank text and null count as {}. If repair is on, it repairs
+// text that can be read as an object in exactly one way. The text in the call itself does not change.
 func readArguments(c *call) ending {
 	if blank(c.Arguments) {
 		c.args, c.parsed = []byte("{}"), true
@@ -23,10 +23,10 @@ func readArguments(c *call) ending {
 	return parseArguments(c, c.args)
 }
 
-// trim returns text without the white space of JSON around it.
+// trim returns text without surrounding JSON white space.
 func trim(text []byte) []byte { return bytes.Trim(text, " \n\t\r") }
 
-// parseArguments checks text and makes it the call's argument value.
+// parseArguments checks raw and sets it as the arguments of the call.
 func parseArguments(c *call, raw []byte) ending {
 	w := c.w
 	raw = trim(raw)
@@ -42,7 +42,7 @@ func parseArguments(c *call, raw []byte) ending {
 	}
 	if err != nil {
 		c.jsonError(err)
-		if c.Dialect == "" { // the model's history has {} in place of the text
+		if c.Dialect == "" { // the history of the model contains {} in place of the text
 			c.detailString("written", text.Cut(c.Arguments, maxWritten))
 		}
 		return fail(lathe.CodeInvalidJSON)
@@ -56,7 +56,7 @@ func parseArguments(c *call, raw []byte) ending {
 	return proceed
 }
 
-// jsonError adds where and why text was refused to the details for the model.
+// jsonError adds the reason and the position of the error to the details for the model.
 func (c *call) jsonError(err error) {
 	var se *rawjson.SyntaxError
 	if !errors.As(err, &se) {

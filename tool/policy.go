@@ -7,20 +7,20 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// The rules of verdicts that the runner gives in place of a policy.
+// The rules of verdicts that the runner itself returns.
 const (
 	ruleNoPolicy    = "no_policy"
 	rulePolicyPanic = "policy_panic"
 )
 
-// authorize is stage 6: the grants of secrets, then the policy. A call that needs an approval is denied if no approver
-// is configured.
+// authorize is stage 6: it checks the grants of secrets, and then calls the policy. A call that requires an approval is denied if no
+// approver is configured.
 func authorize(c *call) ending {
 	if end := checkTokens(c); end != proceed {
 		return end
 	}
 	opts, d, used := &c.w.r.opts, &c.kept.description, c.used
-	if c.judged { // with other arguments, and the policy may have kept it
+	if c.judged { // a second verdict, after the arguments were edited: the policy may have retained the first description
 		d = new(description)
 	}
 	if c.planned == nil {
@@ -45,14 +45,14 @@ func authorize(c *call) ending {
 	return fail(lathe.CodePolicyDenied)
 }
 
-// A description is what policies, journals, approvers and error handlers get of a call. They may keep it: it does not
-// change after it was passed to them.
+// A description is the argument for policies, journals, approvers and error handlers. They may retain it: it does not change after it was
+// passed to them.
 type description struct {
 	info  lathe.CallInfo
-	asked lathe.ToolCall // of info
+	asked lathe.ToolCall // info.Call points to it
 }
 
-// describe fills d, which must be new. Its arguments are empty until they have been parsed.
+// describe sets the fields of d, which must be new. Args is nil until the arguments have been parsed.
 func (c *call) describe(d *description) *lathe.CallInfo {
 	d.asked = c.ToolCall
 	d.info = lathe.CallInfo{Run: c.w.info, Turn: c.turn, Seq: c.seq, Call: &d.asked, Tool: c.spec()}
@@ -73,7 +73,7 @@ func (c *call) spec() *lathe.ToolSpec {
 	return &lathe.ToolSpec{Name: c.tool}
 }
 
-// judgeCall asks the policy about a call. No policy and one that panics deny it.
+// judgeCall returns the verdict of the policy on a call. If there is no policy or it panics, the verdict is Deny.
 func judgeCall(p lathe.Policy, info *lathe.CallInfo) (v lathe.Verdict) {
 	if p == nil {
 		return lathe.Verdict{Rule: ruleNoPolicy}
@@ -86,7 +86,7 @@ func judgeCall(p lathe.Policy, info *lathe.CallInfo) (v lathe.Verdict) {
 	return p.Call(info)
 }
 
-// judgeTool asks the policy about offering a tool. No policy and one that panics deny it.
+// judgeTool returns the verdict of the policy on offering a tool. If there is no policy or it panics, the verdict is Deny.
 func judgeTool(p lathe.Policy, run *lathe.RunInfo, spec *lathe.ToolSpec) (v lathe.Verdict) {
 	if p == nil {
 		return lathe.Verdict{Rule: ruleNoPolicy}

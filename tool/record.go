@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// plan publishes that the call was proposed and planned: from here on it will be answered. A call that was planned before
-// it was parked is not planned again.
+// plan publishes that the call was proposed and planned: from then on it will get a result. It does nothing for a call that was planned
+// before it was parked.
 func plan(c *call) {
 	w := c.w
 	c.args = []byte(c.Arguments)
@@ -36,8 +36,8 @@ func plan(c *call) {
 	c.emit(&k.planned)
 }
 
-// hashedText returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
-// calls have equal hashes. Blank text and null count as {}, and what repair mends does not count where it is on.
+// hashedText returns the text for args_preview_hash: the object with which the call is executed, so that equal calls have equal hashes.
+// Blank text and null count as {}. If repair is on, it is the repaired text.
 func hashedText(c *call) []byte {
 	if blank(c.Arguments) {
 		return []byte("{}")
@@ -50,13 +50,13 @@ func hashedText(c *call) []byte {
 	return c.args
 }
 
-// maxCause bounds the cause of a failure in events, in bytes.
+// maxCause is the maximum length of the cause of a failure in events, in bytes.
 const maxCause = 200
 
-// record is stage 14. It publishes the result, before the model gets it.
+// record is stage 14. It publishes the result before the model receives it.
 func record(c *call) {
 	if c.code == "" {
-		c.code = c.toolCode // the tool's own error: every stage proceeded
+		c.code = c.toolCode // the output is an error of the tool itself
 	}
 	withdrawApproval(c)
 	if c.w.secrets.store != nil && len(c.detail) > 0 {

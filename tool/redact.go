@@ -18,15 +18,15 @@ const (
 	maxShowDepth = 32
 )
 
-// redact is stage 12. What the model may see of the output is its projection onto the allowlist. If nothing is left of an
-// output that held something, the allowlist does not fit the tool, and the call fails. Data of an error result is left
-// out instead, because the result is an error already.
+// redact is stage 12. The model may receive only the projection of the output onto the allowlist. If nothing remains of an output that was
+// not empty, the allowlist does not match the tool, and the call fails. For an error result, the data is omitted in this case, because the
+// result is an error already.
 func redact(ctx context.Context, c *call) ending {
 	hidden := !c.entry.show.whole && len(c.blobs) > 0
 	if hidden {
-		c.blobs = nil // what has no fields is shown only by `*`
+		c.blobs = nil // blobs have no fields, so only `*` allows them
 	}
-	if c.noop || c.data == nil || c.source == fromApprover && c.data[0] != '{' && c.data[0] != '[' { // a person's own words have no fields
+	if c.noop || c.data == nil || c.source == fromApprover && c.data[0] != '{' && c.data[0] != '[' { // the result of an approver that is not an object or array has no fields
 		return proceed
 	}
 	shown, ok := c.entry.show.apply(c.data)
@@ -35,11 +35,11 @@ func redact(ctx context.Context, c *call) ending {
 		reportError(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
 		return fail(lathe.CodeRedactionFailed)
 	}
-	c.data = shown // nothing, where an error shows nothing
+	c.data = shown // nil if nothing of an error may be shown
 	return proceed
 }
 
-// fieldsOf names the fields of an object, the first few, or the kind of another value.
+// fieldsOf returns a text with the names of the first fields of an object, or "no fields" for other values.
 func fieldsOf(data []byte) string {
 	const few = 10
 	var fields []string
@@ -56,22 +56,21 @@ func fieldsOf(data []byte) string {
 	return "the fields " + strings.Join(fields, ", ")
 }
 
-// A projection is an allowlist, compiled.
+// A projection is a compiled allowlist.
 type projection struct {
-	whole bool // the entry `*`: everything, scalars included
+	whole bool // the entry `*`: all values, scalars included
 	root  *showNode
 }
 
-// showNode is a tree of the paths that may be shown.
+// A showNode is a node in the tree of allowed paths.
 type showNode struct {
-	end    bool // all that is here and below
+	end    bool // the value and all below it are allowed
 	fields map[string]*showNode
 	star   *showNode
 }
 
-// newProjection compiles an allowlist of dotted paths. `*` stands for every key or element of one
-// level; the elements of an array may also be left unsaid: `items.id` shows the id of each item. A
-// path shows all that is below its end.
+// newProjection compiles an allowlist of dotted paths. `*` stands for every key or element of one level. The level of array elements may be
+// omitted: `items.id` allows the id of each item. A path allows everything below its end.
 func newProjection(paths []string) (*projection, error) {
 	if len(paths) == 0 {
 		return nil, errors.New(`no allowlist: name the fields of its output that the model may see ("*" for all)`)
@@ -118,8 +117,8 @@ func (n *showNode) grow(seg string) *showNode {
 	return child
 }
 
-// apply returns the part of the JSON value that may be shown, and whether there is one. null and
-// empty objects and arrays hold nothing that could be hidden: they are always shown.
+// apply returns the allowed part of the JSON value. ok is false if there is none. null and empty objects and arrays are always allowed,
+// because they contain nothing to hide.
 func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 	if p.whole {
 		return value, true
@@ -131,18 +130,18 @@ func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 	return shown, true
 }
 
-// projector walks a value and the tree of paths side by side. Several paths may lead to one value:
-// the places they have reached are the end of the stack.
+// A projector walks a value and the tree of paths together. Several paths may lead to one value: the places that they have reached are the
+// end of the stack.
 type projector struct{ places []place }
 
 type place struct {
 	node *showNode
-	// elements: the node was reached at an array above, whose level no `*` has used up.
+	// elements: the node belongs to an array above, and no `*` in its path stands for the elements of the array.
 	elements bool
 }
 
-// append appends what may be shown of a valid value, or nothing when there is nothing. The value's
-// places are those from the given index on.
+// append appends the allowed part of a valid value. ok is false, and nothing is appended, if there is none. The places of the value are
+// those from index from on.
 func (pr *projector) append(dst, value []byte, from int) ([]byte, bool) {
 	for _, p := range pr.places[from:] {
 		if p.node.end {
@@ -218,7 +217,7 @@ func (pr *projector) appendArray(dst, value []byte, from int) ([]byte, bool) {
 	return append(dst, ']'), true
 }
 
-// enterMember pushes the places of the member with that key literal.
+// enterMember pushes the places of the member with this quoted key.
 func (pr *projector) enterMember(quoted []byte, from int) {
 	name := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {

@@ -15,10 +15,10 @@ type repeats struct {
 
 type repeatKey struct {
 	tool         string
-	args, result uint64 // hashes, of arguments in their canonical form
+	args, result uint64 // hashes; args is in canonical form
 }
 
-// add counts the call and returns how often it was seen, this time included.
+// add counts the call and returns how often it has occurred, with this one.
 func (r *repeats) add(c *call) int {
 	if r.counts == nil {
 		r.seed, r.counts = maphash.MakeSeed(), map[repeatKey]int{}
@@ -28,7 +28,7 @@ func (r *repeats) add(c *call) int {
 	return r.counts[key]
 }
 
-// hash returns the hash of the RFC 8785 form of argument text, and of the text itself where it has none.
+// hash returns the hash of argument text in RFC 8785 form, or of the text itself if it is not valid JSON.
 func (r *repeats) hash(text string) uint64 {
 	if blank(text) {
 		text = "{}"
@@ -40,7 +40,7 @@ func (r *repeats) hash(text string) uint64 {
 	return maphash.Bytes(r.seed, canonical)
 }
 
-// blank reports whether argument text stands for no arguments.
+// blank reports whether argument text means no arguments.
 func blank(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || text == "null"

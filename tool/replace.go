@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Replace replaces all tools of one origin by the given ones. If it returns an error the set has not changed: it refuses what
-// [Set.Add] refuses, and a tool of another origin. A tool whose Spec returns the same pointer as before keeps the state of
-// its concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh]. If each tool is the same as before, the
-// set does not change.
+// Replace replaces all tools of one origin by the given ones. If it returns an error, the set has not changed. It returns the errors of
+// [Set.Add], and an error for a tool of another origin. A tool whose Spec returns the same pointer as before keeps the state of its
+// concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh]. If all tools are the same as before, the set
+// does not change.
 func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	if !slices.Equal(next.sorted, old.sorted) { // else what runners keep of the old state stays valid
+	if !slices.Equal(next.sorted, old.sorted) { // otherwise the caches of runners for the old state remain valid
 		s.now.Store(next)
 	}
 	return nil
@@ -67,13 +67,12 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 	return spec.Name, nil
 }
 
-// Refresh gives the run the tools that the set has now, and reports whether the set has changed. The caller calls it between
-// two turns. The run keeps its former tools if the new ones exceed its limits on definitions, or if a new tool that its
-// principal may use has the name of a client tool of the run.
+// Refresh gives the run the current tools of the set, and reports whether they have changed. The caller calls it between two turns. The run
+// keeps its previous tools if the new ones exceed its limits on definitions, or if a new tool that its principal may use has the name of a
+// client tool of the run.
 //
-// Whether a run defers its tools is decided when it begins. A run that does keeps the order of the definitions that it has
-// sent: new tools can be searched for, and the definition of a tool that has left stays, whose calls are answered
-// `unavailable`.
+// Whether a run defers its tools is decided when it begins. Such a run keeps the order of the definitions that it has sent: new tools can
+// be searched for, and the definition of a removed tool remains, but its calls end with `unavailable`.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false

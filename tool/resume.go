@@ -12,29 +12,29 @@ import (
 type Resumed struct {
 	// Planned is the number of calls that were planned.
 	Planned int
-	// Calls are those that were answered, in the order of their seq.
+	// Calls are the calls that have a result, in the order of their seq.
 	Calls []event.CallTrace
-	// Open are the ids of calls in the history that are not answered yet and that the caller will pass to Execute.
+	// Open are the ids of calls in the history without a result, which the caller will pass to Execute.
 	Open []string
-	// Answers are the calls of the run with what the model got, in call order: they count for the limits on repeated calls and on
+	// Answers are the calls of the run and their results for the model, in call order: they count for the limits on repeated calls and on
 	// consecutive unknown names.
 	Answers []Answered
-	// Loaded are the tools whose definitions the run loaded, in load order.
+	// Loaded are the names of the tools whose definitions the run loaded, in load order.
 	Loaded []string
-	// Started is how many messages of RunOptions.History the run began with; 0: all of them. A run that defers its tools
-	// begins with those whose calls are in these messages.
+	// Started is the number of messages of RunOptions.History with which the run began; 0: all. A run that defers its tools begins with the
+	// tools whose calls are in these messages.
 	Started int
 }
 
-// Answered is a call that was answered before the run was resumed.
+// Answered is a call that got its result before the run was resumed.
 type Answered struct {
 	lathe.ToolCall
-	Tool    string // as the events name it
+	Tool    string // the tool name in events
 	Code    lathe.Code
 	Content string
 }
 
-// resume sets the state that an earlier process left.
+// resume sets the state of an earlier process.
 func (w *Work) resume(before *Resumed) {
 	if before == nil {
 		return
@@ -51,7 +51,7 @@ func (w *Work) resume(before *Resumed) {
 	}
 }
 
-// recount counts a call of an earlier process as judgeLoop has counted it there.
+// recount counts a call of an earlier process in the same way as judgeLoop did there.
 func (w *Work) recount(a *Answered) {
 	e, _, _ := w.tools.lookup(a.Name)
 	switch {
@@ -64,8 +64,8 @@ func (w *Work) recount(a *Answered) {
 	}
 }
 
-// recoverOutput takes the output of a call that an earlier process began, if the tool must not run twice and its
-// [OutcomeChecker] has that output. It ends the call with `interrupted` if the outcome is unknown.
+// recoverOutput uses the output of a call that an earlier process started, if the tool must not be called twice and its [OutcomeChecker]
+// returns the output. If the outcome is unknown, it ends the call with `interrupted`.
 func recoverOutput(ctx context.Context, c *call) ending {
 	if !c.Begun || c.Answer != nil || c.entry != nil && (c.entry.spec.Effect == lathe.ReadOnly || c.entry.spec.Effect == lathe.Idempotent) {
 		return proceed
@@ -81,7 +81,7 @@ func recoverOutput(ctx context.Context, c *call) ending {
 	return fail(lathe.CodeInterrupted)
 }
 
-// checkOutcome asks the tool for the outcome of the call, for as long as a call of it may take.
+// checkOutcome calls CheckOutcome of the tool, with the timeout of the tool.
 func checkOutcome(ctx context.Context, c *call) Recovery {
 	w := c.w
 	if c.entry == nil {
@@ -125,10 +125,10 @@ func checkOutcome(ctx context.Context, c *call) Recovery {
 	return v
 }
 
-// readClientOutput takes the output that the client returned for its call.
+// readClientOutput uses the output that the client returned for its call.
 func readClientOutput(c *call) ending {
 	if !c.client {
-		return fail(lathe.CodeInterrupted) // the run has no such tool of a client any more
+		return fail(lathe.CodeInterrupted) // the run no longer has this client tool
 	}
 	c.source, c.out = fromClient, c.Answer
 	return proceed

@@ -8,12 +8,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Retry says how often the runner repeats a call whose tool answered unavailable. It repeats only calls of tools that read
-// or are idempotent. All attempts have the same idempotency key and share the deadline of the call.
+// A Retry configures how often the runner repeats a call that ended with unavailable. It repeats only calls of tools that are read-only or
+// idempotent. All attempts have the same idempotency key and share the deadline of the call.
 type Retry struct {
-	Attempts   int           // the first one included; 1
-	Backoff    time.Duration // before the second attempt, doubled before each further one, less up to half at random; 200 ms
-	MaxBackoff time.Duration // 5 s
+	Attempts   int           // the maximum number of attempts; 0: 1
+	Backoff    time.Duration // the pause before the second attempt, doubled before each further one, less up to half at random; 0: 200 ms
+	MaxBackoff time.Duration // the maximum pause; 0: 5 s
 }
 
 func (r Retry) withDefaults() Retry {
@@ -29,7 +29,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// pause is the time before the attempt that follows n others.
+// pause returns the time before the attempt that follows n others.
 func (r Retry) pause(n int) time.Duration {
 	d := r.Backoff
 	for range n - 1 {
@@ -42,14 +42,14 @@ func (r Retry) pause(n int) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// mayRetry reports whether a call whose attempt ended with the code may be tried again.
+// mayRetry reports whether a call whose attempt ended with this code may be repeated.
 func (c *call) mayRetry(code lathe.Code) bool {
 	effect := c.entry.spec.Effect
 	return code == lathe.CodeUnavailable && !c.fault && c.attempts < c.w.r.opts.Retry.Attempts &&
 		(effect == lathe.ReadOnly || effect == lathe.Idempotent)
 }
 
-// pauseBeforeRetry waits for the next attempt. It returns false if the deadline or the end of the run comes first.
+// pauseBeforeRetry waits until the next attempt. It returns false if the deadline would pass before it, or ctx is done.
 func pauseBeforeRetry(ctx context.Context, c *call) bool {
 	pause := c.w.r.opts.Retry.pause(c.attempts)
 	if time.Until(c.deadline) <= pause {

@@ -17,47 +17,46 @@ import (
 
 // Options of a [Runner]. The zero value denies every call.
 type Options struct {
-	Policy   lathe.Policy               // nil denies
+	Policy   lathe.Policy               // nil: every call is denied
 	Approver lathe.Approver             // nil: calls that need an approval are denied
-	Settings lathe.Settings             // of runs whose RunOptions have none
-	Limits   lathe.Limits               // of runs whose RunOptions have none
-	Now      func() time.Time           // time.Now; latencies, rates, the cache and approvals go by it
-	NewID    func(prefix string) string // random; for calls that come without an id
-	// HashMode and HashKey say how args_preview_hash is made. HashKey is used by HashKeyed only.
+	Settings lathe.Settings             // for runs whose RunOptions have none
+	Limits   lathe.Limits               // for runs whose RunOptions have none
+	Now      func() time.Time           // nil: time.Now. It is the clock of latencies, rates, the cache and approvals
+	NewID    func(prefix string) string // nil: random ids. It generates the ids of calls without one
+	// HashMode and HashKey determine args_preview_hash. Only HashKeyed uses HashKey.
 	HashMode HashMode
 	HashKey  []byte
-	// Log gets a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. The line
-	// of each call is written by a sink of the events.
+	// Log receives a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. A sink of
+	// the events writes the line of each call.
 	Log *slog.Logger
-	// LogErrors writes a warning to Log with the text of each error that a tool returns, and of each output that reports a failure, cut
-	// and without what looks like a key. The text may hold arguments and outputs.
+	// LogErrors writes a warning to Log with the text of each error that a tool returns, and of each output that reports a failure,
+	// truncated and without text that looks like a key. The text may contain arguments and outputs.
 	LogErrors bool
-	// Journal, when set, is called right before a tool is, with the verdict under which it is called.
-	// An error means that the intent could not be stored: the tool is not called, and the call is
-	// answered unavailable. call may be kept and must not be changed.
+	// Journal, if set, is called right before each call of a tool, with the verdict that allowed it. An error means that the intent could
+	// not be stored: the tool is not called, and the call ends with unavailable. call may be retained and must not be changed.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
-	// OnError gets the errors of tools. They may hold arguments or secrets and are not shown anywhere else, unless LogErrors is set.
+	// OnError receives the errors of tools. They may contain arguments or secrets and are passed to nothing else, unless LogErrors is set.
 	// OnError may be called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
 	// Secrets are replaced by tokens for the model and for tools that are not granted them; nil: no secrets.
 	Secrets *Secrets
-	Circuit Circuit // of each backend that tools name
-	Retry   Retry   // of tools that may run again
-	// CacheBytes bounds the cached outputs of tools with a CacheTTL, in bytes; 16 MiB. Negative: no cache.
+	Circuit Circuit // configures the circuit of each backend that tools name
+	Retry   Retry   // configures retries of tools that may be called again
+	// CacheBytes is the maximum size of the cached outputs of tools with a CacheTTL, in bytes; 0: 16 MiB. Negative: no cache.
 	CacheBytes int
 }
 
-// HashMode says how args_preview_hash is made.
+// HashMode determines how args_preview_hash is computed.
 type HashMode string
 
-// The hash modes. The zero value counts as HashCompat.
+// The hash modes. The zero value has the effect of HashCompat.
 const (
-	HashCompat HashMode = "compat" // of the first 200 characters of the canonical text
-	HashFull   HashMode = "full"   // of the whole canonical text
+	HashCompat HashMode = "compat" // hash of the first 200 characters of the canonical text
+	HashFull   HashMode = "full"   // hash of the whole canonical text
 	HashKeyed  HashMode = "keyed"  // HMAC of the whole canonical text under HashKey
 )
 
-// A Runner executes the tool calls of runs. It may be used by several runs at once.
+// A Runner executes the tool calls of runs. Its methods may be called from several goroutines at once.
 type Runner struct {
 	set        *Set
 	opts       Options
@@ -68,9 +67,8 @@ type Runner struct {
 	abandoned  atomic.Int64
 }
 
-// NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code
-// invalid_config, says which option cannot be used: a limit below 0, an unknown hash mode, HashKeyed without a key, the name of
-// a secret.
+// NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code invalid_config, names the option
+// that is not valid: a limit below 0, an unknown hash mode, HashKeyed without a key, or the name of a secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	r := &Runner{set: set}
 	if opts != nil {
@@ -121,18 +119,18 @@ func (r *Runner) Settings() lathe.Settings { return r.opts.Settings }
 // Limits returns the limits of the runner's options.
 func (r *Runner) Limits() lathe.Limits { return r.opts.Limits }
 
-// Abandoned returns the number of calls whose tool still ran after its context was done and the grace had passed.
+// Abandoned returns the number of calls whose tool had not returned abandonGrace after its context was done.
 func (r *Runner) Abandoned() int64 { return r.abandoned.Load() }
 
 func (r *Runner) now() time.Time { return r.opts.Now() }
 
-// runCall takes one call through its stages. Whatever happens, the call ends in exactly one of three ways: it is
-// recorded and answered, it is parked, or it is handed over to the client that executes it.
+// runCall executes the stages of one call. A call ends in exactly one of three ways: it is recorded and gets a result, it is parked, or it
+// is handed over to the client that executes it.
 func runCall(ctx context.Context, c *call) {
-	c.awaitPrevious() // calls that run side by side are named and planned in call order
+	c.awaitPrevious() // concurrent calls are named and planned in call order
 	identify(c)       //  1 id
 	resolveName(c)    //  2 name
-	plan(c)           //    from here on the call will be answered
+	plan(c)           // from here on the call will get a result
 	c.releaseNext()
 	if c.handedOver() {
 		withdrawApproval(c)
@@ -147,8 +145,8 @@ func runCall(ctx context.Context, c *call) {
 	record(c) // 14
 }
 
-// process takes a planned call from admission to the output that the model sees. The first stage that does not
-// proceed ends the call.
+// process executes the stages of a planned call from admission to the output for the model. The first stage that does not return proceed
+// ends the call.
 func process(ctx context.Context, c *call) ending {
 	if end := admit(c); end != proceed {
 		return end
@@ -163,8 +161,7 @@ func process(ctx context.Context, c *call) ending {
 	return proceed
 }
 
-// obtainOutput gets the output of the call. It comes from the tool, unless the call was begun by an earlier process, was
-// executed by the client, is answered by the approver or is in the cache.
+// obtainOutput obtains the output of the call: from the tool, or from an earlier process, the client, the approver or the cache.
 func obtainOutput(ctx context.Context, c *call) ending {
 	if end := recoverOutput(ctx, c); end != proceed || c.source == fromRecovery {
 		return end
@@ -199,8 +196,8 @@ func obtainOutput(ctx context.Context, c *call) ending {
 	return execute(ctx, c) // 10
 }
 
-// showOutput makes of the output what the model may see. What comes from the cache was checked, redacted and screened
-// before it was stored. What the client returned is its own: no allowlist applies to it.
+// showOutput reduces the output to what the model may receive. Output from the cache was reduced before it was stored. No allowlist applies
+// to output of the client.
 func showOutput(ctx context.Context, c *call) ending {
 	if c.source != fromCache {
 		if end := checkOutput(ctx, c); end != proceed { // 11

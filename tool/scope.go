@@ -6,32 +6,31 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Scope bounds a run that is started inside a tool call: it may not have more than the run that made the call.
+// A Scope is the limit of a run that is started inside a tool call: it may not have more tools or budget than the calling run.
 type Scope struct {
-	// Tools are those that the calling run offers its model, or lets it search for, and that Lathe executes, sorted by name.
-	// Those of its client are not among them. The slice must not be changed.
+	// Tools are the tools that the calling run offers its model, or allows it to search for, and that Lathe executes, sorted by name. Tools
+	// of the client are not included. The slice must not be changed.
 	Tools []*lathe.ToolSpec
-	// Limits are those of the calling run, with max_total_tool_calls, max_tokens_total and max_cost reduced to what is left.
+	// Limits are the limits of the calling run, with max_total_tool_calls, max_tokens_total and max_cost reduced to the remaining amounts.
 	Limits lathe.Limits
-	// Spent is the key of the limit of which nothing is left, "" while each has something left.
+	// Spent is the key of a limit with no remaining amount; "": each limit has some.
 	Spent string
 }
 
 type scopeKey struct{}
 
-// ScopeFrom returns the scope of the call that ctx belongs to, or nil. Only calls of a [RunStarter] have one. It must not
-// be changed.
+// ScopeFrom returns the scope of the call to which ctx belongs, or nil. Only calls of a [RunStarter] have one. It must not be changed.
 func ScopeFrom(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
-// Spent records what the run has spent on model calls so far. Tools that start runs get what is left of the limits.
+// Spent records what the run has spent on model calls so far. Tools that start runs get the remaining amounts of the limits.
 func (w *Work) Spent(usage lathe.Usage, cost float64) {
 	w.usage, w.cost = usage, cost
 }
 
-// scopeFor returns the scope of calls to e, nil where e starts no runs.
+// scopeFor returns the scope of calls of e, or nil if e starts no runs.
 func (w *Work) scopeFor(e *entry) *Scope {
 	if !e.startsRun {
 		return nil
@@ -57,8 +56,8 @@ func (w *Work) scopeFor(e *entry) *Scope {
 	return s
 }
 
-// countChild counts the tools that ran in a run which the call started as tools of this run: a policy that follows what a
-// run has read must include them.
+// countChild counts the tools of the run that the call started as tools of this run, because a policy that depends on what a run has read
+// must include them.
 func (w *Work) countChild(c *call, out *Outcome) {
 	child := c.child
 	if child == nil {

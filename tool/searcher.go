@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	maxFound     = 10  // tools that one search by text loads, and tools that one search loads by name
-	defaultFound = 5   // tools that a search by text loads, unless its call says a number
-	maxMore      = 10  // further tools that an answer names
-	maxAbout     = 200 // bytes of the first sentence of a description
+	maxFound     = 10  // maximum number of tools that one search loads by text, and that one search loads by name
+	defaultFound = 5   // number of tools that a search by text loads if the call has no limit
+	maxMore      = 10  // maximum number of further tools that an answer names
+	maxAbout     = 200 // maximum length of the first sentence of a description, in bytes
 )
 
 // searchSchema is the schema of the arguments of a search. Its numbers are those of the constants.
@@ -27,47 +27,47 @@ var searchSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"names":{"type":"array","maxItems":10,"items":{"type":"string","maxLength":64},"description":"Exact names of tools to load, such as those in more of an earlier answer."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"How many tools the query loads; 5 by default."}},"additionalProperties":false}`)
 
-// searchArguments returns searchSchema, compiled.
+// searchArguments returns the compiled searchSchema.
 var searchArguments = sync.OnceValue(func() *schema.Lazy {
 	s, err := compileArgs(searchSchema)
 	if err != nil {
-		panic(err) // a constant
+		panic(err) // cannot happen: a constant
 	}
 	return s
 })
 
-// showAll is the projection of the search: what it returns is for the model.
+// showAll is the projection of the search: its whole output is for the model.
 var showAll = &projection{whole: true}
 
-// searchSpec is the definition of the search. It is the same for all runs, however many tools there are: a server that keeps
-// prompts can use one again after tools have come or gone.
+// searchSpec is the definition of the search. It is the same for all runs and sets, so that a server can reuse cached prompts after tools
+// were added or removed.
 var searchSpec = &lathe.ToolSpec{Name: SearchName, Effect: lathe.ReadOnly, Allowlist: []string{"*"}, Origin: builtinOrigin, Schema: searchSchema,
 	Description: "Only some of the tools are listed. This tool searches all of them: say in query what a tool should do. " +
 		"The answer has the tools that fit best in tools, which can be called from then on, and names further ones in more, which names loads. " +
 		"Search before you say that something cannot be done."}
 
-// A searcher is the tool with which a model searches for the tools of its run. It does not change: a call that its runner has
-// abandoned may still use it.
+// A searcher is the tool by which a model searches for the tools of its run. It is immutable, because a call that its runner has abandoned
+// may still use it.
 type searcher struct {
-	full     *advertised // what can be found
-	sent     *advertised // what the model has the definitions of
-	capacity capacity    // for what is not in sent
+	full     *advertised // the tools that can be found
+	sent     *advertised // the list whose definitions the model has
+	capacity capacity    // remaining capacity for tools that are not in sent
 	limits   lathe.Limits
 }
 
 // Spec implements [lathe.Tool].
 func (s *searcher) Spec() *lathe.ToolSpec { return searchSpec }
 
-// Call implements [lathe.Tool]. The answer does not depend on which of the found tools have been loaded before, as long as
-// the limits have room: a search that is repeated has the same answer. A name that cannot be found is counted and not shown.
+// Call implements [lathe.Tool]. The answer does not depend on which of the found tools are already loaded, as long as the limits have
+// capacity: a repeated search has the same answer. Names that cannot be found are counted, not listed.
 func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in struct {
 		Query string
 		Names []string
-		Limit float64 // the schema lets 5.0 pass
+		Limit float64 // a float, because the schema allows 5.0
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
-		return nil, err // the runner has checked args against the schema
+		return nil, err // cannot happen: the runner has checked args against the schema
 	}
 	limit := defaultFound
 	if in.Limit != 0 {
@@ -105,12 +105,12 @@ func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 	return &lathe.Output{Data: s.answer(found, more, unknown, query != "")}, nil
 }
 
-// maxTail bounds the bytes of an answer behind its lists.
+// maxTail is the maximum length of an answer after its lists, in bytes.
 const maxTail = 128
 
-// answer returns the answer of a search; searched says that it had a query. Tools for which the limits on definitions have no
-// room are named in more. The answer stays below the limit on outputs: definitions that do not fit into it are left out, then further tools. The model gets the
-// definition of a tool in tools with its next request, in any case.
+// answer returns the answer of a search. searched reports that it had a query. Tools for which the limits on definitions have no capacity
+// are named in more. The answer is shorter than the limit on outputs: it omits definitions that do not fit, and then further tools. The
+// model receives the definition of every tool in tools with its next request anyway.
 func (s *searcher) answer(found, more []*lathe.ToolSpec, unknown int, searched bool) []byte {
 	capacity, limited := s.capacity, false
 	most := s.limits.MaxOutputBytes - maxTail
@@ -188,7 +188,7 @@ func appendAbout(b []byte, spec *lathe.ToolSpec) []byte {
 	return append(b, '}')
 }
 
-// foundNames returns the names of the tools that an answer loads.
+// foundNames returns the names of the tools that a search with this answer loads.
 func foundNames(answer []byte) []string {
 	var a struct{ Tools []struct{ Name string } }
 	if json.Unmarshal(answer, &a) != nil {

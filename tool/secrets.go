@@ -15,18 +15,17 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Secrets hides values from models and from tools. The runner replaces each value in results and arguments by a token of the
-// form [[secret:NAME:xxxxxxxx]], before validation, policy, approval and events. It puts the value back right before it calls
-// a tool that is granted the secret. It denies a call with a token that the tool is not granted or that the runner has not
-// issued.
+// Secrets hides values from models and from tools. The runner replaces each value in results and arguments by a token of the form
+// [[secret:NAME:xxxxxxxx]], before validation, policy, approval and events. It replaces the token by the value again right before it calls
+// a tool that is granted the secret. It denies a call with a token that the tool is not granted or that the runner has not issued.
 type Secrets struct {
-	// Known are values by name; a name has the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
+	// Known are the values by name. A name consists of the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
 	// replaced.
 	Known map[string]secret.Secret
-	// Patterns makes the runner also replace text that looks like a key of a known kind. The token of such a key is valid in
-	// the run in which the key was found.
+	// Patterns also replaces text that looks like a key of a known kind. The token of such a key is valid in the run in which the key was
+	// found.
 	Patterns bool
-	// Granted says whether a tool may be given the secret of a name; nil grants none.
+	// Granted reports whether a tool may receive the secret with this name; nil grants none.
 	Granted func(tool, name string) bool
 }
 
@@ -39,18 +38,18 @@ const (
 const (
 	tokenHead    = "[[secret:"
 	maxToken     = 256
-	maxFoundKeys = 1_000 // of a run; further ones get a token that nothing resolves
+	maxFoundKeys = 1_000 // maximum number per run; the tokens of further ones are not valid
 )
 
-// secretStore is Secrets, compiled.
+// secretStore is the compiled form of Secrets.
 type secretStore struct {
 	finder  *secret.Finder
 	values  map[string]secret.Secret // by name
 	granted func(tool, name string) bool
-	key     [32]byte // of the tokens of what was found
+	key     [32]byte // key of the tokens of found keys
 }
 
-// newSecretStore returns nil if no secret can be found.
+// newSecretStore returns nil if there is no secret to find.
 func newSecretStore(s *Secrets) (*secretStore, error) {
 	if s == nil {
 		return nil, nil
@@ -63,9 +62,9 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 		v.values[name] = value
 	}
 	if v.finder == nil {
-		return nil, nil // nothing to find
+		return nil, nil // no values and no patterns
 	}
-	_, _ = rand.Read(v.key[:]) // it never fails
+	_, _ = rand.Read(v.key[:]) // never fails
 	return v, nil
 }
 
@@ -78,7 +77,7 @@ func validSecretName(s string) bool {
 	return s != "" && len(s) <= 128 && s != secret.Found
 }
 
-// runSecrets are the secrets of one run: those of the runner, and what looked like a key in this run, by token.
+// runSecrets are the secrets of one run: those of the runner, and found keys by token.
 type runSecrets struct {
 	store  *secretStore // nil: no secrets
 	mu     sync.Mutex
@@ -103,8 +102,8 @@ func (k *runSecrets) get(token string) (string, bool) {
 	return v, ok
 }
 
-// token returns what stands for a secret. That of a known one is the same in every process, so that
-// a run that is resumed in another process can still use it.
+// token returns the token of a secret. That of a known secret is the same in every process, so that a run which another process resumes can
+// still use it.
 func (v *secretStore) token(name string, value []byte) string {
 	var sum []byte
 	if name == secret.Found {
@@ -118,8 +117,7 @@ func (v *secretStore) token(name string, value []byte) string {
 	return tokenHead + name + ":" + hex.EncodeToString(sum[:4]) + "]]"
 }
 
-// hide replaces secrets in JSON, or in members of an object, by their tokens. It returns json itself if it contains no
-// secret.
+// hide replaces secrets in JSON, or in members of an object, by their tokens. It returns json itself if it contains no secret.
 func (k *runSecrets) hide(c *call, json []byte) []byte {
 	v := k.store
 	if len(json) == 0 || bytes.IndexByte(json, '\\') < 0 && !v.finder.Has(json) {
@@ -145,7 +143,7 @@ func (k *runSecrets) hideText(c *call, text []byte) []byte {
 	})
 }
 
-// rewrite passes each string and number of JSON through fn. What fn changes becomes a string.
+// rewrite calls fn with the text of each string and number in JSON. A result of fn replaces the value as a string.
 func rewrite(json []byte, fn func(text []byte) ([]byte, bool)) []byte {
 	out := make([]byte, 0, len(json)+64)
 	changed := false
@@ -183,7 +181,7 @@ func rewrite(json []byte, fn func(text []byte) ([]byte, bool)) []byte {
 	return out
 }
 
-// stringEnd returns the end of the string literal that begins at i.
+// stringEnd returns the index behind the string literal that begins at i.
 func stringEnd(json []byte, i int) int {
 	for i++; i < len(json); i++ {
 		switch json[i] {
@@ -196,14 +194,14 @@ func stringEnd(json []byte, i int) int {
 	return len(json)
 }
 
-// conceal is between parsing and validation: from here on the arguments hold tokens for secrets.
+// conceal replaces secrets in the arguments by tokens. It is called between parsing and validation.
 func conceal(c *call) {
 	if secrets := &c.w.secrets; secrets.store != nil {
 		c.args = secrets.hide(c, c.args)
 	}
 }
 
-// checkTokens ends a call whose arguments hold a token that its tool may not have, as a policy would.
+// checkTokens denies a call whose arguments contain a token that its tool may not have.
 func checkTokens(c *call) ending {
 	v := c.w.secrets.store
 	if v == nil || !mayHoldToken(c.args) {
@@ -231,7 +229,7 @@ func checkTokens(c *call) ending {
 	return fail(lathe.CodePolicyDenied)
 }
 
-// revealTokens returns the arguments with the values in the place of their tokens.
+// revealTokens returns the arguments with the tokens replaced by their values.
 func revealTokens(c *call) []byte {
 	if !c.tokens {
 		return c.args
@@ -251,7 +249,7 @@ func revealTokens(c *call) []byte {
 	})
 }
 
-// reveal returns the value that a token stands for.
+// reveal returns the value of a token. ok is false if the token is not valid.
 func (k *runSecrets) reveal(token, name string) (string, bool) {
 	v := k.store
 	if name == secret.Found {
@@ -264,12 +262,12 @@ func (k *runSecrets) reveal(token, name string) (string, bool) {
 	return value.Reveal(), true
 }
 
-// mayHoldToken also holds where an escape could hide one.
+// mayHoldToken reports whether JSON may contain a token. It returns true if an escape could hide one.
 func mayHoldToken(json []byte) bool {
 	return bytes.IndexByte(json, '\\') >= 0 || bytes.Contains(json, []byte(tokenHead))
 }
 
-// eachToken calls fn for what looks like a token. One that is not whole has an empty name.
+// eachToken calls fn for each text that looks like a token. name is "" for an incomplete one.
 func eachToken(text []byte, fn func(token, name string)) {
 	for {
 		i := bytes.Index(text, []byte(tokenHead))
@@ -289,8 +287,8 @@ func eachToken(text []byte, fn func(token, name string)) {
 	}
 }
 
-// screen is the end of stage 12. It replaces secrets in what the model may see. Blobs that are not text are searched byte
-// by byte and removed if they hold a secret; if nothing is left then, the call fails.
+// screen is the end of stage 12. It replaces secrets in what the model may receive. Blobs that are not text are searched byte by byte and
+// removed if they contain a secret; if nothing remains then, the call fails.
 func screen(c *call) ending {
 	secrets := &c.w.secrets
 	if secrets.store == nil {
@@ -298,7 +296,7 @@ func screen(c *call) ending {
 	}
 	c.data = secrets.hide(c, c.data)
 	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
-		return proceed // the next stage refuses them
+		return proceed // boundOutput refuses them
 	}
 	kept := screenBlobs(c)
 	bare := len(kept) == 0 && len(c.blobs) > 0 && (len(c.data) == 0 || isEmpty(c.data))
@@ -309,7 +307,7 @@ func screen(c *call) ending {
 	return proceed
 }
 
-// screenBlobs returns the blobs as they may be shown. Those of the tool are not changed: it may keep them.
+// screenBlobs returns the blobs that may be shown. It does not change the tool's slice, which the tool may retain.
 func screenBlobs(c *call) []lathe.Blob {
 	f := c.w.secrets.store.finder
 	kept := make([]lathe.Blob, 0, len(c.blobs))
@@ -328,5 +326,5 @@ func screenBlobs(c *call) []lathe.Blob {
 	return kept
 }
 
-// isPlain reports whether bytes are text, in which a token may stand.
+// isPlain reports whether bytes are text, so that a token can replace a secret in them.
 func isPlain(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }

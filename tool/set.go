@@ -16,31 +16,31 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// A Set holds tools under unique names. Its methods may be called from several goroutines at once. A run uses the tools that
-// the set had when the run began; see also [Work.Refresh].
+// A Set contains tools with unique names. Its methods may be called from several goroutines at once. A run uses the tools that the set had
+// when the run began; see also [Work.Refresh].
 //
-// The concurrency and rate limits of a tool belong to the set: runners that share it share them.
+// The concurrency and rate limits of a tool belong to the set: runners with the same set share them.
 type Set struct {
 	limits lathe.Limits
-	search Search     // with its defaults
-	mu     sync.Mutex // held by Add
+	search Search     // with defaults
+	mu     sync.Mutex // locked by Add and Replace
 	now    atomic.Pointer[registry]
 }
 
-// registry is one state of a set. It never changes, apart from the list of its definitions, which is made at its first use.
+// registry is one state of a set. It is immutable, except for list, which is made at its first use.
 type registry struct {
 	byName   map[string]*entry
-	sorted   []*entry // by name
+	sorted   []*entry // sorted by name
 	backends map[string]*backend
-	// startRuns says that a tool may start runs. It stays true when the last such tool has left.
+	// startRuns reports that a tool may start runs. It remains true after the last such tool was removed.
 	startRuns bool
 
-	listing sync.Once // of list
+	listing sync.Once // guards list
 	list    []*lathe.ToolSpec
 }
 
-// all returns all definitions, sorted by name, in a slice that must not be changed. Its capacity is its length, so that a caller who
-// appends to it gets another.
+// all returns all definitions, sorted by name, in a slice that must not be changed. Its capacity equals its length, so that append copies
+// it.
 func (r *registry) all() []*lathe.ToolSpec {
 	r.listing.Do(func() {
 		r.list = make([]*lathe.ToolSpec, len(r.sorted))
@@ -51,12 +51,12 @@ func (r *registry) all() []*lathe.ToolSpec {
 	return r.list
 }
 
-// entry is a registered tool with what its definition compiles to.
+// entry is a registered tool with its compiled definition.
 type entry struct {
 	tool      lathe.Tool
 	spec      *lathe.ToolSpec
 	args      *schema.Lazy
-	output    *schema.Lazy // nil: not declared
+	output    *schema.Lazy // nil: no output schema
 	show      *projection
 	slots     chan struct{} // nil: no limit
 	backend   *backend      // nil: none
@@ -64,32 +64,30 @@ type entry struct {
 	startsRun bool
 }
 
-// backend bounds the calls at once of all tools that name it, and keeps them away while it fails.
+// backend limits the concurrent calls of all tools that name it, and refuses calls while it fails.
 type backend struct {
-	limit   int // 0: none of its tools has declared one yet
+	limit   int // 0: none of its tools has declared a limit
 	slots   chan struct{}
 	breaker breaker
 }
 
-// A RunStarter is a tool whose calls may start runs of their own. If the depth of the calling run does not allow that, the
-// runner answers the call `max_depth` without calling the tool.
+// A RunStarter is a tool whose calls may start runs. If the depth of the calling run does not allow that, the runner ends the call with
+// `max_depth` without calling the tool.
 type RunStarter interface {
 	StartsRun() bool
 }
 
-// NewSet returns a set of the tools, under the default limits on definitions. The errors of all
-// tools that cannot be registered are joined.
+// NewSet returns a set of the tools, under the default limits on definitions. It joins the errors of all tools that cannot be registered.
 func NewSet(tools ...lathe.Tool) (*Set, error) { return NewSetWithin(lathe.Limits{}, tools...) }
 
-// NewSetWithin is NewSet under MaxTools and MaxToolsBytes of limits. Hidden tools do not count.
+// NewSetWithin returns a set as NewSet does, under MaxTools and MaxToolsBytes of limits. Hidden tools do not count.
 func NewSetWithin(limits lathe.Limits, tools ...lathe.Tool) (*Set, error) {
 	return NewSetWithSearch(limits, Search{}, tools...)
 }
 
-// Add registers all the tools or none. It refuses a name outside ^[a-zA-Z0-9_-]{1,64}$, a name that
-// is taken (the error names both origins), a schema that does not compile, a tool without an
-// allowlist, and more definitions than the limits allow. The error holds *[lathe.Error] values of
-// code invalid_config.
+// Add registers all tools or none. It returns an error for a name that does not match ^[a-zA-Z0-9_-]{1,64}$, a duplicate name (the error
+// contains both origins), a schema that does not compile, a tool without an allowlist, and more definitions than the limits allow. The
+// error joins *[lathe.Error] values of code invalid_config.
 func (s *Set) Add(tools ...lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,9 +126,9 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 	return nil
 }
 
-// With returns a new set that holds the tools which s holds now, and the given ones, with the same search. Both sets share the
-// concurrency and rate limits of the tools that they have in common, and the state of their backends.
-// Later changes of one set do not reach the other. The errors are those of [Set.Add].
+// With returns a new set with the current tools of s and the given ones, and with the same search. Both sets share the concurrency and rate
+// limits of their common tools, and the state of their backends. Later changes of one set do not affect the other. The errors are those of
+// [Set.Add].
 func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	with := &Set{limits: s.limits, search: s.search}
 	with.now.Store(s.now.Load())
@@ -140,7 +138,7 @@ func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	return with, nil
 }
 
-// Lookup returns the tool of that exact name, hidden ones too.
+// Lookup returns the tool with exactly this name, hidden or not.
 func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 	if e := s.now.Load().byName[name]; e != nil {
 		return e.tool, true
@@ -148,13 +146,12 @@ func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 	return nil, false
 }
 
-// Specs returns the definitions of all tools, hidden ones too, sorted by name.
+// Specs returns the definitions of all tools, hidden ones included, sorted by name.
 func (s *Set) Specs() []*lathe.ToolSpec {
 	return slices.Clone(s.now.Load().all())
 }
 
-// SharedSpecs returns what [Set.Specs] returns, in a slice that all callers share until the tools change. The slice must not be
-// changed.
+// SharedSpecs returns the same as [Set.Specs], in a slice that all callers share until the tools change. The slice must not be changed.
 func (s *Set) SharedSpecs() []*lathe.ToolSpec { return s.now.Load().all() }
 
 // specs returns the definitions that may be sent to a model.
@@ -257,7 +254,7 @@ func compileArgs(raw []byte) (*schema.Lazy, error) {
 	return schema.CompileLazily(raw)
 }
 
-// joinBackend returns the backend that the tool names. Tools of one backend agree on its limit or leave it out.
+// joinBackend returns the backend that the tool names. Tools of one backend must declare the same limit or none.
 func (r *registry) joinBackend(spec *lathe.ToolSpec) (*backend, error) {
 	b := r.backends[spec.Backend]
 	switch {
@@ -276,7 +273,7 @@ func (r *registry) joinBackend(spec *lathe.ToolSpec) (*backend, error) {
 	return b, nil
 }
 
-// maxOrigins bounds the origins that one error lists.
+// maxOrigins is the maximum number of origins in one error.
 const maxOrigins = 16
 
 // byOrigin returns the sum of size for each origin, the largest first: "mcp:browser 25, builtin 2".
@@ -305,7 +302,7 @@ func countByOrigin(specs []*lathe.ToolSpec) string {
 	return byOrigin(specs, func(*lathe.ToolSpec) int { return 1 })
 }
 
-// definitionsSize is the size of the definitions in the wire's form.
+// definitionsSize returns the size of the definitions on the wire, in bytes.
 func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 	for _, s := range specs {
 		size += definitionSize(s)
@@ -313,14 +310,14 @@ func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 	return size
 }
 
-// definitionSize is the size of the definition in the wire's form.
+// definitionSize returns the size of the definition on the wire, in bytes.
 func definitionSize(s *lathe.ToolSpec) int {
 	const frame = len(`{"type":"function","function":{"name":"","description":,"parameters":}}`)
 	params := len(s.Schema)
 	if params == 0 {
 		params = len(noArguments)
 	}
-	var space [1 << 10]byte // for most descriptions
+	var space [1 << 10]byte // large enough for most descriptions
 	return frame + len(s.Name) + len(rawjson.AppendQuote(space[:0], s.Description)) + params
 }
 

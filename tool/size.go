@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// boundArguments is stage 3. size is that of the argument text, in bytes.
+// boundArguments is stage 3: the limit on the argument text. size is its length in bytes.
 func boundArguments(c *call, size int) ending {
 	limit := c.w.limits.MaxToolArgsBytes
 	if size <= limit {
@@ -18,11 +18,11 @@ func boundArguments(c *call, size int) ending {
 	return fail(lathe.CodeArgumentsTooLarge)
 }
 
-// maxBlobBytes bounds the content of an output that is not text.
+// maxBlobBytes is the maximum size of the blobs of an output, in bytes.
 const maxBlobBytes = 8 << 20
 
-// boundOutput is stage 13. It bounds the bytes of what the model may see. A string of JSON is shown as its text, and
-// counts as that. What is too large is an error or is cut, as the settings say.
+// boundOutput is stage 13: the limit on the output for the model, in bytes. A JSON string is shown as its text, and counts as that.
+// According to the settings, a larger output is an error or is truncated.
 func boundOutput(c *call) ending {
 	w := c.w
 	if len(c.data) > 0 && c.data[0] == '"' {
@@ -51,7 +51,7 @@ func boundOutput(c *call) ending {
 	return c.failUnlessFailed(lathe.CodeOutputTooLarge)
 }
 
-// failUnlessFailed ends the call with the code, unless the tool itself returned an error: that error stands.
+// failUnlessFailed ends the call with the code, unless the tool itself returned an error, which then remains.
 func (o *output) failUnlessFailed(code lathe.Code) ending {
 	if o.toolCode != "" {
 		return proceed
@@ -68,8 +68,8 @@ func blobBytes(blobs []lathe.Blob) (n int) {
 
 func tooManyBytes(blobs []lathe.Blob) bool { return blobBytes(blobs) > maxBlobBytes }
 
-// truncate keeps three quarters of limit from the head and one quarter from the tail of text, less
-// the marker between them, and cuts no rune in two. ok is false if limit is too small for the marker.
+// truncate returns the first three quarters and the last quarter of limit bytes of text, reduced by the marker between them. It does not
+// split characters. ok is false if limit is too small for the marker.
 func truncate(text []byte, limit int) (cut []byte, ok bool) {
 	const before, of, after = "\n[... output cut: ", " of ", " bytes left out ...]\n"
 	digits := len(strconv.Itoa(len(text)))

@@ -2,8 +2,8 @@ package tool
 
 import "github.com/lathe-run/lathe"
 
-// textOf returns the text that a model gets for a call that ended with the code, "" for what is no code of a call. The
-// text says what to do next; it is the same each time.
+// textOf returns the fixed text that a model receives for a call that ended with the code, with the next step. It returns "" if code is not
+// the code of a call.
 func textOf(code lathe.Code) string {
 	switch code {
 	case lathe.CodePayloadTooLarge:
@@ -55,10 +55,10 @@ func textOf(code lathe.Code) string {
 	}
 }
 
-// Text returns the text that a model gets for a call that ended with the code, or "" if code is not the code of a call.
+// Text returns the text that a model receives for a call that ended with the code, or "" if code is not the code of a call.
 func Text(code lathe.Code) string { return textOf(code) }
 
-// callCode returns the code if it is one of a call, else execution_failed.
+// callCode returns code if it is the code of a call, and execution_failed otherwise.
 func callCode(code lathe.Code) lathe.Code {
 	if textOf(code) == "" {
 		return lathe.CodeExecutionFailed

@@ -19,7 +19,7 @@ func (w *Work) finishCall(c *call, out *Outcome) {
 	w.countUse(c)
 	w.countChild(c, out)
 	if c.client && c.code == "" && c.Answer == nil {
-		w.ids.park(c.ID) // it may come back refused, in a run that does not wait for the client
+		w.ids.park(c.ID) // it may be refused later, in a run that does not wait for the client
 		out.Pending = append(out.Pending, c.ToolCall)
 		return
 	}
@@ -29,7 +29,7 @@ func (w *Work) finishCall(c *call, out *Outcome) {
 	w.judgeLoop(c, out)
 }
 
-// judgeLoop ends the run if this call is one too many: of the run, of unknown tools, of repetitions.
+// judgeLoop ends the run if this call exceeds a limit: on calls of the run, on unknown tools, or on repetitions.
 func (w *Work) judgeLoop(c *call, out *Outcome) {
 	if c.fault {
 		w.stop(out, lathe.ReasonGuestFault, "", lathe.CodeCancelled)
@@ -55,7 +55,7 @@ func (w *Work) judgeLoop(c *call, out *Outcome) {
 	}
 }
 
-// stop ends the run; the first reason stands.
+// stop ends the run. The first reason counts.
 func (w *Work) stop(out *Outcome, reason lathe.Reason, limit string, halt lathe.Code) {
 	if out.Reason == "" {
 		out.Reason, out.Limit = reason, limit

@@ -7,13 +7,14 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// usedTools are the tools whose results a run has seen.
+// usedTools are the tools whose results the run has received.
 type usedTools []lathe.ToolUse
 
-// maxStrangers bounds the tools of a history that the run does not have.
+// maxStrangers is the maximum number of tools of a history that are unknown to the run.
 const maxStrangers = 256
 
-// remember adds the tools whose results are in the history of the run, and those that it used before it was resumed. A result that says that the tool was not allowed to run does not count.
+// remember adds the tools with results in the history of the run, and those that the run used before it was resumed. Results that mean that
+// the tool was not allowed to run do not count.
 func (w *Work) remember(opts *RunOptions) {
 	strangers := 0
 	for i := range opts.History {
@@ -45,7 +46,7 @@ func (w *Work) remember(opts *RunOptions) {
 	}
 }
 
-// known returns the tool that a name of the history means.
+// known returns the tool to which a name in the history refers.
 func (v *view) known(name string) (string, *lathe.ToolSpec) {
 	e, client, label := v.lookup(name)
 	switch {
@@ -59,13 +60,13 @@ func (v *view) known(name string) (string, *lathe.ToolSpec) {
 			return label, e.spec
 		}
 	}
-	if e := v.registry.byName[name]; e != nil { // hidden, or kept from this run
+	if e := v.registry.byName[name]; e != nil { // a hidden tool, or one that the run may not use
 		return name, e.spec
 	}
 	return text.Cut(name, 64), nil
 }
 
-// use returns the entry of the tool, and adds it if it is not there.
+// use returns the entry of the tool. It adds one if there is none.
 func (u *usedTools) use(name string, spec *lathe.ToolSpec) *lathe.ToolUse {
 	i := findUse(*u, name)
 	if i < 0 {
@@ -79,12 +80,12 @@ func findUse(used []lathe.ToolUse, name string) int {
 	return slices.IndexFunc(used, func(u lathe.ToolUse) bool { return u.Name == name })
 }
 
-// countUse counts a call in which the tool ran, or the cache answered for it, or which the client runs.
+// countUse counts a call whose tool was called or whose output came from the cache, and a call that the client executes.
 func (w *Work) countUse(c *call) {
 	switch {
 	case c.entry != nil && (c.ran || c.source == fromCache):
 		w.used.use(c.tool, c.entry.spec).Calls++
-	case c.client && c.code == "": // handed over, and once more when its answer comes
+	case c.client && c.code == "": // counted when it is handed over, not again with its result
 		name, spec := w.tools.known(c.tool)
 		if u := w.used.use(name, spec); c.Answer == nil || u.Calls == 0 {
 			u.Calls++
@@ -92,12 +93,12 @@ func (w *Work) countUse(c *call) {
 	}
 }
 
-// foreseeUse sets which tools were used before each of the calls that run side by side, as if the ones before it had run:
-// the verdict of a policy must not depend on which of them is faster.
+// foreseeUse sets for each concurrent call the tools that were used before it, as if all earlier ones had been executed, so that the
+// verdict of a policy does not depend on their timing.
 func foreseeUse(w *Work, calls []call) {
 	used := slices.Clone([]lathe.ToolUse(w.used))
 	for i := range calls {
-		calls[i].used = slices.Clip(used) // the policy may keep it
+		calls[i].used = slices.Clip(used) // the policy may retain it
 		e, _, name := w.tools.lookup(calls[i].Name)
 		if e == nil {
 			continue

@@ -6,12 +6,11 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxViolations bounds the violations in the answer to one call.
+// maxViolations is the maximum number of violations in the error of one call.
 const maxViolations = 20
 
-// validate is stage 5. It checks the arguments against the tool's schema and answers with all violations at once. Names
-// that differ only in letter case are violations unless the schema declares them: the policy and the tool could read
-// different members.
+// validate is stage 5. It checks the arguments against the tool's schema; the error lists all violations. Names that differ only in letter
+// case are violations unless the schema declares both, because the policy and the tool could read different members.
 func validate(c *call) ending {
 	violations := c.entry.args.Schema().ValidateArguments(c.args)
 	if len(violations) == 0 {

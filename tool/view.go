@@ -8,26 +8,26 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// view is what one run has of the tools of its set, and of those of its client.
+// view contains the tools of the set and of the client as one run sees them.
 type view struct {
 	r          *Runner
 	run        *lathe.RunInfo
-	maxDepth   int // a run at this depth starts no other
+	maxDepth   int // a run at this depth may start no other
 	deferral   deferral
-	unsearched unsearched // why the run defers nothing
+	unsearched unsearched // the reason why the run defers nothing
 	registry   *registry
 	allow      map[string]bool // nil: all
 	client     map[string]*lathe.ToolSpec
-	aliases    map[string]string // names of the client's tools by how their aliases are spelled, "" for several; nil: no tool has aliases
-	handOver   bool              // unknown names are the client's
-	shown      *advertised       // nil: not asked for yet
+	aliases    map[string]string // names of the client's tools by spelling of their aliases, "" if several share one; nil: no tool has aliases
+	handOver   bool              // unknown names are client tools
+	shown      *advertised       // nil: not computed
 	withheld   []event.WithheldTool
 }
 
-// noRegistry is the state of a runner without a set.
+// noRegistry is the registry of a runner without a set.
 var noRegistry = &registry{}
 
-// open sets the view of a run.
+// open sets the view for a run.
 func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *lathe.Settings, limits *lathe.Limits) {
 	*v = view{r: r, run: run, maxDepth: max(limits.MaxDepth, 0), registry: noRegistry}
 	if r.set != nil {
@@ -66,23 +66,22 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	}
 }
 
-// Specs returns the definitions to send to the model: those of the client and those of the set that
-// are not hidden, that the run may use and is not too deep for, and that the policy allows or asks
-// for; sorted by name. If the run defers tools, their definitions are missing, that of the search is there, and those of loaded
-// tools follow in load order: what was returned before is a prefix of what is returned later, as long as the set does not
-// change. The slice is the same until a tool is loaded or the set has changed, and must not be changed.
+// Specs returns the definitions to send to the model, sorted by name: those of the client, and those of the set that are not hidden, that
+// the run may use at its depth, and that the policy does not deny. If the run defers tools, it returns the definition of the search in
+// place of theirs, followed by the loaded tools in load order: each result is a prefix of later ones as long as the set does not change.
+// The slice is the same until a tool is loaded or the set has changed, and must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 
-// SpecsHash returns the hash of the definitions that [Work.Specs] returns, as [event.ToolsDigest] has it: 64 hex digits.
-// Runs that offer the same definitions share it.
+// SpecsHash returns the hash of the definitions that [Work.Specs] returns, for [event.ToolsDigest]: 64 hexadecimal digits. Runs that offer
+// the same definitions share it.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
-// Offered returns the definition of that exact name, or alias, among [Work.Specs], or nil.
+// Offered returns the definition in [Work.Specs] with this name or alias, or nil.
 func (w *Work) Offered(name string) *lathe.ToolSpec {
 	return w.tools.advertise().find(w.tools.canonical(name))
 }
 
-// advertise decides which tools are offered, once for the run.
+// advertise returns the list of offered tools. The first call for a state of the set computes it.
 func (v *view) advertise() *advertised {
 	if v.shown != nil {
 		return v.shown
@@ -96,7 +95,7 @@ func (v *view) advertise() *advertised {
 	return v.shown
 }
 
-// list returns the list of the definitions and those of the client.
+// list returns the list of specs and the client's definitions.
 func (v *view) list(specs []*lathe.ToolSpec) *advertised {
 	if len(v.client) > 0 {
 		specs = v.withClient(specs)
@@ -104,7 +103,7 @@ func (v *view) list(specs []*lathe.ToolSpec) *advertised {
 	return v.r.advertised.get(v.registry, specs, len(v.client) > 0)
 }
 
-// withClient appends the definitions of the client, and sorts all by name.
+// withClient appends the client's definitions, and sorts all by name.
 func (v *view) withClient(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	for _, spec := range v.client {
 		specs = append(specs, spec)
@@ -118,7 +117,7 @@ func sortedByName(specs []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return specs
 }
 
-// judged returns the definitions of the tools of the set that may be offered, sorted by name, and sets which ones are withheld.
+// judged returns the definitions of the set that may be offered, sorted by name, and sets withheld.
 func (v *view) judged() []*lathe.ToolSpec {
 	specs := make([]*lathe.ToolSpec, 0, len(v.registry.sorted))
 	v.withheld = nil
@@ -133,15 +132,15 @@ func (v *view) judged() []*lathe.ToolSpec {
 			specs = append(specs, e.spec)
 		case may:
 			v.withheld = append(v.withheld, held)
-		case held.Reason != "": // a disallowed tool is not shown either
+		case held.Reason != "": // a disallowed client tool is not shown either
 			delete(v.client, e.spec.Name)
 		}
 	}
 	return specs
 }
 
-// withhold returns why a tool is not offered, without a reason if it is. A tool that needs an approval is not offered
-// if no approver is configured.
+// withhold returns why a tool is not offered. Reason is "" if it is offered. A tool that requires an approval is not offered if no approver
+// is configured.
 func (v *view) withhold(e *entry) event.WithheldTool {
 	held := event.WithheldTool{Tool: e.spec.Name}
 	if v.tooDeep(e) {
@@ -166,14 +165,13 @@ func (v *view) withhold(e *entry) event.WithheldTool {
 	return held
 }
 
-// Withheld returns the registered tools that the run may use and that its model is not offered, sorted by name, with the
-// reason.
+// Withheld returns the registered tools that the run may use but that are not offered to its model, sorted by name, with reasons.
 func (w *Work) Withheld() []event.WithheldTool {
 	w.tools.advertise()
 	return slices.Clone(w.tools.withheld)
 }
 
-// has returns the tool of the set, as far as the principal of the run has it.
+// has returns the tool of the set with this name if the principal of the run may use it, or nil.
 func (v *view) has(name string) *entry {
 	if e := v.registry.byName[name]; e != nil && e.spec.For(v.run.Principal, v.run.Profile) {
 		return e
@@ -181,8 +179,8 @@ func (v *view) has(name string) *entry {
 	return nil
 }
 
-// may reports whether the run may use the tool of the set at all.
+// may reports whether Allow permits the tool of the set.
 func (v *view) may(name string) bool { return v.allow == nil || v.allow[name] }
 
-// tooDeep reports whether the tool starts a run and the depth of this run allows none.
+// tooDeep reports whether the tool starts a run but the depth of this run does not allow one.
 func (v *view) tooDeep(e *entry) bool { return e.startsRun && v.run.Depth >= v.maxDepth }

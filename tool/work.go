@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Work is the part of one run that calls tools. It is used by one goroutine at a time.
+// Work executes the tool calls of one run. It must be used by one goroutine at a time.
 type Work struct {
 	r        *Runner
 	info     *lathe.RunInfo
@@ -18,69 +18,69 @@ type Work struct {
 
 	ids      ids
 	next     int  // seq of the next call
-	resumed  bool // calls were answered before this process
+	resumed  bool // an earlier process has executed calls of the run
 	repeat   repeats
 	failures failures
 	secrets  runSecrets
 	used     usedTools
-	usage    lathe.Usage // of the run's model calls, as of the last report of the loop
+	usage    lathe.Usage // usage of the run's model calls, as last reported by the loop
 	cost     float64
-	unknown  int                                         // calls to unknown tools in a row
-	halt     lathe.Code                                  // set: the run is over, and every further call is answered with it
+	unknown  int                                         // number of consecutive calls of unknown tools
+	halt     lathe.Code                                  // not "": the run is over, and every further call ends with this code
 	suspend  func(*lathe.ToolCall, *lathe.ToolSpec) bool // nil: never
 }
 
-// A Call is a call of a model on its way into the runner.
+// A Call is a call of a model for the runner.
 type Call struct {
 	lathe.ToolCall
-	// Written is the name as the model wrote it, if [Work.Adopt] has changed it.
+	// Written is the name that the model wrote, if [Work.Adopt] has changed it.
 	Written string
-	// Refuse, when set, is the code with which the call is answered: it is planned and nothing else is done.
+	// Refuse, if set, is the code with which the call ends: it is planned but not executed.
 	Refuse lathe.Code
-	// Parked, when set, says that an earlier Execute planned the call and parked it.
+	// Parked, if set, is the state with which an earlier Execute parked the call.
 	Parked *Parked
-	// Begun says that an earlier process may have called the tool, with an unknown outcome. A tool that may run again is
-	// called again, with the same idempotency key. An [OutcomeChecker] is asked for the outcome. The call of another tool is
-	// answered `interrupted`. Begun requires Parked.
+	// Begun reports that an earlier process may have called the tool, with an unknown outcome. A tool that may be called again is called
+	// with the same idempotency key. For an [OutcomeChecker], CheckOutcome determines the outcome. The call of any other tool ends with
+	// `interrupted`. Begun requires Parked.
 	Begun bool
-	// Answer, when set, is the output that the client returned for the call that it executed. It requires Parked.
+	// Answer, if set, is the output of the client that executed the call. It requires Parked.
 	Answer *lathe.Output
 }
 
-// Parked is the state of a call that waits for an approval. Its caller stores it.
+// Parked is the state of a parked call. The caller stores it.
 type Parked struct {
 	Seq int
-	// Digest is that of the requested approval, "" if the call waits only because a call before it does.
+	// Digest is the digest of the requested approval; "" if the call is parked only because an earlier one is.
 	Digest    string
 	ExpiresAt time.Time
 }
 
 // An Outcome is the result of the calls of one turn.
 type Outcome struct {
-	// Messages answer the calls, one tool message each, in call order; those that are Pending have none.
+	// Messages are the tool messages of the calls, in call order. Pending calls have none.
 	Messages []lathe.Message
-	Calls    []event.CallTrace // of answered calls and of those of the client, in call order
-	Pending  []lathe.ToolCall  // those of the client and those that are parked, in call order
-	// Parked says that an approval is pending. Waiting are the parked calls: the caller passes them to Execute again when the
-	// approver can answer. Execute skips those that were answered meanwhile.
+	Calls    []event.CallTrace // traces of calls with a result and of client calls, in call order
+	Pending  []lathe.ToolCall  // client calls and parked calls, in call order
+	// Parked reports that an approval is pending. Waiting are the parked calls: the caller passes them to Execute again when the approver
+	// can answer. Execute skips calls that have a result by then.
 	Parked  bool
 	Waiting []Call
-	// Suspended says that [RunOptions].Suspend ended Execute before all calls were begun.
+	// Suspended reports that [RunOptions].Suspend ended Execute before all calls were started.
 	Suspended bool
-	// Reason, when set, is why the run must end, and Limit the config key of the limit behind it.
+	// Reason, if set, is the reason why the run must end, and Limit the config key of the exceeded limit.
 	Reason lathe.Reason
 	Limit  string
-	// ChildUsage and ChildCost are what runs that the calls started have spent on model calls.
+	// ChildUsage and ChildCost are the usage and cost of model calls in runs that the calls started.
 	ChildUsage lathe.Usage
 	ChildCost  float64
 }
 
-// Execute executes the calls of one turn, in call order; with MaxParallel above 1,
-// neighbouring calls to tools that only read run concurrently. Every call is planned, and every call that is not Pending is
-// answered. Once ctx is done, calls that have not run are answered `cancelled`.
+// Execute executes the calls of one turn in call order. If MaxParallel is above 1, neighbouring calls of tools that only read run
+// concurrently. Every call is planned, and every call that is not Pending gets a result. After ctx is done, the remaining calls end with
+// `cancelled`.
 //
-// emit, which must not be nil, is called on the goroutine of Execute, with the events in order, and returns before what
-// they announce is done. Once a call is parked, the calls after it are parked too, unless they are refused.
+// emit must not be nil. It is called on the goroutine of Execute, with the events in order; the action that an event announces starts after
+// emit has returned. After a call is parked, the later calls are parked, too, unless they are refused.
 func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(event.Data)) Outcome {
 	var out Outcome
 	for len(calls) > 0 {
@@ -106,9 +106,9 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 	return out
 }
 
-// suspends asks Suspend before a call that may have an effect. A call that a parked call keeps from running, and one that was
-// planned before and waited only for that, is not asked about: a resumed run could not tell the latter from a call whose tool
-// was called.
+// suspends calls Suspend before a call that may have an effect. It does not call it for a call that cannot run because an earlier one is
+// parked, nor for one that was parked only for that reason: a resumed run could not distinguish the latter from a call whose tool was
+// called.
 func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
 	if w.suspend == nil || c.Begun || c.Refuse != "" || c.Parked != nil && c.Parked.Digest == "" || out.Parked || out.Reason != "" || w.halt != "" || ctx.Err() != nil {
 		return false
@@ -120,7 +120,7 @@ func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
 	return w.suspend(&c.ToolCall, spec)
 }
 
-// begin makes c ready to run. The seq of a call is its place in call order.
+// begin sets the fields of c. The seq of a call is its position in call order.
 func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehind bool) {
 	c.Call, c.turn, c.parkBehind, c.kept = *in, turn, parkBehind, new(kept)
 	if in.Parked != nil {
@@ -142,5 +142,5 @@ func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehin
 	}
 }
 
-// Called reports whether the model asked for any call, in the run that is resumed or continued included.
+// Called reports whether the model made any call, also in the run before it was resumed or that it continues.
 func (w *Work) Called() bool { return w.next > 0 || w.resumed }

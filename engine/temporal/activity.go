@@ -14,8 +14,8 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// stepInput is the input of the activities lathe.model and lathe.tool. Members are added, never renamed: workflows that were started by
-// an older version are executed by this one.
+// stepInput is the input of the activities lathe.model and lathe.tool. Members are added, never renamed, because this version also executes
+// workflows that an older version started.
 type stepInput struct {
 	RunID   string        `json:"run_id"`
 	Target  string        `json:"target,omitempty"`
@@ -27,7 +27,7 @@ type stepInput struct {
 	Outputs []callOutput  `json:"outputs,omitempty"`
 }
 
-// stepOutput is their output.
+// stepOutput is the output of the activities lathe.model and lathe.tool.
 type stepOutput struct {
 	LastID  int64        `json:"last_id"`
 	Reason  lathe.Reason `json:"reason,omitempty"`
@@ -37,17 +37,18 @@ type stepOutput struct {
 	Calls   []remoteCall `json:"calls,omitempty"`
 }
 
-// accept is the activity lathe.accept.
+// accept implements the activity lathe.accept.
 func (w *Workflow) accept(ctx context.Context, runID, target string, s *Start) error {
 	_, err := w.Accept(ctx, &loop.Input{Run: lathe.RunInfo{RunID: runID, SessionID: s.SessionID, Principal: s.Principal, Profile: s.Profile, Labels: s.Labels},
 		Target: target, Messages: s.Messages, Allow: s.Allow, ClientTools: s.ClientTools})
 	return failure(err)
 }
 
-// step is the activities lathe.model and lathe.tool.
+// step implements the activities lathe.model and lathe.tool.
 func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error) {
 	l, release, err := w.loopFor(in.Target)
-	if err != nil { // another worker may have the target, or this one after its next start: the run exists
+	// The error is retryable: another worker may have the target, or this worker after a restart.
+	if err != nil {
 		code := string(lathe.CodeOf(err))
 		return nil, temporal.NewApplicationError("the step has no loop: "+code, code)
 	}
@@ -62,13 +63,13 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 	opts := &engine.StepOptions{After: in.After, Settle: in.Settle, Resume: in.Resume, Cancel: in.Cancel, Sinks: w.opts.Sinks,
 		Elapsed: in.Elapsed + max(info.StartedTime.Sub(info.ScheduledTime), 0)}
 	if info.Attempt > 1 {
-		opts.After = -1 // an attempt that left no event is to be seen in the log, too
+		opts.After = -1 // also an attempt without events must be recorded in the log, as RunResumed
 	}
 	s, err := w.opts.Engine.Step(context.WithValue(own, dispatcherKey{}, d), l, in.RunID, opts)
 	switch calls := d.dispatched(); {
 	case err != nil && errors.Is(err, lathe.ErrLeft) && len(calls) > 0 && s != nil:
 		return &stepOutput{LastID: s.LastID, Calls: calls}, nil
-	case in.Cancel && lathe.CodeOf(err) == lathe.CodeNotFound: // it was deleted
+	case in.Cancel && lathe.CodeOf(err) == lathe.CodeNotFound: // the run was deleted
 		return &stepOutput{LastID: in.After, Reason: lathe.ReasonCancelled, Status: lathe.ReasonCancelled.Status()}, nil
 	case err != nil && temporal.IsCanceledError(context.Cause(ctx)):
 		return nil, ctx.Err()
@@ -85,8 +86,8 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 	return out, nil
 }
 
-// leaving returns a context for a step. If the workflow cancels the activity, it is cancelled, and the run ends `cancelled`. If the
-// activity is lost for another reason, such as the end of the worker, the step is left: another worker continues the run.
+// leaving returns a context for a step. If the workflow cancels the activity, the context is cancelled, and the run ends `cancelled`. If
+// the activity is lost for another reason, such as the stop of the worker, the cause is [lathe.ErrLeft]: another worker continues the run.
 func leaving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -102,7 +103,7 @@ func leaving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	}
 }
 
-// heartbeat reports that the activity is alive, three times in each heartbeat timeout, until the returned function is called.
+// heartbeat records a heartbeat of the activity three times per heartbeat timeout, until the returned function is called.
 func (w *Workflow) heartbeat(ctx context.Context) (stop func()) {
 	quit, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -126,8 +127,8 @@ func (w *Workflow) heartbeat(ctx context.Context) (stop func()) {
 	}
 }
 
-// failure returns the error of an activity: its type is the code, and it has no content. An activity whose run is not in the store, or
-// whose input is refused, is not retried.
+// failure returns the error of an activity: its type is the code, and it has no content. An activity is not retried if the store does not
+// contain its run or its input is not valid.
 func failure(err error) error {
 	if err == nil {
 		return nil

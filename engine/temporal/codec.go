@@ -18,37 +18,37 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Blobs keeps payloads outside of the history. All workers and clients share it. Its methods may be called from several goroutines at
+// Blobs stores payloads outside of the history. All workers and clients share it. Its methods may be called from several goroutines at
 // once.
 type Blobs interface {
-	// Put keeps data under its key, the hex form of its SHA-256. It may be called again with the same key and data.
+	// Put stores data under its key, the SHA-256 of data in hexadecimal. It may be called again with the same key and data.
 	Put(key string, data []byte) error
 	// Get returns the data of a key.
 	Get(key string) ([]byte, error)
 }
 
-// CodecOptions are the choices of [NewCodec].
+// CodecOptions are the options of [NewCodec].
 type CodecOptions struct {
-	// Blobs keeps the payloads that are larger than Limit; nil: all payloads stay in the history.
+	// Blobs stores the payloads that are larger than Limit; nil: all payloads are in the history.
 	Blobs Blobs
-	// Limit is the size in bytes up to which a payload stays in the history; 0: 256 KiB. A server refuses payloads above 2 MiB.
+	// Limit is the maximum size of a payload in the history, in bytes; 0: 256 KiB. A Temporal server refuses payloads above 2 MiB.
 	Limit int
-	// Encrypt encodes each payload before it goes to the history or to Blobs; nil: payloads are readable in both.
+	// Encrypt encodes each payload before it is stored in the history or in Blobs; nil: payloads are readable in both.
 	Encrypt converter.PayloadCodec
 }
 
 const (
 	defaultCodecLimit = 256 << 10
-	// MaxBlob bounds one payload that [NewCodec] puts into Blobs or takes out of it, in bytes.
+	// MaxBlob is the maximum size of one payload in Blobs, in bytes.
 	MaxBlob = 64 << 20
 
 	encodingKey       = "encoding"
 	referenceEncoding = "lathe/reference"
 )
 
-// NewCodec returns a payload codec that keeps large payloads out of the history and has the others encrypted, for the data converter
-// of the clients and workers of a namespace: [converter.NewCodecDataConverter]. A reference has the hash of what it stands for,
-// which is verified. Nothing is ever removed from Blobs: remove what is older than the retention of the namespace.
+// NewCodec returns a payload codec that stores large payloads in Blobs and encrypts payloads, for the data converter of the clients and
+// workers of a namespace: [converter.NewCodecDataConverter]. A reference to a blob contains its hash, which Decode verifies. The codec
+// never removes blobs: remove those that are older than the retention period of the namespace.
 func NewCodec(opts *CodecOptions) (converter.PayloadCodec, error) {
 	c := &codec{}
 	if opts != nil {
@@ -71,7 +71,7 @@ func codecError(code lathe.Code, err error) error {
 
 type codec struct{ opts CodecOptions }
 
-// reference is the data of a payload that stands for another one.
+// A reference is the data of a payload that refers to a blob.
 type reference struct {
 	SHA256 string `json:"sha256"`
 	Bytes  int    `json:"bytes"`
@@ -112,7 +112,7 @@ func (c *codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	return out, nil
 }
 
-// Decode implements [converter.PayloadCodec]. A payload that is no reference passes, so that a namespace may have both.
+// Decode implements [converter.PayloadCodec]. It accepts payloads that are no references, so that a namespace may have both.
 func (c *codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
@@ -131,7 +131,7 @@ func (c *codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	return out, nil
 }
 
-// load returns the payload that a reference stands for.
+// load returns the payload to which a reference refers.
 func (c *codec) load(p *commonpb.Payload) (*commonpb.Payload, error) {
 	if c.opts.Blobs == nil {
 		return nil, codecError(lathe.CodeInvalidConfig, errors.New("the history has a reference, and this codec has no Blobs"))
@@ -154,7 +154,7 @@ func (c *codec) load(p *commonpb.Payload) (*commonpb.Payload, error) {
 	return out, nil
 }
 
-// decode reads a reference and returns its hash, "" if it is not valid.
+// decode decodes the reference r from p and returns its hash, or "" if it is not valid.
 func decode(p *commonpb.Payload, r *reference) string {
 	if json.Unmarshal(p.GetData(), r) != nil {
 		return ""
@@ -162,11 +162,11 @@ func decode(p *commonpb.Payload, r *reference) string {
 	return r.SHA256
 }
 
-// directory keeps payloads as files.
+// A directory stores payloads as files.
 type directory struct{ root *os.Root }
 
-// NewDirectory returns Blobs in a folder, which is made if it does not exist. Workers on several machines need a folder that they share.
-// The files have mode 0600, and are written whole or not at all.
+// NewDirectory returns Blobs in a directory, which it creates if necessary. Workers on several machines need a shared directory. The files
+// have mode 0600, and are written atomically.
 func NewDirectory(path string) (Blobs, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, codecError(lathe.CodeInvalidConfig, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// TaskQueue is the task queue of the runs of gateways unless their options say otherwise.
+// TaskQueue is the default of ExecutorOptions.TaskQueue.
 const TaskQueue = "lathe"
 
 const (
@@ -29,36 +29,36 @@ const (
 	retryEvery   = time.Second            // between two attempts to reach the workflows of runs
 	sweepEvery   = time.Minute            // between two searches for runs whose workflow was not started or has missed a signal
 	resumeEvery  = 100 * time.Millisecond // between two attempts to resume a run
-	stopTimeout  = 24 * time.Hour         // of the worker; the context of Drain ends the steps before
-	maxMissed    = 10_000                 // runs whose workflows could not be reached; beyond it Start refuses
+	stopTimeout  = 24 * time.Hour         // of the worker; Drain ends the steps earlier
+	maxMissed    = 10_000                 // maximum number of runs whose workflows could not be reached; beyond it Start returns an error
 )
 
 // ExecutorOptions are the options of [NewExecutor]. The zero value is usable.
 type ExecutorOptions struct {
-	TaskQueue string // of the workflows and their activities; "": [TaskQueue]
-	// MaxSteps is how many steps this process executes at once; 0: [engine.MaxRuns].
+	TaskQueue string // for the workflows and their activities; "": [TaskQueue]
+	// MaxSteps is the maximum number of concurrent steps in this process; 0: [engine.MaxRuns].
 	MaxSteps int
-	Log      *slog.Logger // nil: nothing is logged
+	Log      *slog.Logger // nil: no logging
 }
 
-// An Executor executes the detached runs of a gateway as workflows: it is a [server.Executor] and a worker. Its methods may be called
-// from several goroutines at once.
+// An Executor executes the detached runs of a gateway as workflows: it is a [server.Executor] and a Temporal worker. Its methods may be
+// called from several goroutines at once.
 type Executor struct {
 	flow   *Workflow
 	client client.Client
 	index  store.RunIndex
 	opts   ExecutorOptions
-	ctx    context.Context // of what is done in the background
+	ctx    context.Context // of background tasks; done after Drain
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
 	worker worker.Worker
-	missed map[string]missed // runs whose workflow could not be reached
+	missed map[string]missed // requests to workflows that could not be reached, by run id
 	ended  bool
 }
 
-// missed is the request that the workflow of a run has not received.
+// missed is a request that the workflow of a run has not received.
 type missed struct {
 	target string
 	start  bool // the workflow may not have been started
@@ -67,8 +67,8 @@ type missed struct {
 
 var _ server.Executor = (*Executor)(nil)
 
-// NewExecutor returns the executor of the workflow's runs, whose store must be a [store.RunIndex]. c is the client of the namespace; the
-// caller closes it after Drain.
+// NewExecutor returns the executor of w's runs. The store of w must be a [store.RunIndex]. c is the client of the namespace; the caller
+// closes it after Drain.
 func NewExecutor(c client.Client, w *Workflow, opts *ExecutorOptions) (*Executor, error) {
 	x := &Executor{flow: w, client: c, missed: map[string]missed{}}
 	if opts != nil {
@@ -128,7 +128,7 @@ func unreached(err error) error {
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: reach the workflow", Err: err}
 }
 
-// miss keeps the request that a workflow did not receive, so that it is repeated.
+// miss stores a request that a workflow did not receive, to repeat it later.
 func (x *Executor) miss(runID string, m missed, err error) {
 	x.opts.Log.Warn("the workflow of a run could not be reached: it is tried again", "run_id", runID, "error", err)
 	x.mu.Lock()
@@ -136,12 +136,12 @@ func (x *Executor) miss(runID string, m missed, err error) {
 	if old, ok := x.missed[runID]; ok {
 		m.start, m.why = m.start && old.start, max(m.why, old.why)
 	}
-	if _, ok := x.missed[runID]; ok || len(x.missed) < maxMissed { // else the next search finds it
+	if _, ok := x.missed[runID]; ok || len(x.missed) < maxMissed { // beyond maxMissed the next sweep finds the run
 		x.missed[runID] = m
 	}
 }
 
-// reach makes one attempt to start or wake the workflow of a run.
+// reach makes one attempt to send m to the workflow of a run.
 func (x *Executor) reach(ctx context.Context, runID string, m missed) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()
@@ -154,16 +154,17 @@ func (x *Executor) reach(ctx context.Context, runID string, m missed) error {
 			return err
 		}
 		if rows, _, rerr := x.index.Runs(ctx, &store.RunFilter{RunID: runID}); rerr == nil && len(rows) == 0 {
-			return nil // the run was deleted, and nothing executes it
+			return nil // the run was deleted, so nothing executes it
 		}
-		return x.signal(ctx, runID, m.target) // a new workflow reads the cancel request from the store
+		return x.signal(ctx, runID, m.target) // starts a workflow, which reads the cancel request from the store
 	case m.why == server.WakeResume:
 		return x.resume(ctx, runID, m.target)
 	}
 	return x.signal(ctx, runID, m.target)
 }
 
-// resume resumes a run that is parked, `interrupted`. Its workflow may not have noticed that yet: then resume wakes it and tries again.
+// resume resumes a run that is parked with reason `interrupted`. If the workflow has not recorded that state yet, resume wakes the workflow
+// and repeats the request.
 func (x *Executor) resume(ctx context.Context, runID, target string) error {
 	pause := time.NewTicker(resumeEvery)
 	defer pause.Stop()
@@ -184,7 +185,7 @@ func (x *Executor) resume(ctx context.Context, runID, target string) error {
 	}
 }
 
-// update sends an update without input, and waits until the workflow has accepted it.
+// update sends an update without input and waits until the workflow has completed it.
 func (x *Executor) update(ctx context.Context, runID, name string) error {
 	h, err := x.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: runID, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err != nil {
@@ -193,21 +194,22 @@ func (x *Executor) update(ctx context.Context, runID, name string) error {
 	return h.Get(ctx, nil)
 }
 
-// signal wakes the workflow of a run. If the run has no open workflow, because an operator has terminated it or it was never started, signal starts one.
+// signal wakes the workflow of a run. If no workflow of the run is open, because an operator has terminated it or it was never started,
+// signal starts one.
 func (x *Executor) signal(ctx context.Context, runID, target string) error {
 	opts := client.StartWorkflowOptions{ID: runID, TaskQueue: x.opts.TaskQueue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}
 	_, err := x.client.SignalWithStartWorkflow(ctx, runID, SignalWake, nil, opts, Name, &Input{RunID: runID, Target: target})
 	return err
 }
 
-// ended reports whether err says that no workflow of the run is open.
+// ended reports whether err means that no workflow of the run is open.
 func ended(err error) bool {
 	var none *serviceerror.NotFound
 	return errors.As(err, &none)
 }
 
-// Begin starts the worker, and the search for runs whose workflow was not started or has missed a signal, since a process ended
-// between its write to the store and its request to Temporal. It fails if the namespace does not exist or cannot be reached.
+// Begin starts the worker and a periodic search for runs whose workflow was not started or missed a signal, because a process stopped
+// between its write to the store and its request to Temporal. It returns an error if the namespace does not exist or cannot be reached.
 func (x *Executor) Begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -224,8 +226,8 @@ func (x *Executor) Begin() error {
 	return nil
 }
 
-// Drain begins no more steps, and blocks until those in progress have ended. When ctx is done before that, it leaves them: another
-// worker continues their runs.
+// Drain starts no more steps, and blocks until those in progress have ended. If ctx is done earlier, it leaves them, and another worker
+// continues their runs.
 func (x *Executor) Drain(ctx context.Context) {
 	x.mu.Lock()
 	w := x.worker
@@ -248,7 +250,7 @@ func (x *Executor) Drain(ctx context.Context) {
 	x.tasks.Wait()
 }
 
-// repair repeats the requests that workflows have missed, until Drain.
+// repair repeats the requests that workflows have missed, until Drain is called.
 func (x *Executor) repair() {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -267,7 +269,7 @@ func (x *Executor) repair() {
 	}
 }
 
-// retry makes one attempt for each run whose workflow could not be reached, and stops at the first that fails.
+// retry makes one attempt for each missed request, and stops at the first that fails.
 func (x *Executor) retry() {
 	x.mu.Lock()
 	left := make(map[string]missed, len(x.missed))
@@ -287,7 +289,7 @@ func (x *Executor) retry() {
 	}
 }
 
-// sweep finds the runs in the store whose workflow may have missed its start or a signal.
+// sweep finds runs in the store whose workflow may have missed its start or a signal, and reaches the workflows.
 func (x *Executor) sweep() {
 	for _, f := range []store.RunFilter{{Status: "running", Limit: 1_000}, {Status: "parked", Signaled: true, Limit: 1_000}} {
 		for {
@@ -308,7 +310,7 @@ func (x *Executor) sweep() {
 					if x.ctx.Err() == nil {
 						x.miss(r.RunID, m, err)
 					}
-					return // the next search continues
+					return // the next sweep retries
 				}
 			}
 			if f.After = next; next == "" {

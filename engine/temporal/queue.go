@@ -13,15 +13,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// QueueOptions say where a tool on a task queue runs. TaskQueue is required.
+// QueueOptions configure a tool on a task queue. TaskQueue is required.
 type QueueOptions struct {
 	TaskQueue string
-	// Activity is the type of the activity; "": the name of the tool. Its input is a [CallInput] and its output a [CallResult].
+	// Activity is the type of the activity; "": the name of the tool. The input is a [CallInput] and the output a [CallResult].
 	Activity string
-	// Heartbeat is how long the worker may be silent before the call counts as lost; 0: the worker sends no heartbeats, and a lost
-	// worker is found when the call's time is over.
+	// Heartbeat is the maximum time between two heartbeats of the activity before the call counts as lost; 0: the activity sends no
+	// heartbeats, and a lost worker is detected only at the timeout of the call.
 	Heartbeat time.Duration
-	// Attempts bounds the attempts of a tool that only reads or is idempotent; 0: 3. A tool that writes has one.
+	// Attempts is the maximum number of attempts of a tool that is read-only or idempotent; 0: 3. A tool that writes has one.
 	Attempts int32
 }
 
@@ -37,15 +37,15 @@ type CallInput struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
-// A CallResult is the output of such an activity, as JSON. An activity that fails is a call that failed: its message is shown to the
-// model, as far as the tool's allowlist allows.
+// A CallResult is the output of the activity of a tool on a task queue, as JSON. If the activity fails, the call fails: the model receives
+// the error message as far as the allowlist of the tool permits.
 type CallResult struct {
 	Data    json.RawMessage `json:"data"`
 	IsError bool            `json:"is_error,omitempty"`
-	Code    lathe.Code      `json:"code,omitempty"` // of an error; "": execution_failed
+	Code    lathe.Code      `json:"code,omitempty"` // code of an error; "": execution_failed
 }
 
-// remoteCall is a call that the workflow dispatches.
+// A remoteCall is a call that the workflow dispatches to a task queue.
 type remoteCall struct {
 	Queue     string        `json:"queue"`
 	Activity  string        `json:"activity"`
@@ -59,11 +59,11 @@ type remoteCall struct {
 type callOutput struct {
 	CallResult
 	CallID  string `json:"call_id"`
-	Unknown bool   `json:"unknown,omitempty"` // it may have run
+	Unknown bool   `json:"unknown,omitempty"` // no attempt has returned, but one may have been executed
 }
 
-// A queueTool is a tool whose calls are activities on a task queue. The step in which a call is begun ends; the workflow executes the
-// activity, and the next step gets its output.
+// A queueTool is a tool whose calls are activities on a task queue. Call ends the step; the workflow executes the activity, and the next
+// step receives its output.
 type queueTool struct {
 	spec *lathe.ToolSpec
 	opts QueueOptions
@@ -71,9 +71,8 @@ type queueTool struct {
 
 var _ tool.OutcomeChecker = (*queueTool)(nil)
 
-// NewQueueTool returns a tool whose calls are activities on a task queue. The runner takes the calls through all its stages, as
-// those of every tool. It can be called in runs of a [Workflow] only: in other runs, those of agents included, its calls are refused with
-// `policy_denied`.
+// NewQueueTool returns a tool whose calls are activities on a task queue. The runner processes the calls like those of any tool. The tool
+// can only be called in runs of a [Workflow]: in other runs, also in those of agents, its calls are refused with `policy_denied`.
 func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
 	var err error
 	switch {
@@ -97,12 +96,12 @@ func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) 
 // Spec implements [lathe.Tool].
 func (t *queueTool) Spec() *lathe.ToolSpec { return t.spec }
 
-// Call implements [lathe.Tool]. It returns the output of the activity if the workflow has executed it, and else dispatches the call.
+// Call implements [lathe.Tool]. It returns the output of the activity if the workflow has executed it. If not, it dispatches the call.
 func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	meta := lathe.CallMetaFrom(ctx)
 	d := dispatcherOf(ctx, meta)
 	if d == nil {
-		// unavailable would open the tool's circuit, which the runs in Temporal have too
+		// the code unavailable would open the circuit of the tool for runs in Temporal, too
 		return nil, tool.Fail(lathe.CodePolicyDenied, "The tool can be called in detached runs only, and not by the agents of a run.")
 	}
 	if out, ok := d.outputs[meta.CallID]; ok {
@@ -124,8 +123,8 @@ func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outp
 	return nil, ctx.Err()
 }
 
-// CheckOutcome implements [tool.OutcomeChecker]. A call that was begun, and of which the workflow has no outcome, was never dispatched:
-// the step that dispatched it has not finished.
+// CheckOutcome implements [tool.OutcomeChecker]. If a call was started and the workflow has no outcome for it, it was never dispatched,
+// because the step that dispatches it has not finished.
 func (t *queueTool) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (tool.Recovery, error) {
 	d := dispatcherOf(ctx, call)
 	if d == nil {
@@ -147,18 +146,18 @@ func (o *callOutput) output() *lathe.Output {
 
 type dispatcherKey struct{}
 
-// A dispatcher collects the calls that a step dispatches, and has the outcomes of those of the step before.
+// A dispatcher collects the calls that a step dispatches, and contains the outcomes of those of the previous step.
 type dispatcher struct {
-	run     string                 // that the step is of
-	outputs map[string]*callOutput // by call
+	run     string                 // id of the run of the step
+	outputs map[string]*callOutput // by call id
 	leave   context.CancelCauseFunc
 
 	mu    sync.Mutex
 	calls []remoteCall
 }
 
-// dispatcherOf returns the dispatcher of the step that the call is a part of; nil if the workflow does not execute the run of the call:
-// the run is one of this process, or that of an agent, which is a part of a call.
+// dispatcherOf returns the dispatcher of the step to which the call belongs. It returns nil if a workflow does not execute the run of the
+// call: the run is executed by this process, or is that of an agent.
 func dispatcherOf(ctx context.Context, meta *lathe.CallMeta) *dispatcher {
 	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
 	if d == nil || meta == nil || meta.RunID != d.run {
@@ -175,7 +174,7 @@ func newDispatcher(run string, outputs []callOutput) *dispatcher {
 	return d
 }
 
-// dispatch adds a call and makes the engine leave the step.
+// dispatch adds a call and cancels the step with the cause [lathe.ErrLeft].
 func (d *dispatcher) dispatch(c remoteCall) {
 	d.mu.Lock()
 	d.calls = append(d.calls, c)

@@ -1,20 +1,19 @@
-// Package temporal executes runs inside Temporal: a run is a workflow, and each model call and each tool call of it is an
-// activity. It is a module of its own, so that programs without Temporal do not get its SDK.
+// Package temporal executes runs inside Temporal: a run is a workflow, and each model call and each tool call is an activity. It is a
+// separate module, so that programs without Temporal do not depend on its SDK.
 //
 // # Where a run is stored
 //
-// The log of the run in the store holds its content, as in every other engine of this program, so that the run API, the console,
-// exports and sinks are the same. The history of the workflow holds which steps were made and what they waited for: ids, codes
-// and counts. It has content only in three places: the messages of an [Input] that was not accepted before, the input of
-// updates, and the arguments and outputs of tools on other task queues. A payload codec keeps that out of the history or
-// encrypts it; see [NewCodec].
+// The log of the run in the store contains its content, as with every other engine, so that the run API, the console, exports and sinks are
+// the same. The history of the workflow contains the steps and what they waited for: ids, codes and counts. It contains content only in
+// three places: the messages of an [Input] that was not accepted before, the input of updates, and the arguments and outputs of tools on
+// other task queues. A payload codec stores this content elsewhere or encrypts it; see [NewCodec].
 //
 // # How a step is executed
 //
-// The workflow has no loop of its own. It asks an activity for the next step of the run: [engine.Engine.Step] reads the log,
-// continues the same loop with the same runner, and suspends it before the next effect. The activity returns what follows, and
-// the workflow chooses the options of the next activity by it. So policies, limits and redaction may change between two
-// steps, and a workflow that is replayed does not depend on them.
+// The workflow has no loop of its own. An activity executes each step of the run: [engine.Engine.Step] reads the log, continues the same
+// loop with the same runner, and suspends it before the next effect. The activity returns which step follows, and the workflow chooses the
+// options of the next activity accordingly. So policies, limits and redaction may change between two steps, and the replay of a workflow
+// does not depend on them.
 //
 //	step                        activity         options
 //	model call                  lathe.model      retried without limit, as long as the run's time limit allows
@@ -23,12 +22,13 @@
 //	                                             interrupted, unless the tool is a tool.OutcomeChecker
 //	tool on a task queue        its own name     one attempt if it writes, else retried; see [NewQueueTool]
 //
-// Heartbeats find a lost worker. A worker that was only slow cannot write to the log any more: the store refuses it.
+// Heartbeats detect a lost worker. A worker that was only slow cannot write to the log afterwards: the store refuses its append.
 //
 // # Limits
 //
-// Calls that only read and run side by side are one activity, and so are calls that waited for the same approval. Of calls
-// that only read, those of tools on task queues may run one after the other or several at once. A secret that was found in a result, and is not one of the known ones, is valid within
+// Concurrent calls that only read are one activity, and so are calls that waited for the same approval. Of calls that only read, those of
+// tools on task queues may be executed one after the other or concurrently. A secret that was found in a result, and is not one of the
+// known ones, is valid only within one step.
 // one step.
 package temporal
 
@@ -62,7 +62,7 @@ const (
 	inputActivity  = "lathe.input"
 )
 
-// ExecutorName is the executor of the runs, as [store.RunSummary] has it.
+// ExecutorName is the Executor in the [store.RunSummary] of the runs.
 const ExecutorName = "temporal"
 
 // Options of a [Workflow]. Engine and Store are required.
@@ -70,15 +70,15 @@ type Options struct {
 	// Engine executes the steps. Its store is Store, which all workers share.
 	Engine *engine.Engine
 	Store  store.Store
-	// LoopFor returns the loop of a target, as [loop.Input].Target names it; nil: the loop of NewWorkflow for each target.
+	// LoopFor returns the loop for a target, the value of [loop.Input].Target; nil: the loop of NewWorkflow for each target.
 	LoopFor func(target string) (*loop.Loop, error)
 	// HoldLoop, if set, is called in place of LoopFor. The workflow calls release once, after the step that uses the loop.
 	HoldLoop func(target string) (l *loop.Loop, release func(), err error)
-	// Approvals holds the requests for approval, and is the Approver of the loops' runners. nil: updates cannot answer one.
+	// Approvals contains the requests for approval, and is the Approver of the loops' runners; nil: updates cannot answer a request.
 	Approvals *approval.Queue
 	// Sinks receive the events of the runs after those of the engine.
 	Sinks []event.Sink
-	// Heartbeat is how long a worker may be silent before its activity counts as lost; 0: 10 s.
+	// Heartbeat is the maximum time without a heartbeat before the activity of a worker counts as lost; 0: 10 s.
 	Heartbeat time.Duration
 }
 
@@ -87,11 +87,11 @@ type Workflow struct {
 	loop *loop.Loop
 	opts Options
 
-	left       context.Context // done when the steps in progress are to be left
+	left       context.Context // done when the steps in progress must be left
 	leaveSteps context.CancelFunc
 }
 
-// NewWorkflow returns the workflow whose runs are those of l. l may be nil if opts has LoopFor or HoldLoop.
+// NewWorkflow returns the workflow that executes runs of l. l may be nil if opts has LoopFor or HoldLoop.
 func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	w := &Workflow{loop: l}
 	w.left, w.leaveSteps = context.WithCancel(context.Background())
@@ -124,8 +124,8 @@ func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	return w, nil
 }
 
-// Register registers the workflow and its activities with a worker. A run stays on the version of the worker that started it
-// where the worker has deployment versioning.
+// Register registers the workflow and its activities with a worker. If the worker has deployment versioning, a run remains on the version
+// of the worker that started it.
 func (w *Workflow) Register(r worker.Registry) {
 	r.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: Name, VersioningBehavior: workflow.VersioningBehaviorPinned})
 	for name, fn := range map[string]any{modelActivity: w.step, toolActivity: w.step, acceptActivity: w.accept, inputActivity: w.input} {
@@ -133,7 +133,7 @@ func (w *Workflow) Register(r worker.Registry) {
 	}
 }
 
-// loopFor returns the loop of a target. release must be called.
+// loopFor returns the loop for a target. If err is nil, the caller must call release.
 func (w *Workflow) loopFor(target string) (l *loop.Loop, release func(), err error) {
 	if w.opts.HoldLoop != nil {
 		return w.opts.HoldLoop(target)
@@ -142,7 +142,7 @@ func (w *Workflow) loopFor(target string) (l *loop.Loop, release func(), err err
 	return l, func() {}, err
 }
 
-// Accept stores the beginning of a run and returns the input of its workflow, which has no content. It may be repeated.
+// Accept stores the first event of a run and returns the input of its workflow, which has no content. It may be repeated.
 func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	l, release, err := w.loopFor(in.Target)
 	if err != nil {
@@ -158,8 +158,8 @@ func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	return &Input{RunID: id, Target: in.Target}, nil
 }
 
-// Start accepts a run and starts its workflow on the task queue. The id of the workflow is that of the run. If the workflow has been
-// started before, Start changes nothing and returns its id.
+// Start accepts a run and starts its workflow on the task queue. The workflow id is the run id. If the workflow was started before, Start
+// changes nothing and returns the id.
 func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string, in *loop.Input) (string, error) {
 	accepted, err := w.Accept(ctx, in)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are answered when their input is stored,
+// The updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are completed when their input is stored,
 // UpdateCancel and UpdateResume at once.
 const (
 	UpdateApproval = "approval" // input: [ApprovalAnswer]
 	UpdateResult   = "result"   // input: [ClientResult]
-	UpdateCancel   = "cancel"   // no input; the run ends `cancelled` unless it has ended; it may be repeated
-	UpdateResume   = "resume"   // no input; for a run that is parked, `interrupted`
+	UpdateCancel   = "cancel"   // no input; the run ends `cancelled` unless it has already ended; may be repeated
+	UpdateResume   = "resume"   // no input; for a run that is parked with reason `interrupted`
 	QueryStatus    = "status"   // returns a [Status]
-	// SignalWake says that external input of the run was put into the store by another process.
+	// SignalWake reports that another process has stored external input of the run.
 	SignalWake = "wake"
 )
 
-// An ApprovalAnswer answers a request for approval. The first answer to a request counts.
+// An ApprovalAnswer answers a request for approval. Only the first answer to a request counts.
 type ApprovalAnswer struct {
 	CallID string `json:"call_id"`
-	Digest string `json:"digest"` // as the status of the run has it: what was approved is what runs
+	Digest string `json:"digest"` // from the status of the run; it covers the arguments that were approved
 	approval.Answer
 }
 
@@ -42,7 +42,7 @@ type ClientResult struct {
 
 // The types of the errors with which updates are rejected.
 const (
-	notWaiting = "not_waiting" // the run does not wait for this input, or not any more
+	notWaiting = "not_waiting" // the run does not wait for this input, or no longer does
 	expired    = string(lathe.CodeApprovalExpired)
 )
 
@@ -75,7 +75,7 @@ func (r *run) handle(ctx workflow.Context) error {
 			}}))
 }
 
-// listen wakes the run when the signal arrives.
+// listen sets wake when SignalWake arrives.
 func (r *run) listen(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
@@ -88,7 +88,7 @@ func (r *run) listen(ctx workflow.Context) {
 	})
 }
 
-// mayAnswer rejects an answer that the run does not wait for. digest is "" for the result of a client's tool.
+// mayAnswer returns an error for an answer that the run does not wait for. digest is "" for the result of a client's tool.
 func (r *run) mayAnswer(ctx workflow.Context, callID, digest string) error {
 	for _, w := range r.status.Waiting {
 		switch {
@@ -104,7 +104,7 @@ func (r *run) mayAnswer(ctx workflow.Context, callID, digest string) error {
 	return temporal.NewApplicationError("the run does not wait for this call", notWaiting)
 }
 
-// external is external input of a run, which the activity lathe.input stores.
+// external is external input of a run. The activity lathe.input stores it.
 type external struct {
 	RunID    string          `json:"run_id"`
 	Approval *ApprovalAnswer `json:"approval,omitempty"`
@@ -122,7 +122,8 @@ func (r *run) store(ctx workflow.Context, in *external) error {
 	return nil
 }
 
-// input is the activity lathe.input. It may be repeated: the first input of a call counts, and the same input again is no error.
+// input implements the activity lathe.input. It may be repeated: only the first input of a call counts, and to repeat the same input is no
+// error.
 func (w *Workflow) input(ctx context.Context, in *external) error {
 	defer w.heartbeat(ctx)()
 	var err error
@@ -157,8 +158,8 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 	return w.answered(ctx, runID, a)
 }
 
-// answered returns nil if the store has the answer and the run has used it already: an earlier attempt of the activity was lost
-// after it had stored the answer.
+// answered returns nil if the store has the same answer and the run has used it already, because an earlier attempt of the activity was
+// lost after it had stored the answer.
 func (w *Workflow) answered(ctx context.Context, runID string, a *ApprovalAnswer) error {
 	var kept []store.Signal
 	if signals, ok := w.opts.Store.(store.SignalStore); ok {

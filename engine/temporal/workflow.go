@@ -13,31 +13,31 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// An Input starts the workflow of a run.
+// An Input is the input of the workflow of a run.
 type Input struct {
-	// RunID names the run; "": the id of the workflow does.
+	// RunID is the id of the run; "": the workflow id.
 	RunID  string `json:"run_id,omitempty"`
 	Target string `json:"target,omitempty"`
-	// Start is what the run starts from, for callers that did not call [Workflow.Accept]. It is content: see [NewCodec].
+	// Start is the input of the run, for callers that did not call [Workflow.Accept]. It is content: see [NewCodec].
 	Start *Start `json:"start,omitempty"`
-	// Continued is the state of a run whose history was continued as a new one. Callers leave it nil.
+	// Continued is the state of a run that continues in a new history. Callers leave it nil.
 	Continued *Continued `json:"continued,omitempty"`
 }
 
-// Start is what a run starts from.
+// Start is the input of a run.
 type Start struct {
 	Messages  []lathe.Message   `json:"messages"`
 	SessionID string            `json:"session_id,omitempty"`
 	Principal string            `json:"principal,omitempty"`
 	Profile   string            `json:"profile,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Allow names the tools that the run may use; nil: all of them.
+	// Allow lists the names of the tools that the run may use; nil: all.
 	Allow []string `json:"allow,omitempty"`
-	// ClientTools are tools whose calls the run waits for: the update [UpdateResult] has their results.
+	// ClientTools are tools of the client: the run waits for their results, which the update [UpdateResult] provides.
 	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
 }
 
-// Continued is the state of a run between two of its histories.
+// Continued is the state of a run that a new history receives from the previous one.
 type Continued struct {
 	LastID  int64         `json:"last_id"`
 	Next    *next         `json:"next,omitempty"`
@@ -48,7 +48,7 @@ type Continued struct {
 	Resume  bool          `json:"resume,omitempty"`
 }
 
-// A Result is the end of a run.
+// A Result is the result of the workflow of a run that has ended.
 type Result struct {
 	RunID       string       `json:"run_id"`
 	Reason      lathe.Reason `json:"reason"`
@@ -56,7 +56,7 @@ type Result struct {
 	LastEventID int64        `json:"last_event_id"`
 }
 
-// Status is the answer of the query [QueryStatus].
+// Status is the result of the query [QueryStatus].
 type Status struct {
 	RunID       string       `json:"run_id"`
 	Status      string       `json:"status"` // "running", "parked", or the status of a run that has ended
@@ -68,8 +68,8 @@ type Status struct {
 // Waiting is a call that a parked run waits for.
 type Waiting struct {
 	CallID string `json:"call_id"`
-	// Digest is that of the requested approval, which an answer must repeat; "": the call waits for the result of a client's tool, or
-	// for another call.
+	// Digest is the digest of the requested approval, which the answer must contain; "": the call waits for the result of a client's tool,
+	// or for another call.
 	Digest    string    `json:"digest,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
@@ -78,10 +78,10 @@ type Waiting struct {
 type next struct {
 	CallID string `json:"call_id,omitempty"` // "": a model call
 	Tool   string `json:"tool,omitempty"`
-	Once   bool   `json:"once,omitempty"` // it may have an effect that must not be repeated
+	Once   bool   `json:"once,omitempty"` // the step may have an effect that must not be repeated
 }
 
-// A run is the state of the workflow of one run. It must be a function of the history alone.
+// A run is the state of the workflow of one run. It depends on the history alone.
 type run struct {
 	w       *Workflow
 	id      string
@@ -89,20 +89,20 @@ type run struct {
 	last    int64
 	elapsed time.Duration
 	status  Status
-	next    *next        // nil: what follows is not known
-	calls   []remoteCall // of tools on task queues, which were begun and have no output
-	outputs []callOutput // of such calls, for the next step
-	settle  bool         // the step before failed
-	began   bool         // an activity of this history was made
+	next    *next        // nil: the next step is not known
+	calls   []remoteCall // started calls of tools on task queues, without an output
+	outputs []callOutput // outputs of calls on task queues, for the next step
+	settle  bool         // the previous step failed
+	began   bool         // this history contains an activity
 
 	wake   bool // external input was stored
-	resume bool // a caller resumes a run that is parked, `interrupted`
+	resume bool // a caller resumes a run that is parked with reason `interrupted`
 	cancel bool
 	stop   workflow.CancelFunc // cancels the step in progress
 }
 
-// Run is the workflow. Its id is that of the run, unless in.RunID names another one. A run that was answered, limited or failed returns a
-// result; a workflow that was cancelled ends the run and returns a cancellation.
+// Run is the workflow function. The run id is in.RunID, or the workflow id if that is "". If the run was answered, limited or failed, Run
+// returns a result; if the workflow was cancelled, it ends the run and returns a cancellation error.
 func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 	r := &run{w: w, in: in, id: in.RunID, stop: func() {}}
 	if r.id == "" {
@@ -112,7 +112,7 @@ func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 	if c := in.Continued; c != nil {
 		r.last, r.next, r.elapsed, r.settle, r.status, r.wake, r.resume = c.LastID, c.Next, c.Elapsed, c.Settle, c.Status, c.Wake, c.Resume
 	}
-	if err := r.handle(ctx); err != nil { // before anything blocks
+	if err := r.handle(ctx); err != nil { // before anything blocks, so that no update is missed
 		return nil, err
 	}
 	if in.Continued == nil {
@@ -150,7 +150,7 @@ func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 // over reports whether the run has ended.
 func (r *run) over() bool { return r.status.Status != "running" && r.status.Status != "parked" }
 
-// result returns the result of the workflow, after all updates were answered.
+// result returns the result of the workflow after all update handlers have finished.
 func (r *run) result(ctx workflow.Context) (*Result, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if err := workflow.Await(free, func() bool { return workflow.AllHandlersFinished(free) }); err != nil {
@@ -163,7 +163,7 @@ func (r *run) result(ctx workflow.Context) (*Result, error) {
 	return out, nil
 }
 
-// accept stores the beginning of a run that the caller has not accepted.
+// accept stores the first event of a run that the caller has not accepted.
 func (r *run) accept(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, r.options(false, "accept"))
 	err := workflow.ExecuteActivity(ctx, acceptActivity, r.id, r.in.Target, r.in.Start).Get(ctx, nil)
@@ -173,10 +173,10 @@ func (r *run) accept(ctx workflow.Context) error {
 	return nil
 }
 
-// options returns the options of an activity of this package.
+// options returns the options of an activity of this package. once allows one attempt only.
 func (r *run) options(once bool, summary string) workflow.ActivityOptions {
 	o := workflow.ActivityOptions{
-		StartToCloseTimeout: 24 * time.Hour, // tool_timeout and run_timeout end a step before; a lost worker is found by its heartbeat
+		StartToCloseTimeout: 24 * time.Hour, // tool_timeout and run_timeout end a step earlier; heartbeats detect a lost worker
 		HeartbeatTimeout:    r.w.opts.Heartbeat,
 		WaitForCancellation: true,
 		Summary:             summary,
@@ -188,8 +188,8 @@ func (r *run) options(once bool, summary string) workflow.ActivityOptions {
 	return o
 }
 
-// step executes the next step in an activity. An activity that may have an effect which must not be repeated has one attempt; if it fails,
-// the next step settles: it answers what was begun, and may be retried.
+// step executes the next step in an activity. If the step may have an effect that must not be repeated, the activity has one attempt. If
+// that attempt fails, the next step settles: it gives results to what was started, and may be retried.
 func (r *run) step(ctx workflow.Context) error {
 	in := &stepInput{RunID: r.id, Target: r.in.Target, After: r.last, Elapsed: r.elapsed, Outputs: r.outputs, Resume: r.resume,
 		Settle: r.settle || len(r.outputs) > 0}
@@ -222,7 +222,7 @@ func (r *run) step(ctx workflow.Context) error {
 	return nil
 }
 
-// execute executes one activity, and counts its time.
+// execute executes one activity, and adds its time to elapsed.
 func (r *run) execute(ctx workflow.Context, name string, opts workflow.ActivityOptions, in *stepInput, out *stepOutput) error {
 	ctx = workflow.WithActivityOptions(ctx, opts)
 	r.began = true
@@ -241,7 +241,7 @@ func (r *run) take(out *stepOutput) {
 	}
 }
 
-// wait blocks until external input was stored, or the first request for approval has expired.
+// wait blocks until external input is stored, or until the first request for approval expires.
 func (r *run) wait(ctx workflow.Context) {
 	input := func() bool { return r.wake || r.cancel }
 	var until time.Time
@@ -251,17 +251,17 @@ func (r *run) wait(ctx workflow.Context) {
 		}
 	}
 	if until.IsZero() {
-		_ = workflow.Await(ctx, input) // it fails if the workflow is cancelled
+		_ = workflow.Await(ctx, input) // fails only if the workflow is cancelled
 		return
 	}
-	// The clock of a worker may be behind that of the store, so the timer is 1 s at least.
+	// The timer is at least 1 s, because the clock of a worker may be behind that of the store.
 	ok, err := workflow.AwaitWithTimeout(ctx, max(until.Sub(workflow.Now(ctx)), time.Second), input)
 	if err == nil && !ok {
 		r.wake = true
 	}
 }
 
-// end ends the run, since the workflow or the run was cancelled. Another cancellation does not stop it.
+// end ends the run after the workflow or the run was cancelled. A further cancellation does not stop it.
 func (r *run) end(ctx workflow.Context) error {
 	r.stop = func() {}
 	free, _ := workflow.NewDisconnectedContext(ctx)
@@ -273,14 +273,14 @@ func (r *run) end(ctx workflow.Context) error {
 	return nil
 }
 
-// answered waits until all updates in progress are answered. It reports false if the run or the workflow is cancelled meanwhile: then
-// the run must end in this history, since the next one does not know of the cancellation.
+// answered waits until all update handlers have finished. It returns false if the run or the workflow is cancelled in the meantime: the run
+// must then end in this history, because the cancellation is not passed to the next one.
 func (r *run) answered(ctx workflow.Context) bool {
 	err := workflow.Await(ctx, func() bool { return r.cancel || workflow.AllHandlersFinished(ctx) })
 	return err == nil && !r.cancel
 }
 
-// continueAsNew continues the run in a new history. No update is lost: all are answered, and their effect is in the store.
+// continueAsNew continues the run in a new history. No update is lost: all handlers have finished, and their effect is in the store.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	for woken := workflow.GetSignalChannel(ctx, SignalWake); woken.ReceiveAsync(nil); {
 		r.wake = true
@@ -289,7 +289,7 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 		LastID: r.last, Next: r.next, Elapsed: r.elapsed, Settle: r.settle, Status: r.status, Wake: r.wake, Resume: r.resume}})
 }
 
-// dispatch executes the calls of tools on task queues, and keeps their outputs for the next step.
+// dispatch executes the calls of tools on task queues, and stores their outputs for the next step.
 func (r *run) dispatch(ctx workflow.Context) {
 	stoppable, stop := workflow.WithCancel(ctx)
 	defer stop()
@@ -317,8 +317,7 @@ func (r *run) dispatch(ctx workflow.Context) {
 	r.calls, r.wake = nil, true
 }
 
-// fail records the failure of a call on a task queue. Its outcome is known if the tool returned an error, or if no worker has begun
-// the call.
+// fail records the failure of a call on a task queue. Its outcome is known if the tool returned an error, or if no worker started the call.
 func (o *callOutput) fail(err error) {
 	var failed *temporal.ApplicationError
 	var late *temporal.TimeoutError
@@ -334,7 +333,7 @@ func (o *callOutput) fail(err error) {
 	}
 }
 
-// alreadyStarted reports whether err says that the workflow of a run was started before.
+// alreadyStarted reports whether err means that the workflow of a run was started before.
 func alreadyStarted(err error) bool {
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	return errors.As(err, &started)

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// compiler compiles conditions in one environment, which is made when it is first needed.
+// A compiler compiles conditions. It makes their CEL environment, which all share, for the first one.
 type compiler struct {
 	maxCost uint64
 	env     *cel.Env
@@ -54,7 +54,7 @@ func (c *compiler) compile(text string) (cel.Program, Problems) {
 		for _, e := range issues.Errors() {
 			bad = append(bad, Problem{Field: "when", Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: explain(e.Message)})
 			if strings.HasPrefix(e.Message, "Syntax error: ") {
-				break // what the parser says after its first error follows from that
+				break // later errors of the parser follow from its first
 			}
 		}
 		return nil, bad
@@ -70,7 +70,7 @@ func (c *compiler) compile(text string) (cel.Program, Problems) {
 	return prg, nil
 }
 
-// evaluate returns the result of the condition. A result that is not a bool, and a panic, are errors.
+// evaluate returns the value of the condition. It returns an error for a value that is not a bool, and for a panic of the CEL library.
 func evaluate(prg cel.Program, vars *variables) (yes bool, err error) {
 	defer func() {
 		if recover() != nil {
@@ -91,8 +91,7 @@ func evaluate(prg cel.Program, vars *variables) (yes bool, err error) {
 	return bool(b), nil
 }
 
-// variables are the variables of a condition. The arguments are decoded when a condition
-// first reads them.
+// variables are the variables of a condition for one call. The arguments are decoded when a condition first reads them.
 type variables struct {
 	call *lathe.CallInfo
 	args map[string]any
@@ -101,7 +100,7 @@ type variables struct {
 
 var _ interpreter.Activation = (*variables)(nil)
 
-// ResolveName returns the value of a variable.
+// ResolveName implements [interpreter.Activation]: it returns the value of a variable.
 func (v *variables) ResolveName(name string) (any, bool) {
 	c := v.call
 	switch name {
@@ -144,5 +143,5 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent returns nil: there are no other variables.
+// Parent implements [interpreter.Activation]: it returns nil, because there are no other variables.
 func (*variables) Parent() interpreter.Activation { return nil }

@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// decode returns a JSON object as values of CEL: a number without a fraction is an int, above
-// that range a uint. A number that 64 bits cannot represent exactly is an error value, which fails any condition
-// that reads it, because a condition must not decide on another number than the tool reads.
+// decode converts a JSON object to values of CEL. A number without a fraction is an int, or a uint if it is too large for an int. A number
+// that 64 bits cannot represent exactly is an error value: a condition that reads it fails, because otherwise the condition could decide
+// about another number than the tool receives.
 func decode(object []byte) (map[string]any, error) {
 	if err := rawjson.Check(object, rawjson.Limits{}); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func decode(object []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// value decodes valid JSON.
+// value converts valid JSON to a value of CEL.
 func value(raw []byte) any {
 	raw = bytes.Trim(raw, " \t\r\n")
 	switch raw[0] {
@@ -64,9 +64,8 @@ func unquote(raw []byte) string {
 	return string(b)
 }
 
-// number decodes a number by its value, not by how it is written: 1e2 and 100.0 are the int 100, and
-// 9007199254740993.0 is not its neighbour. A fraction that the nearest double does not stand for
-// is an error, too.
+// number converts a JSON number by its value, regardless of its notation: 1e2 and 100.0 are the int 100, and 9007199254740993.0 is exact,
+// although no double is. A fraction that no double represents exactly in its shortest decimal form is an error value.
 func number(text string) any {
 	digits, exponent, negative, ok := decimal(text)
 	if ok && exponent >= 0 && len(digits)+exponent <= maxInt64Digits {
@@ -91,8 +90,8 @@ func number(text string) any {
 
 const maxInt64Digits = 20
 
-// decimal takes a JSON number apart: its digits, without zeros at either end, times ten to the
-// exponent. It fails where the exponent itself is beyond measure. Zero is "0".
+// decimal splits a JSON number into its digits, without zeros at either end, and the power of ten by which to multiply them. ok is false if
+// the exponent does not fit into 32 bits. The digits of zero are "0".
 func decimal(text string) (digits string, exponent int, negative, ok bool) {
 	text, negative = strings.CutPrefix(text, "-")
 	mantissa := text

@@ -1,8 +1,8 @@
-// Package rules is a policy of rules that are data: each allows, asks about or denies the calls that
-// match its tool pattern, effect, principal, run labels and a condition on the arguments, written in
-// CEL. A rule that denies takes precedence over one that asks, and one that asks over one that allows,
-// regardless of their order. Calls that no rule matches go to another policy, or are denied.
+// Package rules is a policy that is configured as a list of rules. Each rule allows, denies or requires an approval for the calls that
+// match its tool pattern, effect, principal, run labels and condition on the arguments, which is written in CEL. A rule that denies takes
+// precedence over one that asks, and one that asks over one that allows, regardless of their order. Calls that no rule matches are decided
+// by another policy, or denied.
 //
-// A condition that cannot be evaluated (a missing field, a value of another type, the cost limit)
-// fails closed: a rule that allows does not match, and one that asks or denies matches.
+// If a condition cannot be evaluated (a missing field, a value of another type, the cost limit), it fails closed: a rule that allows does
+// not match, and a rule that asks or denies matches.
 package rules

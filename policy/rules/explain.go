@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// conditionVariables are the variables that a condition sees.
+// conditionVariables are the names of the variables of a condition.
 var conditionVariables = []string{"args", "tool", "effect", "origin", "principal", "session", "depth", "turn", "seq", "labels", "used"}
 
 // The messages of the CEL library that explain rewrites.
@@ -18,8 +18,7 @@ var (
 	wrongTypes   = lazy.Regexp(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 )
 
-// explain returns what an error of the CEL library means and how to correct the condition. Messages that it does not know
-// are returned as they are.
+// explain returns what an error message of the CEL library means and how to correct the condition. It returns unknown messages unchanged.
 func explain(message string) string {
 	message = text.FirstLine(message)
 	if m := unknownToken().FindStringSubmatch(message); m != nil {

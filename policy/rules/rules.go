@@ -21,35 +21,35 @@ const (
 	maxPatternBytes = 256
 )
 
-// ruleNone is the rule of the verdict on calls that no rule matches, without another policy.
+// ruleNone is the rule of the verdict for calls that no rule matches, if there is no other policy.
 const ruleNone = "rules.none"
 
-// A Rule decides about the calls that it matches. All fields that are set must match; a rule with
-// only a name matches every call, and denies it.
+// A Rule decides about the calls that it matches. A call must match all fields that are set; a rule with only a name matches every call,
+// and denies it.
 type Rule struct {
 	Name     string
 	Decision lathe.Decision
 	Tool     string // pattern of the tool's name, as in [policy.Match]; "" matches all
 	Effect   string // read_only, idempotent or writes; "" matches all
-	// When is a CEL expression of type bool over args (the arguments), tool, effect, origin,
-	// principal, session, depth, turn and seq, labels (of the run) and used (calls of the run by tool).
+	// When is a CEL expression of type bool over the variables args (the arguments), tool, effect, origin, principal, session, depth, turn,
+	// seq, labels (of the run) and used (the number of calls of the run by tool). "" is true.
 	When      string
-	Principal string            // pattern
-	Labels    map[string]string // labels that the run must have, with the pattern of their value
-	Reason    string            // returned with the verdict; "": a general text
+	Principal string            // pattern of the principal of the run, as in [policy.Match]; "" matches all
+	Labels    map[string]string // labels that the run must have, each with a pattern of its value
+	Reason    string            // the reason in the verdict; "": a general text
 }
 
 // Options of a [Policy].
 type Options struct {
 	// Else decides about calls that no rule matches; nil denies them.
 	Else lathe.Policy
-	// MaxCost bounds the evaluation of one condition, in CEL's units; 100 000.
+	// MaxCost limits the evaluation of one condition, in cost units of CEL; 0: 100,000.
 	MaxCost uint64
 }
 
 // A Problem is one error in a rule.
 type Problem struct {
-	Rule    int    // index in the list
+	Rule    int    // index in the list of rules
 	Field   string // "name", "tool", "effect", "when", "principal", "labels"
 	Line    int    // within the condition, from 1; 0 for other fields
 	Column  int    // from 1
@@ -70,7 +70,7 @@ func (ps Problems) Error() string {
 
 // A Policy decides by rules. It has no state and may be used by several goroutines at once.
 type Policy struct {
-	rules []*rule // strictest decision first, then by name
+	rules []*rule // sorted by decision, strictest first, then by name
 	other lathe.Policy
 }
 
@@ -85,7 +85,7 @@ type rule struct {
 	when cel.Program // nil: no condition
 }
 
-// New compiles the rules. Its error is [Problems].
+// New compiles the rules. Its error is a [Problems].
 func New(list []Rule, opts *Options) (*Policy, error) {
 	var o Options
 	if opts != nil {
@@ -157,15 +157,14 @@ func rank(d lathe.Decision) int {
 	}
 }
 
-// Tool returns the least strict verdict that a call of the tool could get in this run. It is Deny if no call
-// could be allowed or asked about.
+// Tool returns the least strict verdict that a call of the tool could get in this run. It returns Deny only if every call would be denied.
 func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
-	var some *rule // the least strict rule that matches some calls only
+	var some *rule // the least strict rule so far whose condition may match a call
 	for _, r := range p.rules {
 		switch {
 		case r.misfit(run, spec) != "":
 		case r.when == nil:
-			return r.verdict() // a less strict rule never takes precedence over it
+			return r.verdict() // the rules that follow are less strict and do not take precedence
 		default:
 			some = r
 		}
@@ -177,7 +176,7 @@ func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return v
 }
 
-// Step returns the verdict of the other policy, or Allow without one: rules decide calls only.
+// Step returns the verdict of Options.Else, or Allow if it is nil: rules decide only calls.
 func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
 	if p.other == nil {
 		return lathe.Verdict{Decision: lathe.Allow, Rule: "step"}
@@ -185,7 +184,7 @@ func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
 	return p.other.Step(s)
 }
 
-// Call returns the verdict of the strictest rule that matches.
+// Call returns the verdict of the strictest rule that matches, or that of Options.Else if none does.
 func (p *Policy) Call(c *lathe.CallInfo) lathe.Verdict {
 	vars := variables{call: c}
 	for _, r := range p.rules {
@@ -224,7 +223,7 @@ func (r *rule) misfit(run *lathe.RunInfo, spec *lathe.ToolSpec) string {
 	return ""
 }
 
-// judge evaluates the condition. If it fails, the rule matches unless it allows.
+// judge evaluates the condition. If the evaluation fails, fits is true unless the rule allows.
 func (r *rule) judge(vars *variables) (fits bool, failure error) {
 	if r.when == nil {
 		return true, nil
@@ -244,8 +243,8 @@ func (r *rule) verdict() lathe.Verdict {
 	return v
 }
 
-// Explain returns for each rule whether it matches the call and why, the strictest first, and the
-// findings of the other policy if no rule matches.
+// Explain returns, for each rule, whether it matches the call and why, the strictest rule first. If no rule matches, the findings of
+// Options.Else follow.
 func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 	var out []policy.Finding
 	vars := variables{call: c}

@@ -2,9 +2,9 @@ package worker
 
 import "github.com/lathe-run/lathe/internal/wire/workers"
 
-// A Count has the state and the counters of a worker. OK, Failed, NotRun and Late count calls: those that succeeded,
-// those that failed, those that were returned without execution, and those whose result the gateway refused since
-// the call was no longer the worker's.
+// A Count contains the state and the counters of a worker. OK, Failed, NotRun and Late count calls: those that succeeded, those that
+// failed, those that were returned without execution, and those whose result the gateway refused because another worker had the call by
+// then.
 type Count struct {
 	Connected                bool
 	Credit, InFlight         int
@@ -31,7 +31,7 @@ func (w *Worker) notRun() {
 	w.count.NotRun++
 }
 
-// finished counts a call whose result the gateway has acknowledged or refused. The caller holds the lock.
+// finished counts a call whose result the gateway has accepted or refused. The caller holds the lock.
 func (w *Worker) finished(result *workers.Frame, accepted bool) {
 	switch {
 	case !accepted:

@@ -14,16 +14,17 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// principal is the principal of all calls, as policies see it.
+// principal is the principal of all calls in the policies of the worker.
 const principal = "gateway"
 
-// A job is a call that the worker holds: it runs, or the gateway has not acknowledged its result yet.
+// A job is a call of the worker: it is being executed, or the gateway has not acknowledged its result.
 type job struct {
 	cancel context.CancelFunc
-	result *workers.Frame // nil while it runs
+	result *workers.Frame // nil while the call is being executed
 }
 
-// start starts a call, and reports whether it did. A call that the worker already holds is not affected.
+// start starts a call in a goroutine. It returns false if the worker is draining or has Concurrency calls. For a call that the worker
+// already has, it does nothing and returns true.
 func (w *Worker) start(ctx context.Context, f *workers.Frame, left time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +41,7 @@ func (w *Worker) start(ctx context.Context, f *workers.Frame, left time.Duration
 		defer cancel()
 		began := time.Now()
 		result := w.execute(ctx, f)
-		if _, err := workers.Encode(result); err != nil { // it is too large
+		if _, err := workers.Encode(result); err != nil { // the result is too large for a frame
 			result = &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodeOutputTooLarge}
 		}
 		w.mu.Lock()
@@ -68,7 +69,7 @@ func (w *Worker) reportCall(name string, result *workers.Frame, took time.Durati
 	}
 }
 
-// refs names what is held.
+// refs returns the references of the worker's calls.
 func (w *Worker) refs() []workers.Ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +89,8 @@ func (w *Worker) cancel(ref workers.Ref) {
 	}
 }
 
-// finish lets go of a call whose result was taken. One that runs still is held: a gateway that has no more
-// use for it cancels it.
+// finish removes a call whose result the gateway has acknowledged. It does nothing if the call is still being executed: a gateway that no
+// longer needs the call cancels it.
 func (w *Worker) finish(ref workers.Ref, accepted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +108,8 @@ func (w *Worker) finish(ref workers.Ref, accepted bool) {
 	}
 }
 
-// execute has the runner make the call. Run and call id are those of the gateway's run, so that the
-// idempotency key is, too.
+// execute executes the call with the runner. The run id and the call id are those of the gateway's run, so that the idempotency key is the
+// same as in the gateway.
 func (w *Worker) execute(ctx context.Context, f *workers.Frame) *workers.Frame {
 	in := f.Invoke
 	settings, limits := w.runner.Settings(), w.runner.Limits()
@@ -127,7 +128,7 @@ func (w *Worker) execute(ctx context.Context, f *workers.Frame) *workers.Frame {
 			}
 		}
 	}
-	return &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodePolicyDenied} // the worker has no approver
+	return &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodePolicyDenied} // the policy requires an approval and the worker has no approver
 }
 
 // emit sends an event of a call to the sinks.
@@ -159,7 +160,7 @@ func frameOf(ref workers.Ref, r *lathe.ToolResult, late bool) *workers.Frame {
 		} `json:"error"`
 		Data json.RawMessage `json:"data"`
 	}
-	_ = json.Unmarshal([]byte(r.Content), &content) // members that are missing stay empty in the frame
+	_ = json.Unmarshal([]byte(r.Content), &content) // members that are missing or not valid stay empty in the frame
 	if content.Data != nil {
 		return &workers.Frame{Type: workers.Result, Ref: ref, Output: &remote.Result{IsError: true, Code: code, Data: content.Data, Blobs: r.Blobs}}
 	}

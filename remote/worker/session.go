@@ -21,15 +21,15 @@ import (
 const (
 	dialTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
-	// minLease and maxLease bound what a gateway may ask for.
+	// minLease and maxLease limit the lease that the gateway sets.
 	minLease, maxLease = 100 * time.Millisecond, 10 * time.Minute
 	// lookEvery is the interval at which the worker checks whether its tools have changed.
 	lookEvery = time.Second
-	// maxOutbox bounds the frames that wait for the gateway to take them.
+	// maxOutbox is the maximum number of frames in the outbox of a session.
 	maxOutbox = 2 * workers.MaxHeld
 )
 
-// A session is one connection.
+// A session is one connection of a worker to a gateway.
 type session struct {
 	w        *Worker
 	ws       *websocket.Conn
@@ -37,20 +37,21 @@ type session struct {
 	lease    time.Duration
 	welcomed bool
 	offered  []remote.Tool
-	// outbox has what the goroutine that reads has to say: if it wrote, two sides that write could wait for each other.
+	// outbox contains the frames of the reading goroutine, which another goroutine writes: if the reader wrote, worker and gateway could
+	// block each other.
 	outbox chan *workers.Frame
 
 	mu sync.Mutex
-	// ahead is what the worker's clock, from began on, is ahead of the gateway's, with the shortest way
-	// of a frame that was seen.
+	// ahead is the least observed difference between the time since began and the gateway's time in a frame: the offset of the clocks plus
+	// the shortest delay of a frame.
 	ahead  time.Duration
 	synced bool
 }
 
-// errSentAway is the end of a session whose gateway is about to end.
+// errSentAway is the error of serve after the gateway sent a drain frame.
 var errSentAway = errors.New("the gateway is about to stop")
 
-// serve connects and speaks until the connection ends.
+// serve connects to the gateway and processes frames until the connection ends. It returns why it ended.
 func (s *session) serve(ctx context.Context) error {
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -83,15 +84,15 @@ func (s *session) serve(ctx context.Context) error {
 	return err
 }
 
-// maxRefusal bounds what is read of the answer of a gateway that does not take the connection.
+// maxRefusal is the maximum number of bytes read from the body of a response that refuses the connection.
 const maxRefusal = 512
 
-// refusal returns why there is no connection, with the message of the gateway if it sent one.
+// refusal returns err, or an error with the message of the gateway if the gateway sent one.
 func refusal(res *http.Response, err error) error {
 	if res == nil || res.Body == nil {
 		return err
 	}
-	b, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // a part of it will do
+	b, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // a part of the body is sufficient
 	_ = res.Body.Close()
 	return fmt.Errorf("the gateway answers %d: %s", res.StatusCode, strings.TrimSpace(strings.ToValidUTF8(string(b), "")))
 }
@@ -116,7 +117,7 @@ func (s *session) read(ctx context.Context, within time.Duration) (*workers.Fram
 	return f, err
 }
 
-// write sends a frame. Where that fails the connection is cut.
+// write sends a frame. If it fails, it closes the connection.
 func (s *session) write(f *workers.Frame) {
 	b, err := workers.Encode(f)
 	if err == nil {
@@ -125,16 +126,16 @@ func (s *session) write(f *workers.Frame) {
 		cancel()
 	}
 	if err != nil {
-		_ = s.ws.CloseNow() // reading ends with it
+		_ = s.ws.CloseNow() // ends the read of listen
 	}
 }
 
-// post sends a frame later. A gateway that does not take what it is sent is left.
+// post queues a frame in the outbox. If the outbox is full, it closes the connection.
 func (s *session) post(f *workers.Frame) {
 	select {
 	case s.outbox <- f:
 	default:
-		_ = s.ws.CloseNow() // reading ends with it
+		_ = s.ws.CloseNow() // ends the read of listen
 	}
 }
 
@@ -149,7 +150,7 @@ func (s *session) sendPosts(ctx context.Context) {
 	}
 }
 
-// sync estimates from a frame's time the offset between the clocks. The frame with the least delay gives the best estimate.
+// sync updates ahead from the time in a frame. The frame with the least delay gives the best estimate.
 func (s *session) sync(atMS int64) {
 	ahead := time.Since(s.began) - time.Duration(atMS)*time.Millisecond
 	s.mu.Lock()
@@ -159,14 +160,16 @@ func (s *session) sync(atMS int64) {
 	}
 }
 
-// gatewayNow is the time on the gateway's clock, at the latest.
+// gatewayNow returns an estimate of the time on the gateway's clock. The true time is not earlier by more than the shortest delay of a
+// frame.
 func (s *session) gatewayNow() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.began) - s.ahead
 }
 
-// greet sends the tools and the calls that the worker has, and repeats the results that no gateway has acknowledged.
+// greet sends the worker's tools and calls, waits for the welcome of the gateway, and sends again the results that no gateway has
+// acknowledged.
 func (s *session) greet(ctx context.Context) error {
 	w := s.w
 	hello := &workers.Frame{Type: workers.Hello, Worker: w.opts.Name, SDK: w.opts.SDK, Instance: w.instance}
@@ -209,7 +212,7 @@ func (s *session) greet(ctx context.Context) error {
 	return nil
 }
 
-// listen takes frames until the connection ends.
+// listen processes frames until the connection ends. It returns errSentAway if the gateway sent a drain frame.
 func (s *session) listen(ctx context.Context) error {
 	for {
 		f, err := s.read(ctx, s.lease)
@@ -231,7 +234,7 @@ func (s *session) listen(ctx context.Context) error {
 	}
 }
 
-// renewLeases sends the calls that the worker has three times a lease, and the tools when they have changed.
+// renewLeases sends the references of the worker's calls three times per lease, and its tools if they have changed.
 func (s *session) renewLeases(ctx context.Context) {
 	renew, look := time.NewTicker(s.lease/3), time.NewTicker(lookEvery)
 	defer renew.Stop()
@@ -256,15 +259,14 @@ func (s *session) renewLeases(ctx context.Context) {
 
 func sameTool(a, b remote.Tool) bool { return a.Definition() == b.Definition() }
 
-// execute runs a call, unless it is too late for that or the worker takes no more: then it reports that it was
-// not run.
+// execute starts a call. If the call is too late or the worker has no capacity, it reports that the call was not run.
 func (s *session) execute(ctx context.Context, f *workers.Frame) {
 	now := s.gatewayNow()
 	left := time.Duration(0)
 	if f.Invoke != nil {
 		left = time.Duration(f.Invoke.DeadlineMS)*time.Millisecond - now
 	}
-	// A process that was stopped for longer than its lease finds calls that others may have by now.
+	// If this process was suspended for longer than its lease, another worker may have the call by now.
 	stale := now-time.Duration(f.AtMS)*time.Millisecond > s.lease
 	if f.Invoke == nil || f.Key == "" || stale || left <= 0 || !s.w.start(ctx, f, left) {
 		s.w.notRun()

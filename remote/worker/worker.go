@@ -1,7 +1,8 @@
-// Package worker executes tools for gateways elsewhere. It makes one outgoing connection, advertises its
-// tools, and executes each call that the gateway sends with a runner of its own, under its own policy and limits.
+// Package worker executes tools for gateways on other machines. It makes one outgoing connection, advertises its tools, and executes each
+// call that the gateway sends with its own runner, under its own policy and limits.
 //
-// It keeps each call until a gateway has acknowledged the result. When the connection breaks, calls continue,
+// It stores each call in memory until a gateway has acknowledged the result. If the connection breaks, calls continue, and the worker sends
+// their results on the next connection, to any gateway with the same store.
 // and the worker sends their results on the next connection, to any gateway that shares the store.
 package worker
 
@@ -29,37 +30,37 @@ import (
 
 // Options of a [Worker].
 type Options struct {
-	// URL is the gateway's: https://gateway.example.com, or wss. If it has no path, the path is /v1/worker.
+	// URL is the URL of the gateway, such as https://gateway.example.com or with the scheme wss. If it has no path, the path is /v1/worker.
 	URL   string        // required
-	Token secret.Secret // required: what the gateway's configuration has under workers
-	// AllowHTTP lets the token be sent in the clear to another machine.
+	Token secret.Secret // required: the token of a worker pool in the gateway's configuration, under workers
+	// AllowHTTP allows the worker to send the token without encryption to another machine.
 	AllowHTTP bool
-	// Name tells the workers of a token apart: 1 to 64 of a-z, A-Z, 0-9, _, - and dots. Made up where it is empty. No two
-	// processes may have the same.
+	// Name distinguishes the workers with one token: 1 to 64 characters of a-z, A-Z, 0-9, _, - and dots; "": a random name. No two
+	// processes may have the same name.
 	Name        string
-	Tools       []string      // those that are served; nil: all of the runner's set that its policy could allow
-	Concurrency int           // calls at once; 8
-	Drain       time.Duration // how long calls may run after the worker has begun to stop; 30 s. Negative: not at all
-	// Backoff is the time before the second try to connect, doubled before each further one up to MaxBackoff, and up to half
-	// the time after which the gateway gives calls up, less up to half at random: 500 ms, 15 s.
+	Tools       []string      // the names of the tools to serve; nil: all tools of the runner that its policy could allow
+	Concurrency int           // the maximum number of concurrent calls; 0: 8
+	Drain       time.Duration // the maximum time that calls may continue after ctx of Run is done; 0: 30 s. Negative: no time
+	// Backoff is the time before the second attempt to connect; 0: 500 ms. It is doubled before each further attempt, up to MaxBackoff (0:
+	// 15 s) and up to half the lease of the gateway. A random part of up to half is subtracted.
 	Backoff, MaxBackoff time.Duration
 	Client              *http.Client // makes the connection; nil: a client that uses the proxies of the environment
 	SDK                 string       // name and version of the program, for the gateway
-	// OnState is called when the worker has connected or lost its connection, and OnCall when a call has ended; code is ""
-	// if the call succeeded. Each is called by one goroutine at a time, and must not block.
+	// OnState is called when the worker has connected or lost its connection, and OnCall when a call has ended; code is "" if the call
+	// succeeded. At most one of them is called at a time. Neither may block.
 	OnState func(State)
 	OnCall  func(tool string, code lathe.Code, took time.Duration)
-	// Sinks get the events of each call, from one goroutine at a time; the events have no IDs, since the gateway owns the run.
+	// Sinks receive the events of each call, one event at a time. The events have no IDs, since the gateway owns the run.
 	Sinks []event.Sink
-	Log   *slog.Logger // nil: nothing is logged
+	Log   *slog.Logger // nil: no logging
 }
 
-// A State says how a worker is connected.
+// A State is the state of a worker's connection.
 type State struct {
 	Connected bool
-	Refused   map[string]string // tools that the gateway refused, and why
-	Err       error             // why the worker is not connected
-	Retry     time.Duration     // until the next try
+	Refused   map[string]string // the tools that the gateway refused, with its reasons
+	Err       error             // the reason why the worker is not connected
+	Retry     time.Duration     // the time until the next attempt to connect
 }
 
 // A Worker serves the tools of a runner.
@@ -67,20 +68,20 @@ type Worker struct {
 	opts   Options
 	runner *tool.Runner
 	url    string
-	// instance distinguishes the process from others of the same name.
+	// instance is a random id that distinguishes this process from others with the same name.
 	instance string
 
 	mu        sync.Mutex
 	held      map[workers.Ref]*job
 	now       *session // nil: not connected
 	draining  bool
-	count     Count         // its numbers that only grow
-	empty     chan struct{} // signalled when no call is held any more; buffers one signal
+	count     Count         // the fields Connects, OK, Failed, NotRun and Late; the others stay 0
+	empty     chan struct{} // receives a value when held becomes empty; buffers one
 	jobs      sync.WaitGroup
 	reporting sync.Mutex
 }
 
-// New returns a worker. The error is a *[lathe.Error] of code invalid_config.
+// New returns a worker. Its errors are *[lathe.Error] of code invalid_config.
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	w := &Worker{opts: *opts, runner: runner, instance: rand.Text(), held: map[workers.Ref]*job{}, empty: make(chan struct{}, 1)}
 	o := &w.opts
@@ -120,7 +121,7 @@ func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	return w, nil
 }
 
-// address returns where to connect.
+// address returns the URL to connect to.
 func address(o *Options) (string, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
@@ -146,8 +147,8 @@ func address(o *Options) (string, error) {
 // Name returns the name of the worker.
 func (w *Worker) Name() string { return w.opts.Name }
 
-// Offers returns what the worker serves now: the tools that its policy could allow a call of, as it
-// describes them to gateways, sorted by name.
+// Offers returns the descriptions of the tools that the worker serves now, sorted by name: those that its policy could allow a call of, at
+// most workers.MaxTools.
 func (w *Worker) Offers() []remote.Tool {
 	work := w.runner.Begin(&lathe.RunInfo{Principal: principal}, &tool.RunOptions{Allow: w.opts.Tools})
 	var out []remote.Tool
@@ -161,8 +162,8 @@ func (w *Worker) Offers() []remote.Tool {
 	return out
 }
 
-// Run serves until ctx is done, connecting again whenever the connection is lost. Then it takes no more
-// calls, and returns when those that it has are finished and their results taken, or their time is over.
+// Run serves until ctx is done, and connects again when the connection is lost. After ctx is done it accepts no more calls, and returns
+// when the gateway has acknowledged the results of all its calls, or after Options.Drain.
 func (w *Worker) Run(ctx context.Context) {
 	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -178,7 +179,8 @@ func (w *Worker) Run(ctx context.Context) {
 		stop()
 	}()
 	defer func() { <-drained }()
-	wait, most := w.opts.Backoff, w.opts.MaxBackoff // most: in time to keep what is held
+	// most keeps the pause below the lease, so that the worker reconnects before its claims expire.
+	wait, most := w.opts.Backoff, w.opts.MaxBackoff
 	for hard.Err() == nil {
 		s := &session{w: w, began: time.Now(), outbox: make(chan *workers.Frame, maxOutbox)}
 		err := s.serve(hard)
@@ -204,7 +206,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.jobs.Wait()
 }
 
-// drain takes no more calls and waits until nothing is held.
+// drain makes the worker refuse further calls and waits until it has no call, at most Options.Drain.
 func (w *Worker) drain(ctx context.Context) {
 	w.mu.Lock()
 	w.draining = true
@@ -243,9 +245,9 @@ func (w *Worker) reportState(s State) {
 	}
 }
 
-// jitter takes up to half of a time off.
+// jitter subtracts a random part of up to half from d.
 func jitter(d time.Duration) time.Duration {
 	var b [1]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return d - d*time.Duration(b[0])/512
 }

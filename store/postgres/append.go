@@ -12,29 +12,29 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxWait bounds how long an append waits for those before it: beyond it is refused, not queued.
+// maxWait is the maximum time that an append waits for a writer. After it, the append fails.
 const maxWait = 10 * time.Second
 
-// maxLease is the longest time that a statement takes: longer ones are cut.
+// maxLease is the maximum duration in a statement: longer ones are reduced to it.
 const maxLease = 365 * 24 * time.Hour
 
 // A request is a queued append.
 type request struct {
 	ctx    context.Context
 	runID  string
-	claim  *store.Claim // nil: any node may write
+	claim  *store.Claim // nil: any node may append
 	last   int64
-	was    int64 // the mark of the log's end
-	mark   int64 // of this append
+	was    int64 // mark of the append that wrote the current end of the log
+	mark   int64 // mark of this append
 	bodies [][]byte
-	run    *store.RunSummary // after the append
+	run    *store.RunSummary // row of the run after the append
 	ended  bool
 	row    []byte // JSON of run
-	calls  []row  // of the model calls that are new or have changed
+	calls  []row  // rows of the model calls that are new or have changed
 	done   chan answer
 }
 
-// size returns the bytes of the events.
+// size returns the number of bytes of the events.
 func (r *request) size() (n int) {
 	for _, body := range r.bodies {
 		n += len(body)
@@ -48,12 +48,11 @@ type row struct {
 }
 
 type answer struct {
-	moved bool // false: the log does not end where the request says, or the claim is not the last one
+	moved bool // false: the log does not end at last, or the claim is not the newest one
 	err   error
 }
 
-// Append implements [store.Store]. If ctx ends while the write is in progress, the events may be stored
-// or not.
+// Append implements [store.Store]. If ctx is done while the write is in progress, the events may be stored or not.
 func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, nil, last, events)
 }
@@ -72,13 +71,13 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 		return 0, failure(ctx, op, err)
 	}
 	end, err := s.tryAppend(ctx, op, runID, c, last, events)
-	if errors.Is(err, errOtherLog) { // what was held of the run was of one that was deleted since
+	if errors.Is(err, errOtherLog) { // the state in memory was that of a run that was deleted since
 		end, err = s.tryAppend(ctx, op, runID, c, last, events)
 	}
 	return end, failure(ctx, op, err)
 }
 
-// errOtherLog says that the log ends where it should, but is not the one that was known.
+// errOtherLog means that the log ends at the expected ID but is another log than the one in memory.
 var errOtherLog = errors.New("the log was begun again")
 
 func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
@@ -88,7 +87,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
 	}
 	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
-	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing that could be written
+	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing to write
 		now, err := s.look(ctx, r)
 		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.accepts(c)) {
 			err = conflict
@@ -111,7 +110,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 		switch {
 		case err != nil:
 			return 0, err
-		case now.mine: // it was written, and the answer was lost
+		case now.mine: // the events were stored, but the response was lost
 		case now.end == last && last > 0 && now.accepts(c):
 			return last, errOtherLog
 		default:
@@ -124,10 +123,10 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 	return last + int64(len(events)), nil
 }
 
-// encode makes the rows of the events, and of the lists as they are afterwards.
+// encode sets the stored forms of the events, and the rows of the run and its model calls after them.
 func (r *request) encode(st state, events []event.Event) (err error) {
 	r.was, r.run = st.mark, &st.sum.Run
-	before := max(0, len(st.sum.Calls)-1) // the time of its tools may grow
+	before := max(0, len(st.sum.Calls)-1) // the tool latency of the last call may change
 	r.bodies = make([][]byte, len(events))
 	for i := range events {
 		if r.bodies[i], err = events[i].MarshalJSON(); err != nil {
@@ -136,7 +135,7 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 	}
 	for i := range events {
 		e := events[i]
-		e.Time = e.Time.Round(0).UTC() // as it is read again
+		e.Time = e.Time.Round(0).UTC() // the form in which it is read
 		st.sum.Apply(&e)
 		end, ok := e.Data.(*event.RunFinished)
 		r.ended = ok && end.Reason.Status() != "parked"
@@ -159,21 +158,21 @@ type sight struct {
 	end   int64
 	epoch int64
 	owner string
-	mine  bool // the event after the request's last is the request's own
+	mine  bool // the event after last has the mark of the request
 }
 
 func (n *sight) accepts(c *store.Claim) bool {
 	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
 }
 
-// look reads the state of the log of a request: the zero value if there is no such run.
+// look reads the state of the log of a request. It returns the zero value if the run does not exist.
 func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
 	_, err = s.one(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
 		FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, []any{r.runID, r.last + 1, r.mark}, &n.end, &n.epoch, &n.owner, &n.mine)
 	return n, err
 }
 
-// submit queues a request for a writer goroutine and waits for the answer.
+// submit queues a request for a writer goroutine and waits for the result.
 func (s *Store) submit(ctx context.Context, r *request) (bool, error) {
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()

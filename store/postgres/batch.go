@@ -1,24 +1,22 @@
 package postgres
 
 const (
-	// writers is the number of goroutines that append, and so of append statements that are executed at a time: while one
-	// is executed, the next batch is filled.
+	// writers is the number of writer goroutines, and so of concurrent append statements: while one is executed, the next batch is filled.
 	writers = 2
-	// maxBatch bounds the requests of one batch.
+	// maxBatch is the maximum number of requests in one batch.
 	maxBatch = 128
-	// maxBatchBytes bounds the events of one batch, but for those of its first request.
+	// maxBatchBytes is the maximum size of the events in one batch, in bytes. The first request may exceed it.
 	maxBatchBytes = 4 << 20
 )
 
-// A batch is a set of append requests, at most one of each run. One statement writes those that start a run, another the
-// others.
+// A batch is a set of append requests, at most one per run. One statement writes the requests that create a run, another one all others.
 type batch struct {
 	runs          map[string]bool
 	size          int
 	begins, moves []*request
 }
 
-// add adds the request and returns true, or returns false if the request must go into another batch.
+// add adds the request to the batch. It returns false if the request must go into another batch.
 func (b *batch) add(r *request) bool {
 	size := r.size()
 	if n := len(b.runs); b.runs[r.runID] || n == maxBatch || n > 0 && b.size+size > maxBatchBytes {
@@ -33,9 +31,9 @@ func (b *batch) add(r *request) bool {
 	return true
 }
 
-// serve writes append requests until the store is closed. Requests that arrive while a batch is written form the next one.
+// serve writes append requests until the store is closed. Requests that arrive while a batch is being written form the next one.
 func (s *Store) serve() {
-	var next *request // the request that did not fit into the previous batch
+	var next *request // first request of the next batch
 	for {
 		b := &batch{runs: map[string]bool{}}
 		if next == nil {
@@ -57,7 +55,7 @@ func (s *Store) serve() {
 	}
 }
 
-// write executes requests of one kind and sends each its own result: a conflict of one does not affect the others.
+// write executes requests of one kind and sends each its own result: a conflict of one request does not affect the others.
 func (s *Store) write(all []*request, statement string) {
 	var live []*request
 	for _, r := range all {
@@ -71,7 +69,7 @@ func (s *Store) write(all []*request, statement string) {
 		return
 	}
 	moved, err := s.try(live, statement)
-	if err != nil && !broken(err) && len(live) > 1 { // one request made the statement fail and nothing was written: write each alone
+	if err != nil && !broken(err) && len(live) > 1 { // one request made the statement fail: write each alone
 		for i := range live {
 			s.write(live[i:i+1], statement)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Claim implements [store.Shared]. Runs that have waited longest come first. If a connection broke before
-// the server's answer arrived, the node may hold claims that Claim has not returned: Renew returns them.
+// Claim implements [store.Shared]. It claims the runs that have waited longest. If a connection breaks before the response arrives, the
+// node may have claims that Claim has not returned: Renew returns them.
 func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]store.Claim, error) {
 	const op = "postgres: claim"
 	if err := mayClaim(op, node, lease); err != nil {
@@ -33,7 +33,7 @@ func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, lim
 		FROM first WHERE run.run_id = first.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
 }
 
-// claimOf reads a claim of the node.
+// claimOf returns a function that scans a claim of the node.
 func claimOf(node string, lease time.Duration) pgx.RowToFunc[store.Claim] {
 	return func(r pgx.CollectableRow) (store.Claim, error) {
 		c := store.Claim{Node: node, Lease: lease}
@@ -42,7 +42,7 @@ func claimOf(node string, lease time.Duration) pgx.RowToFunc[store.Claim] {
 	}
 }
 
-// mayClaim returns an error if a node may not claim runs.
+// mayClaim returns an error if the node or the lease is not set.
 func mayClaim(op, node string, lease time.Duration) error {
 	if node == "" || lease <= 0 {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
@@ -74,14 +74,14 @@ func (s *Store) ClaimRun(ctx context.Context, node, runID string, lease time.Dur
 	return c, nil
 }
 
-// claimAbandoned takes a run whose claim is under a lease that has ended. A lease that is being renewed has not.
+// claimAbandoned claims a run whose claim is under a node lease that has ended. It does not wait for a lease row that is being renewed.
 const claimAbandoned = `WITH abandoned AS MATERIALIZED (
 		SELECT r.run_id FROM lease l JOIN run r ON r.lease = l.id WHERE r.run_id = $3 AND NOT r.ended AND r.lease_until = 'infinity' AND l.until <= now()
 		FOR SHARE OF l SKIP LOCKED FOR NO KEY UPDATE OF r
 	) UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
 	FROM abandoned WHERE run.run_id = abandoned.run_id RETURNING epoch, facts`
 
-// refusal returns why a run cannot be changed: it does not exist, has ended, or another node owns it.
+// refusal returns the error for a run that cannot be changed: not_found if it does not exist, conflict in all other cases.
 func (s *Store) refusal(ctx context.Context, op, runID string) error {
 	var there bool
 	if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM run WHERE run_id = $1)", runID).Scan(&there); err != nil {

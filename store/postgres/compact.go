@@ -23,16 +23,16 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 		ORDER BY ended_at, run_id LIMIT $4`, since, id, before.UnixNano(), limit)
 }
 
-// Compact implements [store.Compactor]. The content can no longer be read through the store. PostgreSQL frees the space
-// and erases the content when it vacuums; its WAL and backups contain the content until they expire.
+// Compact implements [store.Compactor]. The store can no longer read the content. PostgreSQL frees the space and erases the content when it
+// vacuums; its WAL and backups contain the content until they expire.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "postgres: compact"
 	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}
-	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated. Two
-	// processes that compact one run write the same.
+	// The run has ended, so only a deletion can change it since the read, and then no row is updated. Two processes that compact one run
+	// write the same content.
 	err = s.again(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction
 		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)

@@ -15,17 +15,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Limits of a connection. The server's are in the URL's parameters where they are given there.
+// Limits of a connection. Parameters in the URL replace those of the server.
 const (
 	connectTimeout   = 5 * time.Second
-	statementTimeout = 10 * time.Second // of the server, for one statement
-	lockTimeout      = 2 * time.Second  // of the server, for one lock
-	idleTimeout      = 10 * time.Second // of the server, for a transaction that does nothing
-	tryTimeout       = 15 * time.Second // for the answer to a statement
+	statementTimeout = 10 * time.Second // of the server, per statement
+	lockTimeout      = 2 * time.Second  // of the server, per lock
+	idleTimeout      = 10 * time.Second // of the server, for an idle transaction
+	tryTimeout       = 15 * time.Second // for the response to a statement
 	oldestServer     = 140_000
 )
 
-// configure reads the URL. Its errors do not quote it: it may hold a password.
+// configure parses the URL. Its errors do not quote it, because it may contain a password.
 func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, errors.New("the URL of a database begins with postgres://")
@@ -45,7 +45,7 @@ func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	if _, ok := c.RuntimeParams["application_name"]; !ok {
 		c.RuntimeParams["application_name"] = "lathe"
 	}
-	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
+	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, connect to the primary
 	cfg.PingTimeout = connectTimeout
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if err := setSession(ctx, conn); err != nil {
@@ -59,20 +59,20 @@ func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// setSession sets what statements run under, but for what the URL sets. It is no part of the connection's
-// beginning, which a pooler between here and the server would refuse.
+// setSession sets the settings of a session, except those in the URL. It does not send them as startup parameters, because a pooler would
+// refuse them.
 func setSession(ctx context.Context, conn *pgx.Conn) error {
 	settings := map[string]string{
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
-		// Plans are made once, and often while the tables are empty: they must not be those for small tables.
+		// Plans are cached, and often made while the tables are empty: they must not be plans for small tables.
 		"plan_cache_mode": "force_generic_plan",
 		"enable_seqscan":  "off",
-		// A page is read in the order of an index. With a bitmap, the server would read and sort all rows of a key: a
-		// generic plan assumes that each key has an average number of rows.
+		// A page is read in the order of an index. With a bitmap scan, the server would read and sort all rows of a key, because a generic
+		// plan assumes that each key has an average number of rows.
 		"enable_bitmapscan": "off",
-		// A plan with a scan that is off can have a cost above jit_above_cost: the server would compile it, which takes 60 ms.
+		// A disabled scan in a plan can raise its cost above jit_above_cost: the server would compile the plan, which takes 60 ms.
 		"jit": "off",
 	}
 	var names, values []string
@@ -87,7 +87,7 @@ func setSession(ctx context.Context, conn *pgx.Conn) error {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// trusted refuses a server that is too old, or that may lose what it has confirmed.
+// trusted returns an error for a server that is too old, or that may lose confirmed transactions.
 func trusted(ctx context.Context, conn *pgx.Conn, unsafe bool) error {
 	var version int
 	var off []string

@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxDeleted bounds the runs that one transaction deletes.
+// maxDeleted is the maximum number of runs that one transaction deletes.
 const maxDeleted = 50
 
-// Delete implements [store.Store]. The run can no longer be read once Delete returns. PostgreSQL frees the
-// space and erases the content when it vacuums; its WAL and backups contain it until they expire.
+// Delete implements [store.Store]. After it returns, the store cannot read the run. PostgreSQL frees the space and erases the content when
+// it vacuums; its WAL and backups contain the content until they expire.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	return s.remove(ctx, "run_id = $1", runID)
 }
@@ -26,8 +26,7 @@ func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 	return s.remove(ctx, "principal = $1", principal)
 }
 
-// remove deletes the runs that fit, some at a time, each whole, and what is remembered of those that were
-// removed before.
+// remove deletes the runs that match which, up to maxDeleted per transaction, and the records of earlier removals.
 func (s *Store) remove(ctx context.Context, which, name string) error {
 	const op = "postgres: delete"
 	if err := ctx.Err(); err != nil {
@@ -41,7 +40,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 		if err == nil {
 			err = s.again(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}
-				if which != "session_id = $1" { // which is not remembered
+				if which != "session_id = $1" { // the records have no session
 					b.Queue("DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", name)
 					b.Queue("DELETE FROM gone WHERE "+which, name)
 				}
@@ -60,9 +59,8 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 	}
 }
 
-// drop has a transaction, which is sent at once, delete those of the runs that still fit. Each of its
-// statements sees what was committed before it: no append comes between the run, whose row is locked
-// first, and its events.
+// drop queues statements that delete those of the runs that still match which. Each statement sees what was committed before it. The row of
+// the run is locked first, so no append can add events between the deletion of the run and of its events.
 func drop(b *pgx.Batch, ids []string, which string, args ...any) {
 	b.Queue("SELECT FROM run WHERE run_id = ANY($1) ORDER BY run_id FOR UPDATE", ids)
 	b.Queue("DELETE FROM run WHERE "+which+" AND run_id = ANY($"+strconv.Itoa(len(args)+1)+")", append(args, ids)...)

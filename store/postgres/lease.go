@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A claim is made with a time of its own. The first Renew after that puts it under the lease of its node,
-// which is one row, and the next ones prolong that row alone. Who judges that a lease has ended locks its
-// row: no renewal comes between that and what it does to the runs. A lease that has ended stays so.
+// A new claim has its own expiry. The first Renew after it puts it under the lease of its node, which is one row; later ones renew only
+// that row. A transaction that treats a lease as ended locks its row, so that no renewal can happen at the same time. An ended lease is
+// never renewed.
 const (
 	prolongLease = `WITH kept AS (UPDATE lease SET until = now() + $2 * interval '1 microsecond' WHERE node = $1 AND until > now() RETURNING id)
 		INSERT INTO lease (node, until) SELECT $1, now() + $2 * interval '1 microsecond' WHERE NOT EXISTS (SELECT FROM kept)`
 
-	// putUnderLease locks the rows in the order in which appends lock them.
+	// putUnderLease locks the rows in the same order as appends.
 	putUnderLease = `WITH fresh AS MATERIALIZED (
 			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE`
 	underLease = `
@@ -31,8 +31,8 @@ const (
 		AND NOT EXISTS (SELECT FROM run WHERE owner = l.node AND NOT ended AND lease = l.id) FOR UPDATE SKIP LOCKED)`
 )
 
-// Renew implements [store.Shared]. It writes one row, and the rows of the runs that were claimed since the
-// last renewal. If another transaction locks the row of such a run, the claims on the others are renewed.
+// Renew implements [store.Shared]. It writes one row, and the rows of the runs that were claimed since the last renewal. If another
+// transaction has locked the row of such a run, it renews the claims on the other runs.
 func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
 	const op = "postgres: renew"
 	if err := mayClaim(op, node, lease); err != nil {
@@ -63,8 +63,8 @@ func (s *Store) renew(ctx context.Context, node string, lease time.Duration, ski
 	return out, err
 }
 
-// renewFree renews the claims on runs whose rows no other transaction locks. Appends lock rows briefly, so
-// it tries a few times.
+// renewFree renews the claims on runs whose rows no other transaction has locked. It tries five times, because appends lock rows only
+// briefly.
 func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
 	byRun := map[string]store.Claim{}
 	for range 5 {

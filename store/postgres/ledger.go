@@ -11,18 +11,17 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A ledger implements [store.Ledger]. Each change is one statement, which locks the balances of
-// its accounts in the order of kind, name and period, and only then rows of usage. Sums are bounded by [store.MaxBooked], since one that overflows is
-// an error.
+// A ledger implements [store.Ledger]. Each change is one statement, which locks the balances of its accounts in the order of kind, name and
+// period, and then rows of usage. Sums are limited by [store.MaxBooked], because an overflow is an error.
 type ledger struct{ *database }
 
 const (
-	// openStatement makes the rows of accounts that have none, so that the next statement can lock them.
+	// openStatement creates the missing rows of accounts, so that the next statement can lock them.
 	openStatement = `INSERT INTO ledger_balance (kind, name, period) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS w(kind, name, period)
 	ORDER BY 1, 2, 3 ON CONFLICT (kind, name, period) DO NOTHING`
 
-	// reserveStatement adds the amount to what is reserved, unless that exceeds a limit. Of a row that another transaction has
-	// changed meanwhile, held has the newest version: it waits for the lock. The rows of held are returned.
+	// reserveStatement adds the amount to the reserved amounts, unless that exceeds a limit, and returns the rows of held. held waits for
+	// the locks, so it contains the newest version of rows that another transaction has changed.
 	reserveStatement = `WITH want AS (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS w(kind, name, period, max_nanos, max_tokens)
 ), held AS MATERIALIZED (
@@ -42,11 +41,12 @@ const (
 ) SELECT kind, name, period, spent_nanos, spent_tokens, reserved_nanos, reserved_tokens,
 	EXISTS (SELECT FROM kept) OR EXISTS (SELECT FROM ledger_reservation WHERE id = $8) FROM held`
 
-	// accountsOf has the accounts of each row of r, as store.UsageKey.Accounts.
+	// accountsOf joins each row of r with its accounts, as store.UsageKey.Accounts returns them.
 	accountsOf = `LATERAL (VALUES ('group', r.team, left(r.day, 7)), ('group', r.team, r.day), ('key', r.key, left(r.day, 7)), ('key', r.key, r.day))
 		AS a(kind, name, period) WHERE (a.kind <> 'group' OR r.team <> '')`
 
-	// addUsage adds the rows of e to the sums of their day, key, group and model.
+	// addUsage adds the rows of e to the sums of their day, key, group and model. The condition on moved is always true: it makes the
+	// balances change first.
 	addUsage = `INSERT INTO ledger_usage AS u (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
 	SELECT day, key, team, model, sum(calls)::bigint, sum(estimated)::bigint, sum(unpriced)::bigint, least(sum(input_tokens), 1000000000000000000)::bigint, least(sum(cached_tokens), 1000000000000000000)::bigint,
 		least(sum(cache_write_tokens), 1000000000000000000)::bigint, least(sum(output_tokens), 1000000000000000000)::bigint, least(sum(tokens), 1000000000000000000)::bigint, least(sum(nanos), 1000000000000000000)::bigint
@@ -56,7 +56,7 @@ const (
 		cache_write_tokens = least(u.cache_write_tokens, 8000000000000000000) + excluded.cache_write_tokens, output_tokens = least(u.output_tokens, 8000000000000000000) + excluded.output_tokens,
 		tokens = least(u.tokens, 8000000000000000000) + excluded.tokens, nanos = least(u.nanos, 8000000000000000000) + excluded.nanos`
 
-	// lockAndMove changes the balances of sums, in the order in which all statements lock them.
+	// lockAndMove changes the balances by the amounts in sums. It locks them in the same order as all statements.
 	lockAndMove = `held AS MATERIALIZED (
 	SELECT b.kind, b.name, b.period FROM ledger_balance b WHERE (b.kind, b.name, b.period) IN (SELECT kind, name, period FROM sums)
 	ORDER BY b.kind, b.name, b.period FOR NO KEY UPDATE
@@ -67,7 +67,7 @@ const (
 	RETURNING b.kind
 )`
 
-	// settleStatement replaces a reservation by the counts $2 to $10. One that was charged is taken off first.
+	// settleStatement replaces a reservation by the counts $2 to $10. It first subtracts the amount of a charged one.
 	settleStatement = `WITH r AS (
 	DELETE FROM ledger_reservation WHERE id = $1 AND state <> 'recorded' RETURNING *
 ), e AS (
@@ -80,7 +80,7 @@ const (
 	SELECT a.kind, a.name, a.period, r.nanos AS spent_nanos, r.tokens AS spent_tokens, r.released_nanos, r.released_tokens FROM e r, ` + accountsOf + `
 ), ` + lockAndMove + ` ` + addUsage
 
-	// sweepStatement charges what has expired at $1. Reservations that are being settled are left to that.
+	// sweepStatement charges the reservations that have expired at $1. It skips those that are being settled.
 	sweepStatement = `WITH due AS (
 	SELECT id FROM ledger_reservation WHERE state = 'open' AND expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED
 ), r AS (
@@ -93,7 +93,7 @@ const (
 		sum(r.tokens)::bigint AS released_tokens FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3
 ), ` + lockAndMove + `, counted AS (` + addUsage + `) SELECT count(*) FROM r`
 
-	// recordStatement adds entries, unless those of the id $1 were added before.
+	// recordStatement adds entries, unless entries with the id $1 were added before.
 	recordStatement = `WITH mark AS (
 	INSERT INTO ledger_reservation (id, state, expires, day, key, team, model, input_tokens, output_tokens, nanos)
 	VALUES ($1, 'recorded', $2, '', '', '', '', 0, 0, 0) ON CONFLICT (id) DO NOTHING RETURNING id
@@ -125,7 +125,7 @@ func (l *ledger) Reserve(ctx context.Context, r *store.Reservation) error {
 	var balances []store.Balance
 	var reserved bool
 	err := l.again(ctx, func(ctx context.Context) error {
-		for range 2 { // the second time with the rows of a new day
+		for range 2 { // a second time after the rows of a new day were created
 			rows, err := l.pool.Query(ctx, reserveStatement, kinds, names, periods, nanos, tokens, r.Nanos, r.Tokens(), r.ID, r.Expires, r.Day, r.Key, r.Group, r.Model,
 				r.InputTokens, r.OutputTokens)
 			if err != nil {
@@ -194,7 +194,7 @@ func (l *ledger) Record(ctx context.Context, id string, at time.Time, entries []
 	return l.exec(ctx, op, recordStatement, args...)
 }
 
-// maxSwept bounds the reservations that one Sweep charges.
+// maxSwept is the maximum number of reservations that one Sweep charges.
 const maxSwept = 1000
 
 // Sweep implements [store.Ledger].
@@ -237,8 +237,8 @@ const (
 	usageColumns = "SELECT u.day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos "
 	usageOrder   = " ORDER BY u.day, key, team, model LIMIT nullif($3::int, 0)"
 	usageOfAll   = usageColumns + "FROM ledger_usage u WHERE u.day >= $1 AND u.day < $2" + usageOrder
-	// usageOfKey looks up the key on each day that has rows, and does not read those of other keys. OFFSET 0 makes it a look-up
-	// for each day, whatever the statistics say.
+	// usageOfKey looks up the key on each day with rows, and does not read rows of other keys. OFFSET 0 forces a look-up per day,
+	// regardless of the statistics.
 	usageOfKey = `WITH RECURSIVE days(day) AS (
 		SELECT min(day) FROM ledger_usage WHERE day >= $1 AND day < $2
 		UNION ALL SELECT (SELECT min(l.day) FROM ledger_usage l WHERE l.day > days.day AND l.day < $2) FROM days WHERE days.day IS NOT NULL

@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A listing says how the runs, or the model calls, are listed.
+// A listing is the query of a list of runs or of model calls.
 type listing[T any] struct {
 	query string
-	place []string // the columns that order it, the newest first
+	place []string // the columns of the order, newest first
 	at    func(*T) store.Cursor
 }
 
@@ -19,15 +19,15 @@ var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []st
 
 var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", callOrder, (*store.CallSummary).Cursor}
 
-// The model calls of a principal, in a way that does not depend on statistics: OFFSET 0 keeps a subquery as it is. A principal with
-// few runs has its calls looked up by run. For others the calls of all are read in their order, and the run of each is looked up.
+// The model calls of a principal, in plans that do not depend on statistics: OFFSET 0 keeps a subquery as it is. The calls of a principal
+// with few runs are looked up by run. For other principals, all calls are read in their order and the run of each is looked up.
 var (
 	callsByRun  = &listing[store.CallSummary]{"SELECT c.summary FROM run CROSS JOIN LATERAL (SELECT * FROM model_call m WHERE m.run_id = run.run_id OFFSET 0) c WHERE true", callOrder, (*store.CallSummary).Cursor}
 	callsByTime = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.run_id = c.run_id OFFSET 0) run WHERE true", callOrder, (*store.CallSummary).Cursor}
 	callOrder   = []string{"c.time", "c.run_id", "c.event_id"}
 )
 
-// fewRuns is how many runs a principal may have whose calls are looked up by run.
+// fewRuns is the maximum number of runs of a principal whose calls are looked up by run.
 const fewRuns = 2_000
 
 // Runs implements [store.RunIndex].
@@ -88,7 +88,7 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilte
 		}
 	}
 	n := store.Page(f)
-	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // not an argument: the plan depends on it
+	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // a constant, because the plan depends on it
 	out, err := collect(ctx, s.database, op, scanJSON[T], q.String(), args...)
 	if err != nil {
 		return nil, "", err

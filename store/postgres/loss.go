@@ -12,31 +12,30 @@ import (
 
 var _ store.LossWatcher = (*Store)(nil)
 
-// maxEnds bounds the runs whose confirmed log end a process remembers.
+// maxEnds is the maximum number of runs in memory.ends.
 const maxEnds = 16_384
 
-// A memory is what a process knows of its server: when that was started, and where the logs end that the process
-// has written to lately.
+// A memory contains the start time of the server, and the ends of the logs to which this process has written recently.
 type memory struct {
 	mu   sync.Mutex
-	ends map[string]logEnd // by run
+	ends map[string]logEnd // by run id
 
-	meeting sync.Mutex // held while the server's logs are compared with ends
-	began   time.Time  // when the server was started; under meeting
+	meeting sync.Mutex // locked while the logs of the server are compared with ends
+	began   time.Time  // start time of the server; guarded by meeting
 
 	delivery    sync.Mutex
 	deliver     func(lost []string) // nil: no watcher is registered
 	undelivered []string
-	changed     bool // a change that no watcher has received
+	changed     bool // the server has changed and no watcher was notified
 }
 
-// A logEnd is where a log ends, as it was confirmed.
+// A logEnd is the confirmed end of a log.
 type logEnd struct {
 	last, mark int64
 	over       bool
 }
 
-// confirm notes where a log ends.
+// confirm records the end of a log.
 func (m *memory) confirm(runID string, e logEnd) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +43,7 @@ func (m *memory) confirm(runID string, e logEnd) {
 		m.ends = map[string]logEnd{}
 	}
 	if _, known := m.ends[runID]; !known && len(m.ends) >= maxEnds {
-		for id := range m.ends { // any: it is a safeguard, not the promise
+		for id := range m.ends { // any one: the detection of losses need not be complete
 			delete(m.ends, id)
 			break
 		}
@@ -61,9 +60,8 @@ func (m *memory) forget(runIDs []string) {
 	}
 }
 
-// meet checks the server of a new connection, before the connection is used. If the server's start time has
-// changed, it was restarted, a standby has taken over, or it is an older copy: the logs on it are compared with
-// the confirmed ends.
+// meet checks the server of a new connection before the connection is used. If the server's start time has changed, the server was
+// restarted, a standby has replaced it, or it is an older copy: meet then compares its logs with the confirmed ends.
 func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	m := &s.memory
 	var began time.Time
@@ -86,9 +84,8 @@ func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// compare returns the runs whose logs lack confirmed events, and removes them from ends. A run that had ended and
-// does not exist on the server is left out, since another process may have deleted it; one that had not ended may
-// have been deleted, too, but that is rare.
+// compare returns the runs whose logs lack confirmed events, and removes them from ends. It ignores an ended run that does not exist on the
+// server, because another process may have deleted it. A deleted run that had not ended is rare, and is returned.
 func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	m := &s.memory
 	m.mu.Lock()
@@ -118,7 +115,7 @@ func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return lost, nil
 }
 
-// report passes the lost runs to the watcher; without one it keeps them for the first watcher.
+// report passes the lost runs to the watcher. If there is none, it stores them for the first watcher.
 func (m *memory) report(lost []string) {
 	m.delivery.Lock()
 	defer m.delivery.Unlock()

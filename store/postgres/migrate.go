@@ -17,24 +17,23 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock is the first half of the key of the advisory lock under which a schema is changed. The
-// other half is of the schema's name.
+// migrationLock is the first half of the key of the advisory lock for schema changes. The other half is a hash of the schema's name.
 const migrationLock = 0x6c617468 // "lath"
 
-// lockEvery is the time between two attempts to lock out other migrations.
+// lockEvery is the interval between two attempts to obtain the lock for migrations.
 const lockEvery = 50 * time.Millisecond
 
-// schema holds the migrations. The version of a database is the greatest one in the table lathe_schema.
+// schema contains the migrations. The version of a database is the greatest version in the table lathe_schema.
 var schema = migrate.Schema{
 	Files: migrations,
 	Newer: "the schema was made by a newer version (schema %d, known is %d): install the version that made it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
-// concurrently is the beginning of a statement that builds an index while other processes use the table. A script with such a
-// statement has no other.
+// concurrently is the beginning of a statement that builds an index while other processes use the table. A script with such a statement
+// contains no other.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
-// SchemaVersion returns the version of the schema that this package writes. It migrates every older one.
+// SchemaVersion returns the version of the schema that this package writes. Open migrates every older version.
 func SchemaVersion() int { return schema.Version() }
 
 // A migration implements [migrate.Database] for a schema of PostgreSQL.
@@ -46,13 +45,13 @@ type migration struct {
 
 func (m *migration) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.conn) }
 
-// Apply waits for the migrations of other processes, however long they take.
+// Apply implements [migrate.Database]. It waits without a limit for the migrations of other processes.
 func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script) error {
 	tx, err := lockMigrations(ctx, m.conn)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback(ctx) }() // no effect after a commit
 	if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),
 		set_config('idle_in_transaction_session_timeout', '0', true)`); err != nil {
 		return err
@@ -73,12 +72,13 @@ func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script
 	return tx.Commit(ctx)
 }
 
-// execute executes a script and records its version. It builds an index concurrently, outside the transaction, unless the tables are empty.
+// execute executes a script and records its version. Unless the tables are empty, it builds an index concurrently, outside of the
+// transaction.
 func (m *migration) execute(ctx context.Context, tx pgx.Tx, s migrate.Script, empty bool) error {
 	var err error
 	if _, statement, ok := strings.Cut(s.Text, concurrently); !ok || empty {
-		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // several statements: sent as they are
-	} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments: it ends the query before it, whose snapshot the index would wait for
+		_, err = tx.Exec(ctx, strings.Replace(s.Text, concurrently, "CREATE INDEX ", 1)) // without arguments, so that several statements can be sent at once
+	} else if _, err = tx.Exec(ctx, "SELECT"); err == nil { // without arguments; it releases the snapshot of the previous query, for which the index build would wait
 		index, _, _ := strings.Cut(statement, " ")
 		err = buildIndex(ctx, m.acquire, index, s.Text)
 	}
@@ -88,8 +88,8 @@ func (m *migration) execute(ctx context.Context, tx pgx.Tx, s migrate.Script, em
 	return err
 }
 
-// lockMigrations begins a transaction that locks out the migrations of other processes until it ends. While it waits for the lock
-// it has no transaction: the index that the holder of the lock builds waits for snapshots of others.
+// lockMigrations begins a transaction with the lock for migrations. While it waits for the lock, it has no open transaction, because the
+// index build of another process waits for the snapshots of all transactions.
 func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
 	for {
 		tx, err := conn.Begin(ctx)
@@ -112,15 +112,15 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
 	}
 }
 
-// buildIndex builds an index without a lock that appends wait for. It first removes an index that is not valid,
-// which a process leaves if it ends while it builds one. The caller holds the lock of migrations in a transaction of another connection.
+// buildIndex builds an index without a lock that blocks appends. It first removes an invalid index, which a process leaves if it stops
+// during a build. The caller has the lock for migrations, in a transaction of another connection.
 func buildIndex(ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), index, script string) error {
 	conn, err := acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	// The settings of the connection are set again below: it goes back to the pool.
+	// The connection returns to the pool, so its settings are restored below.
 	var statement, lock string
 	if err := conn.QueryRow(ctx, "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(&statement, &lock); err != nil {
 		return err
@@ -145,7 +145,7 @@ func schemaVersion(ctx context.Context, db interface {
 }) (int, error) {
 	var schema *string
 	var there bool
-	// Not to_regclass: within a transaction it may not see what another one has made meanwhile.
+	// Not to_regclass: within a transaction it may not see a table that another transaction has created since.
 	if err := db.QueryRow(ctx, `SELECT current_schema(), EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = current_schema() AND c.relname = 'lathe_schema')`).Scan(&schema, &there); err != nil {
 		return 0, err
@@ -163,7 +163,7 @@ func schemaVersion(ctx context.Context, db interface {
 	return has, nil
 }
 
-// mayMigrate adds the next step to the errors that an operator can do something about.
+// mayMigrate adds the next step to errors that an operator can correct.
 func mayMigrate(err error) error {
 	switch sqlState(err) {
 	case "42501":

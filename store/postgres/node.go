@@ -11,7 +11,7 @@ func (s *Store) Advertise(ctx context.Context, node, address string, ttl time.Du
 	if err := mayClaim(op, node, ttl); err != nil {
 		return err
 	}
-	// Those that are long gone are forgotten on the way.
+	// The statement also deletes nodes whose addresses expired more than a day ago.
 	return s.exec(ctx, op, `WITH gone AS (DELETE FROM node WHERE until < now() - interval '1 day' AND name <> $1)
 		INSERT INTO node (name, address, until) VALUES ($1, $2, now() + $3 * interval '1 microsecond')
 		ON CONFLICT (name) DO UPDATE SET address = excluded.address, until = excluded.until`, node, address, micros(ttl))

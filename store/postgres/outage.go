@@ -14,12 +14,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// patience is the time after a broken connection during which statements are retried: a restart of the
-// server, or the promotion of a standby, often takes no longer.
+// patience is the time after a broken connection during which statements are retried: the usual maximum for a restart of the server or the
+// promotion of a standby.
 const patience = 3 * time.Second
 
-// An outage is the time since the database became unreachable. Once it is longer than patience, statements
-// are tried only once.
+// An outage is the time since the database became unreachable. After patience, statements are tried only once.
 type outage struct {
 	mu    sync.Mutex
 	since time.Time
@@ -31,7 +30,7 @@ func (o *outage) over() {
 	o.since = time.Time{}
 }
 
-// goesOn reports whether to try again.
+// goesOn reports whether to try again, and starts the outage if there is none.
 func (o *outage) goesOn() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,8 +40,8 @@ func (o *outage) goesOn() bool {
 	return time.Since(o.since) < patience
 }
 
-// again calls try until it returns anything but the error of a broken connection. An earlier attempt may have been
-// committed although its answer was lost: try must allow for that.
+// again calls try until it returns nil or an error other than that of a broken connection. An earlier attempt may have been committed
+// although its response was lost, so a repetition of try must be harmless.
 func (d *database) again(ctx context.Context, try func(ctx context.Context) error) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -55,7 +54,7 @@ func (d *database) again(ctx context.Context, try func(ctx context.Context) erro
 		if ctx.Err() != nil || !d.outage.goesOn() {
 			return err
 		}
-		d.pool.Reset() // the others are likely to be broken, too
+		d.pool.Reset() // other connections are probably broken, too
 		select {
 		case <-ctx.Done():
 			return err
@@ -66,8 +65,7 @@ func (d *database) again(ctx context.Context, try func(ctx context.Context) erro
 	}
 }
 
-// broken reports whether err leaves open what became of a statement, or says that there was no
-// connection to send it on.
+// broken reports whether err means that the result of a statement is unknown, or that there was no connection.
 func broken(err error) bool {
 	var known *lathe.Error
 	var refused *pgconn.PgError
@@ -75,11 +73,11 @@ func broken(err error) bool {
 	case err == nil, errors.As(err, &known), errors.Is(err, pgx.ErrNoRows):
 		return false
 	case errors.As(err, &refused):
-		if refused.Code == "25006" { // it was the primary
+		if refused.Code == "25006" { // the server is read-only: it is no longer the primary
 			return true
 		}
 		final := refused.SeverityUnlocalized == "FATAL" || refused.SeverityUnlocalized == "PANIC"
-		return final && !slices.Contains([]string{"28", "3D", "42"}, class(refused.Code)) // who may not come in will not the next time
+		return final && !slices.Contains([]string{"28", "3D", "42"}, class(refused.Code)) // an error of authentication, of the database name or of access is not temporary
 	}
 	return true
 }
@@ -95,10 +93,10 @@ func sqlState(err error) string {
 
 func class(code string) string { return code[:min(2, len(code))] }
 
-// unwritable reports whether the server cannot keep such data, wherever and whenever.
+// unwritable reports whether err means that the server can never store the data.
 func unwritable(err error) bool { return class(sqlState(err)) == "22" || sqlState(err) == "54000" }
 
-// exec executes a statement, which may be executed twice.
+// exec executes a statement, possibly twice if a connection breaks.
 func (d *database) exec(ctx context.Context, op, statement string, args ...any) error {
 	return failure(ctx, op, d.again(ctx, func(ctx context.Context) error {
 		_, err := d.pool.Exec(ctx, statement, args...)
@@ -106,7 +104,7 @@ func (d *database) exec(ctx context.Context, op, statement string, args ...any) 
 	}))
 }
 
-// one reads the row of a query, and returns false if there is none.
+// one scans the first row of a query. found is false if there is none.
 func (d *database) one(ctx context.Context, query string, args []any, to ...any) (found bool, err error) {
 	err = d.again(ctx, func(ctx context.Context) error { return d.pool.QueryRow(ctx, query, args...).Scan(to...) })
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -115,7 +113,7 @@ func (d *database) one(ctx context.Context, query string, args []any, to ...any)
 	return err == nil, err
 }
 
-// collect returns what scan reads of each row of a query, which may be a statement that may be executed twice.
+// collect returns the results of scan for the rows of a query. The query may change data if it may be executed twice.
 func collect[T any](ctx context.Context, d *database, op string, scan pgx.RowToFunc[T], query string, args ...any) (out []T, err error) {
 	err = d.again(ctx, func(ctx context.Context) error {
 		rows, err := d.pool.Query(ctx, query, args...)
@@ -130,7 +128,7 @@ func collect[T any](ctx context.Context, d *database, op string, scan pgx.RowToF
 	return out, nil
 }
 
-// scanJSON reads a row of one column, which is JSON.
+// scanJSON scans a row with one column that contains JSON.
 func scanJSON[T any](r pgx.CollectableRow) (v T, err error) {
 	var raw []byte
 	if err = r.Scan(&raw); err != nil {

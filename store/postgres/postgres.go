@@ -1,9 +1,8 @@
-// Package postgres stores the logs of runs in a PostgreSQL database that several processes share. Events that
-// Append has confirmed survive a crash of any process and of the database server. PostgreSQL 14 or later is
-// required.
+// Package postgres stores the logs of runs in a PostgreSQL database that several processes share. Events that Append has confirmed survive
+// a crash of any process and of the database server. It requires PostgreSQL 14 or later.
 //
-// Each statement is a transaction of its own, so that a process that is stopped at any point holds no
-// lock. Leases use the server's clock; no statement takes a time from the caller.
+// Each statement is its own transaction, so that a process that stops at any point has no lock. Leases use the server's clock; no statement
+// takes a time from the caller.
 package postgres
 
 import (
@@ -25,16 +24,15 @@ var _ store.Shared = (*Store)(nil)
 const (
 	defaultConns = 12
 	minConns     = 4
-	watches      = 2 // connections that only listen
+	watches      = 2 // number of connections that only listen
 )
 
-// A Store is one database. Its methods may be called from several goroutines at once. Errors are
-// *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
-// if the database cannot be reached or refuses the write, cancelled and timeout.
+// A Store is one database. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes of every
+// store: conflict, not_found, invalid_request, unavailable if the database cannot be reached or refuses the write, cancelled and timeout.
 //
-// If a connection breaks during a write, the store finds out whether the write was committed: a committed
-// write is not reported to its writer as a conflict, and is never stored twice. If the store cannot find
-// out in time, the error is unavailable, and the events may be stored or not. This holds for its other rows, too.
+// If a connection breaks during a write, the store determines whether the write was committed: a committed write is not reported as a
+// conflict, and is never stored twice. If the store cannot determine this in time, the error is unavailable, and the data may be stored or
+// not.
 type Store struct {
 	remote.Queue
 	store.Ledger
@@ -51,29 +49,28 @@ type Store struct {
 	memory memory
 }
 
-// A database holds the connections, and what retries and notifications need of them.
+// A database contains the connections and the state of retries and notifications.
 type database struct {
 	pool    *pgxpool.Pool
-	channel string                       // of notifications
+	channel string                       // name of the channel for notifications
 	stop    chan struct{}                // closed by Close
-	runs    *outbox[string]              // with new events or signals
-	calls   *outbox[remote.Notification] // with another state
+	runs    *outbox[string]              // runs with new events or signals, to notify
+	calls   *outbox[remote.Notification] // calls with a new state, to notify
 	outage  outage
 }
 
-// Options say how a database is used.
+// Options configure a Store.
 type Options struct {
-	// MaxConns is two more than the connections for statements; default 12, at least 4. Each Watch and WatchCalls in progress
-	// has a connection of its own, besides those for statements.
+	// MaxConns is the maximum number of connections for statements, plus two; 0: 12, at least 4. Each Watch and WatchCalls in progress has
+	// its own connection besides these.
 	MaxConns int
-	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync,
-	// full_page_writes or synchronous_commit off.
+	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync, full_page_writes or synchronous_commit off.
 	AllowUnsafeDurability bool
 }
 
-// Open opens the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates
-// its tables or updates them to this version. It refuses tables of a newer version. The tables are in the
-// first schema of the search_path. If url names several hosts, the primary is used.
+// Open opens the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates its tables or migrates them to
+// this version. It returns an error for tables of a newer version. The tables are in the first schema of the search_path. If url names
+// several hosts, it uses the primary.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	const op = "postgres: open"
 	var o Options
@@ -108,7 +105,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare makes the tables.
+// prepare creates or migrates the tables.
 func (s *Store) prepare(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -121,8 +118,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return conn.QueryRow(ctx, "SELECT 'lathe_' || md5(current_schema())").Scan(&s.channel)
 }
 
-// Close waits until the queued appends are answered, and closes the connections. Watches end
-// with their context.
+// Close waits until the queued appends are written, and closes the connections. A Watch ends only with its context.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)
@@ -132,7 +128,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failure says what an error of the database is to the caller; nil: nil.
+// failure returns the *[lathe.Error] for an error of the database; nil for nil.
 func failure(ctx context.Context, op string, err error) error {
 	var known *lathe.Error
 	switch {
@@ -156,11 +152,11 @@ func notFound(op string) error {
 	return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
 }
 
-// oneLine is an error whose text is one line, also where a connection was tried in several ways.
+// oneLine is an error whose text is one line, even if a connection was tried in several ways.
 type oneLine struct{ err error }
 
 func (e oneLine) Error() string { return strings.Join(strings.Fields(e.err.Error()), " ") }
 func (e oneLine) Unwrap() error { return e.err }
 
-// micros is the form in which statements take a duration.
+// micros returns a duration in microseconds, at most maxLease.
 func micros(d time.Duration) int64 { return min(d, maxLease).Microseconds() }

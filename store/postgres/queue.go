@@ -16,13 +16,13 @@ import (
 // A callQueue implements [remote.Queue].
 type callQueue struct {
 	*database
-	here store.CallNotifier // for watchers of this process
+	here store.CallNotifier // for watchers in this process
 }
 
 const callColumns = `key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, state, attempt, worker,
 	(extract(epoch FROM deadline - now()) * 1000000)::bigint AS left_us, cancelled, decided, result`
 
-// A callRow is a row of the queue, with the columns that only the queue uses.
+// A callRow is a row of the queue.
 type callRow struct {
 	remote.Call
 	hash string
@@ -101,8 +101,7 @@ func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, e
 	return q.changeCall(ctx, "postgres: decide a call", key, "UPDATE call SET decided = true WHERE key = $1 AND state = 'unknown'")
 }
 
-// changeCall executes a statement about a call, and returns the row as it is afterwards. The statement must
-// have no further effect when it is repeated.
+// changeCall executes a statement on a call and returns the row afterwards. A repetition of the statement must have no further effect.
 func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (*remote.Call, error) {
 	var row callRow
 	err := q.again(ctx, func(ctx context.Context) (err error) {
@@ -120,8 +119,8 @@ func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (
 	return &row.Call, nil
 }
 
-// ClaimCalls implements [remote.Queue]. If a connection broke before the server's answer arrived, there may
-// be claims that no worker knows of: their leases expire.
+// ClaimCalls implements [remote.Queue]. If a connection breaks before the response arrives, there may be claims that no worker knows of:
+// their leases expire.
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "postgres: claim calls"
 	if limit <= 0 || len(definitions) == 0 {
@@ -138,9 +137,8 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 		) SELECT `+callColumns+" FROM claimed ORDER BY seq", worker, definitions, micros(lease), limit)
 }
 
-// withClaim executes a statement about an attempt, adding the conditions that every attempt must meet. If no row
-// matches, the attempt no longer holds the call, unless the statement was sent before without an answer
-// and the row is as the statement leaves it.
+// withClaim executes a statement on an attempt, with the conditions that every attempt must meet. If no row matches, it returns a conflict,
+// unless an earlier try may have been committed and the row has the state after the statement.
 func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, statement, after string, args ...any) error {
 	args = append([]any{ref.Key, ref.Attempt, ref.Worker}, args...)
 	tries := 0
@@ -184,8 +182,7 @@ func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 		WHERE (state IN ('started', 'queued', 'done') OR state = 'unknown' AND NOT decided)`, "state = 'done'", result)
 }
 
-// againState is the new state of a call that is returned: queued, or cancelled if its run has cancelled it or its
-// deadline has passed.
+// againState is the new state of a returned call: cancelled if cancellation was requested or the deadline has passed, and queued if not.
 const againState = "CASE WHEN cancelled OR deadline <= now() THEN 'cancelled' ELSE 'queued' END"
 
 // ReturnCall implements [remote.Queue].

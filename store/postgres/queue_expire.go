@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// maxReaped bounds the calls that one statement ends or queues again.
+// maxReaped is the maximum number of calls that one statement ends or queues again.
 const maxReaped = 1_000
 
-// expireLost deals with calls whose lease has ended. Those that others are at work on are passed over.
+// expireLost ends or requeues calls whose lease has ended. It skips rows that another transaction has locked.
 const expireLost = `WITH due AS MATERIALIZED (
 	SELECT key, CASE WHEN state = 'claimed' THEN ` + againState + ` WHEN effect NOT IN (1, 2) THEN 'unknown' WHEN starts >= $1 THEN 'done' ELSE ` + againState + ` END AS next
 	FROM call WHERE state IN ('claimed', 'started') AND lease_until <= now() LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
@@ -20,7 +20,7 @@ const expireLost = `WITH due AS MATERIALIZED (
 	args = CASE next WHEN 'queued' THEN args END, result = CASE next WHEN 'done' THEN $2 ELSE result END
 	FROM due WHERE call.key = due.key RETURNING call.key, CASE next WHEN 'queued' THEN definition ELSE '' END`
 
-// expireLate ends calls that waited beyond their time.
+// expireLate ends queued calls whose deadline has passed.
 const expireLate = `WITH due AS MATERIALIZED (
 	SELECT key FROM call WHERE state = 'queued' AND deadline <= now() LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
 ) UPDATE call SET state = 'cancelled', ended = now(), args = NULL FROM due WHERE call.key = due.key RETURNING call.key, ''`

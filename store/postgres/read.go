@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Read implements [store.Store]. All events are fetched before the first is yielded: the caller sees the log
-// as it was at that time, and a slow caller holds no connection.
+// Read implements [store.Store]. It fetches all events before it yields the first: the caller gets the log as of that time, and a slow
+// caller occupies no connection.
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "postgres: read"
 	return func(yield func(event.Event, error) bool) {
@@ -33,7 +33,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 				yield(event.Event{}, failure(ctx, op, err))
 				return
 			}
-			bodies[i] = nil // the caller may keep the sequence for long
+			bodies[i] = nil // frees the memory: the caller may need long for the events
 			if !yield(e, nil) {
 				return
 			}
@@ -41,7 +41,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 	}
 }
 
-// fetch returns the events after the given one, whole or not at all.
+// fetch returns all events after the given one, or an error.
 func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]byte, error) {
 	if after < 0 {
 		return nil, notFound(op)

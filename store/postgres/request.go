@@ -7,10 +7,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// requestRecords implement [store.RequestStore].
+// requestRecords implements [store.RequestStore].
 type requestRecords struct{ *database }
 
-// maxPruned bounds the old records that one PutRequest removes.
+// maxPruned is the maximum number of old records that one PutRequest removes.
 const maxPruned = 100
 
 // PutRequest implements [store.RequestStore].

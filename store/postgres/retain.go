@@ -13,7 +13,7 @@ import (
 
 var _ store.Retainer = (*Store)(nil)
 
-// maxGone bounds the runs of which it is remembered that they were removed.
+// maxGone is the maximum number of records of removed runs.
 const maxGone = 100_000
 
 // DeleteBefore implements [store.Retainer].
@@ -21,20 +21,20 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at < $1 ORDER BY ended_at, run_id LIMIT $2", t.UnixNano(), maxDeleted)
 }
 
-// trimTimeout bounds the time in which the server adds up the sizes of all runs: it reads all rows of the table.
+// trimTimeout is the statement timeout for the sum of the sizes of all runs, which reads all rows of the table.
 const trimTimeout = 5 * time.Minute
 
 // trimPage is the number of runs that trimTo reads at once.
 const trimPage = 1_000
 
-// A runEnd is the place of a run among those that have ended.
+// A runEnd is the position of a run in the order of the ends.
 type runEnd struct {
 	at int64
 	id string
 }
 
-// trimTo returns the last run to remove so that the runs take at most maxBytes, and false if they take no more already. It reads
-// one snapshot, so that several processes that trim at once remove the same runs.
+// trimTo returns the last run to remove so that the size of all runs is at most maxBytes. found is false if it is already. It reads one
+// snapshot, so that processes that trim concurrently remove the same runs.
 func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found bool, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", milliseconds(trimTimeout)); err != nil {
@@ -68,8 +68,8 @@ func (s *Store) trimTo(ctx context.Context, maxBytes int64) (last runEnd, found 
 	return last, found, err
 }
 
-// Trim implements [store.Retainer]. What a run takes is the size of its events as JSON, before the server
-// has compressed them. Trim adds up the sizes of all runs once.
+// Trim implements [store.Retainer]. The size of a run is that of its events as JSON, before compression by the server. Trim computes the
+// sum of the sizes of all runs once.
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	last, found, err := s.trimTo(ctx, maxBytes)
 	if err != nil || !found {
@@ -78,8 +78,8 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	return s.retire(ctx, "SELECT run_id FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) <= ($1, $2) ORDER BY ended_at, run_id LIMIT $3", last.at, last.id, maxDeleted)
 }
 
-// retire removes the runs whose ids the query returns, which have ended, until it returns none, and records that it did. Several
-// processes may do so at once: each queries again after every few.
+// retire removes the ended runs whose ids the query returns, until it returns none, and records the removals. Several processes may do so
+// concurrently, because each repeats the query after each batch.
 func (s *Store) retire(ctx context.Context, query string, args ...any) error {
 	const op = "postgres: retain"
 	for {
@@ -99,7 +99,7 @@ func (s *Store) retire(ctx context.Context, query string, args ...any) error {
 	}
 }
 
-// missing returns a [store.GoneError] if retention has removed the run, and else [lathe.ErrNotFound].
+// missing returns a [store.GoneError] if retention has removed the run, and [lathe.ErrNotFound] if not.
 func (s *Store) missing(ctx context.Context, runID string) error {
 	e := &store.GoneError{RunID: runID}
 	found, err := s.one(ctx, "SELECT principal, time FROM gone WHERE run_id = $1", []any{runID}, &e.Principal, &e.Time)

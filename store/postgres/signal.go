@@ -20,8 +20,8 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 	}
 	mark := rand.Int64()
 	err := s.again(ctx, func(ctx context.Context) error {
-		// The run's row is locked: the signal is stored before the run's end, or refused. If the same signal
-		// is stored already, the statement fails and increments nothing.
+		// The statement locks the row of the run, so the signal is stored before the run ends, or refused. If the same signal is already
+		// stored, the statement fails and increments nothing.
 		done, err := s.pool.Exec(ctx, `WITH r AS (UPDATE run SET facts = facts + 1 WHERE run_id = $1 AND NOT ended RETURNING facts)
 			INSERT INTO fact (run_id, kind, key, seq, mark, body, time) SELECT $1, $2, $3, r.facts, $4, $5, clock_timestamp() FROM r`,
 			f.RunID, f.Kind, f.Key, mark, []byte(f.Body))
@@ -36,7 +36,7 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && !mine {
 			return s.refusal(ctx, op, f.RunID)
 		}
-		return err // it was kept, and the answer was lost
+		return err // the signal was stored, but the response was lost
 	})
 	if err != nil {
 		return failure(ctx, op, err)

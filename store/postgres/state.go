@@ -13,23 +13,23 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxStates bounds the runs whose states are held between appends.
+// maxStates is the maximum number of runs whose states are in memory between appends.
 const maxStates = 8_192
 
-// A state is what an append stands on: the summary of a log, and the mark of the append that wrote its
-// end. The mark tells a log from another one of the same length.
+// A state is the precondition of an append: the summary of a log, and the mark of the append that wrote its end. The mark distinguishes
+// logs of the same length.
 type state struct {
 	sum  *store.Summary
 	mark int64
 }
 
-// states has the states of running runs that this process has appended to, so that an append need not read the log.
+// states contains the states of running runs to which this process has appended, so that an append need not read the log.
 type states struct {
 	mu    sync.Mutex
 	byRun map[string]state
 }
 
-// take returns the state of the run where its log ends at last, and no longer holds it.
+// take removes and returns the state of the run. ok is false if the log in memory does not end at last.
 func (m *states) take(runID string, last int64) (state, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,13 +51,12 @@ func (m *states) put(runID string, st state) {
 		if len(m.byRun) < maxStates {
 			break
 		}
-		delete(m.byRun, id) // any: it can be read again
+		delete(m.byRun, id) // any one: it can be read again
 	}
 	m.byRun[runID] = st
 }
 
-// state returns what an append after last stands on. Where the log does not end there, it returns where
-// it ends, and a conflict.
+// state returns the state for an append after last. If the log does not end at last, it returns its end and a conflict.
 func (s *Store) state(ctx context.Context, op, runID string, last int64) (st state, end int64, err error) {
 	if last == 0 {
 		return state{sum: &store.Summary{}}, 0, nil

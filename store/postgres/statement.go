@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A batch of appends is one statement, which is one transaction. It adds the events of those runs alone
-// whose rows it could move or make, and returns them.
+// A batch of appends is one statement, and so one transaction. It adds the events only of those runs whose row it could update or insert,
+// and returns these runs.
 const (
 	// beginStatement inserts runs that do not exist, with their first events.
 	beginStatement = `WITH moved AS (
@@ -23,8 +23,8 @@ const (
 	ORDER BY run_id ON CONFLICT (run_id) DO NOTHING RETURNING run_id, mark
 ), ` + addEvents + `$16::text[], $17::bigint[], $18::bytea[]` + addCalls + `$19::text[], $20::bigint[], $21::bigint[], $22::bytea[]` + moved
 
-	// moveStatement moves runs whose log ends where its append says, and which the claim of the append
-	// is good for. It locks their rows in one order, as whatever locks several rows does.
+	// moveStatement updates runs whose log ends at the last ID and mark of their append, if the claim of the append is valid. It locks
+	// their rows in the order of run_id, as all statements that lock several rows do.
 	moveStatement = `WITH moved AS (
 	UPDATE run SET mark = w.mark, last_id = w.next, bytes = run.bytes + w.size, updated = w.updated, status = w.status, ended = w.ended, wake_at = w.wake_at, summary = w.summary
 	FROM (
@@ -49,12 +49,12 @@ const (
 ) SELECT run_id FROM moved`
 )
 
-// try writes requests of one kind, of a run each, and returns the runs that moved. After a connection
-// that broke it writes them again: what was written then does not move again.
+// try writes requests of one kind, at most one per run, and returns the runs that it changed. If a connection breaks, it repeats the
+// statement: requests that the first attempt has written are then not among the changed ones.
 func (s *Store) try(batch []*request, statement string) (map[string]bool, error) {
 	args := arguments(batch)
 	var moved map[string]bool
-	err := s.again(context.Background(), func(ctx context.Context) error { // what has begun is ended: the others of the batch are in it
+	err := s.again(context.Background(), func(ctx context.Context) error { // not the context of a request: the batch contains others
 		rows, err := s.pool.Query(ctx, statement, args...)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (s *Store) try(batch []*request, statement string) (map[string]bool, error)
 	return moved, err
 }
 
-// column returns an argument with a value for each request.
+// column returns the argument for one column: one value per request.
 func column[T any](batch []*request, value func(*request) T) []T {
 	out := make([]T, len(batch))
 	for i, r := range batch {
@@ -76,7 +76,7 @@ func column[T any](batch []*request, value func(*request) T) []T {
 	return out
 }
 
-// arguments returns those of beginStatement or moveStatement: an array for each column.
+// arguments returns the arguments of beginStatement or moveStatement: one array per column.
 func arguments(batch []*request) []any {
 	args := []any{
 		column(batch, func(r *request) string { return r.runID }),
@@ -113,7 +113,7 @@ func arguments(batch []*request) []any {
 			column(batch, func(r *request) int64 { return r.last }),
 			column(batch, func(r *request) int64 { return r.was }))
 	}
-	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{} // of the events
+	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{} // columns of the events and of the model calls
 	callRuns, callIDs, times, rows := []string{}, []int64{}, []int64{}, [][]byte{}
 	for _, r := range batch {
 		for i, body := range r.bodies {
@@ -126,7 +126,7 @@ func arguments(batch []*request) []any {
 	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows)
 }
 
-// by returns the claim of the request, the zero value without one.
+// by returns the claim of the request, or the zero value if it has none.
 func (r *request) by() store.Claim {
 	if r.claim == nil {
 		return store.Claim{}

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// runNotifyEvery and callNotifyEvery are the times between two notifications of a process. Each one takes a lock that is
-	// global in the server and wakes every process that listens, so that one for each append would cost more than the append. The
-	// events of a model's answer and of its tools are often stored within milliseconds of each other: processes with watchers of the
-	// run then read them at once. A call waits for a worker that another process serves, and so is notified sooner.
+	// runNotifyEvery and callNotifyEvery are the minimum intervals between two notifications of a process. Each notification takes a lock
+	// that is global in the server and wakes every listening process, so one per append would cost more than the append. The events of a
+	// model's answer and of its tools are often stored within milliseconds, so watchers can read them together. The interval for calls is
+	// shorter, because a call waits for a worker of another process.
 	runNotifyEvery  = 25 * time.Millisecond
 	callNotifyEvery = 5 * time.Millisecond
-	// maxNotifications bounds the queued notifications of a kind. Those beyond it are dropped.
+	// maxNotifications is the maximum number of queued notifications of a kind. Further ones are dropped.
 	maxNotifications = 10_000
-	// maxPayload bounds the bytes of one notification; PostgreSQL accepts less than 8000.
+	// maxPayload is the maximum size of one notification, in bytes; PostgreSQL accepts less than 8000.
 	maxPayload = 7_900
-	// silence is the time without a notification after which a watch pings its connection.
+	// silence is the time without a notification after which Watch pings its connection.
 	silence = 15 * time.Second
 )
 
-// An outbox is the set of notifications of a kind that are to be sent to other processes.
+// An outbox is the set of notifications of one kind that must be sent to other processes.
 type outbox[T comparable] struct {
 	mu    sync.Mutex
 	set   map[T]struct{}
@@ -50,7 +50,7 @@ func (o *outbox[T]) add(n T) {
 	}
 }
 
-// drain returns the queued notifications, as lists in JSON.
+// drain removes and returns the queued notifications, as JSON arrays.
 func (o *outbox[T]) drain() []string {
 	o.mu.Lock()
 	set := o.set
@@ -59,8 +59,8 @@ func (o *outbox[T]) drain() []string {
 	return pack(set)
 }
 
-// deliver calls send with the queued notifications until stop is closed: with the first ones immediately, and with those that
-// are added within every after a call of send when that time has passed.
+// deliver calls send with the queued notifications until stop is closed: at once with the first ones, and at least every later with those
+// that were added since the last call.
 func (o *outbox[T]) deliver(stop <-chan struct{}, every time.Duration, send func(lists []string)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -103,8 +103,8 @@ func pack[T comparable](set map[T]struct{}) (out []string) {
 	return out
 }
 
-// notify sends lists of notifications to the other processes. Those that cannot be sent are dropped.
-// Since they may be lost with the server, their commit does not wait for the disk.
+// notify sends lists of notifications to the other processes. Those that cannot be sent are dropped. The transaction does not wait for the
+// disk, because notifications may be lost with the server.
 func (d *database) notify(channel string, lists []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
@@ -114,9 +114,8 @@ func (d *database) notify(channel string, lists []string) {
 // ofCalls is the suffix of the channel for notifications of calls.
 const ofCalls = "_calls"
 
-// Watch implements [store.Shared], on a connection of its own. Notifications that are sent while it is not
-// connected are lost: the caller must look for new work before it calls Watch again, and also
-// at intervals while Watch runs.
+// Watch implements [store.Shared], with its own connection. Notifications sent while it is not connected are lost: the caller must look for
+// new work before it calls Watch again, and periodically while Watch runs.
 func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 	return listen(ctx, s.database, "postgres: watch", s.channel, fn)
 }
@@ -127,8 +126,7 @@ func (q *callQueue) notifyCall(n remote.Notification) {
 	q.calls.add(n)
 }
 
-// WatchCalls implements [remote.Queue], like Watch. A change made by this process is delivered at once,
-// and a second time by the database.
+// WatchCalls implements [remote.Queue], like Watch. A change by this process is delivered at once, and again by the database.
 func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
 	var one sync.Mutex
 	deliver := func(n remote.Notification) {
@@ -155,7 +153,7 @@ func listen[T any](ctx context.Context, d *database, op, channel string, fn func
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = conn.Close(ctx) // nothing is on its way
+		_ = conn.Close(ctx) // no data is in transit
 	}()
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return failure(ctx, op, err)
@@ -177,7 +175,7 @@ func listen[T any](ctx context.Context, d *database, op, channel string, fn func
 		}
 		var list []T
 		if err := json.Unmarshal([]byte(n.Payload), &list); err != nil {
-			continue // another program's
+			continue // a notification of another program
 		}
 		for _, n := range list {
 			fn(n)

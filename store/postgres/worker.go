@@ -25,7 +25,7 @@ func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 			_, err := q.pool.Exec(ctx, "DELETE FROM worker WHERE id = $1", w.ID)
 			return err
 		}
-		// A worker that had expired counts as new.
+		// an expired worker counts as new
 		return q.pool.QueryRow(ctx, `WITH had AS (SELECT tools FROM worker WHERE id = $1 AND until > now())
 			INSERT INTO worker (id, fleet, tools, until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
 			ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until,

@@ -11,8 +11,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Append implements [store.Store]. If ctx ends while the write is in progress, the events may be stored
-// or not.
+// Append implements [store.Store]. If ctx is done while the write is in progress, the events may be stored or not.
 func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	const op = "sqlite: append"
 	if err := store.CheckAppend(runID, last, events); err != nil {
@@ -25,7 +24,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 		}
 		copies[i] = store.Copy(events[i])
-		copies[i].Time = events[i].Time.Round(0).UTC() // as it is read again
+		copies[i].Time = events[i].Time.Round(0).UTC() // the form in which it is read
 	}
 	end, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		has, err := s.lastOf(ctx, tx, runID, last)
@@ -48,7 +47,7 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	return end, failure(ctx, op, err)
 }
 
-// lastOf returns the last id of the run's log. It need not look where the writer knows the run up to last.
+// lastOf returns the last ID of the run's log. It does not read the file if the summary up to last is in memory.
 func (s *Store) lastOf(ctx context.Context, tx *sql.Tx, runID string, last int64) (has int64, err error) {
 	if s.runs.knows(runID, last) {
 		return last, nil
@@ -60,7 +59,7 @@ func (s *Store) lastOf(ctx context.Context, tx *sql.Tx, runID string, last int64
 	return has, err
 }
 
-// index brings the rows of the lists up to the events that were added after last.
+// index updates the rows of the run and its model calls for the events after last.
 func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64, events []event.Event) error {
 	sum, err := s.runs.take(ctx, tx, runID, last)
 	if err != nil {
@@ -68,7 +67,7 @@ func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64,
 	}
 	before, status := len(sum.Calls), sum.Run.Status
 	if before > 0 {
-		before-- // the time of its tools may have grown
+		before-- // the tool latency of the last call may have changed
 	}
 	for i := range events {
 		sum.Apply(&events[i])
@@ -81,7 +80,7 @@ func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64,
 	switch {
 	case last == 0:
 		err = s.does.exec(ctx, tx, addRun, runID, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, row)
-	case r.Status == status: // its place in the index of those is the same, and is not written
+	case r.Status == status: // the index on the status need not be written
 		err = s.does.exec(ctx, tx, moveRun, r.LastID, r.Updated.UnixNano(), row, runID)
 	default:
 		err = s.does.exec(ctx, tx, turnRun, r.LastID, r.Updated.UnixNano(), row, r.Status, runID)

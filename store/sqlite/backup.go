@@ -16,35 +16,35 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// backupStep is how many pages are copied between two looks at the context: 1 MiB of pages of 4 KiB.
+// backupStep is the number of pages that are copied between two checks of the context: 1 MiB with pages of 4 KiB.
 const backupStep = 256
 
-// maxFaults bounds the faults that [Verify] lists.
+// maxFaults is the maximum number of faults that [Verify] lists.
 const maxFaults = 100
 
 // BackupOptions are the options of [Backup] and [Restore]. The zero value is usable.
 type BackupOptions struct {
-	// Progress is called after each 256 pages with how many are copied and how many there are.
+	// Progress is called after each 256 pages with the number of copied pages and of all pages.
 	Progress func(done, total int)
 }
 
-// Contents are what [Verify] found in a file.
+// Contents are the result of [Verify] for a file.
 type Contents struct {
 	Schema int // version of the schema
 	Runs   int
 	Events int
-	Bytes  int64 // of the database without its log
-	// Faults are damages, at most 100: what SQLite's integrity check reports, tables, indexes, triggers and views that a store of its
-	// version does not have or has otherwise, and runs whose log has gaps.
+	Bytes  int64 // size of the database without its write-ahead log
+	// Faults lists faults, at most 100: those that SQLite's integrity check reports; tables, indexes, triggers and views that differ from
+	// those of a store of this version; and runs whose log has gaps.
 	Faults []string
 }
 
-// Backup writes the store in the file at path to the new file to, readable by its owner only, and verifies it. The copy
-// has the state of one moment. Other processes may read and write the store meanwhile; its write-ahead log grows until
-// Backup returns. The copy is written to the file to with the suffix .partial, flushed to the disk, and renamed.
+// Backup writes the store in the file at path to the new file to, readable by its owner only, and verifies it. The copy has the state of
+// one moment. Other processes may read and write the store during the backup; its write-ahead log grows until Backup returns. The copy is
+// written to the file to with the suffix .partial, flushed to the disk, and renamed.
 //
-// A file to, or one with the suffix, that exists is an error of code conflict. If Backup fails, it removes the copy; after
-// a crash the file with the suffix is left. The error of a file that is damaged or no store is of code unavailable.
+// If the file to, or the one with the suffix, exists, the error has the code conflict. If Backup fails, it removes the copy; after a crash,
+// the file with the suffix remains. If the file at path is damaged or is no store, the error has the code unavailable.
 func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Contents, error) {
 	const op = "sqlite: backup"
 	path, err := present(path)
@@ -61,7 +61,7 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 	if err != nil {
 		return nil, failure(ctx, op, opening(err))
 	}
-	if _, err := os.Lstat(to); err == nil { // made meanwhile
+	if _, err := os.Lstat(to); err == nil { // created since the first check
 		err = fmt.Errorf("%s exists: name a new file", to)
 		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.Join(err, os.Remove(to+".partial"))}
 	}
@@ -74,12 +74,12 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 	return found, nil
 }
 
-// Restore puts the backup in the file from in the place of the store at path. It verifies the backup before it changes
-// anything, and refuses one with a newer schema or with faults. The store's file, if there is one, is kept under the name
-// that Restore returns: path with the suffix .before-restore, which must not exist. If path is a symbolic link, Restore
-// replaces its target, and the link stays. An older schema is migrated when the store is opened.
+// Restore replaces the store at path by the backup in the file from. It verifies the backup before it changes anything, and returns an
+// error for a newer schema or a backup with faults. An existing file of the store is renamed to the name that Restore returns: path with
+// the suffix .before-restore, which must not exist. If path is a symbolic link, Restore replaces its target, and the link remains. An older
+// schema is migrated when the store is opened.
 //
-// The error is of code conflict if another process has the store open for writing, or a file stands in the way.
+// The error has the code conflict if another process has opened the store for writing, or a file with a needed name exists.
 func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept string, found *Contents, err error) {
 	const op = "sqlite: restore"
 	from, err = present(from)
@@ -114,20 +114,20 @@ func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept 
 	return kept, found, nil
 }
 
-// setAside gives the files of a store a second name each, or for those beside the database another name, so that at any
-// moment the database can be found at its path. It returns the name of the database, or "" if there is none.
+// setAside links the database file to a second name and renames the files beside it, so that the database exists at its path at any moment.
+// It returns the second name, or "" if there is no database.
 func setAside(path string) (kept string, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	_ = inOneFile(context.Background(), path) // a store that is damaged is kept as it is, with its log
+	_ = inOneFile(context.Background(), path) // a damaged store is set aside with its log
 	kept = path + ".before-restore"
 	for _, suffix := range suffixes {
 		if _, err := os.Lstat(kept + suffix); err == nil {
 			return "", &lathe.Error{Code: lathe.CodeConflict, Op: "sqlite: restore", Err: fmt.Errorf("%s is there from an earlier restore: move it away", kept+suffix)}
 		}
 	}
-	if err := os.Link(path, kept); err != nil { // file systems without a second name
+	if err := os.Link(path, kept); err != nil { // for file systems without hard links
 		if err := os.Rename(path, kept); err != nil {
 			return "", err
 		}
@@ -140,13 +140,12 @@ func setAside(path string) (kept string, err error) {
 	return kept, nil
 }
 
-// bareSource names a file that exists, without the journal that stores have.
+// bareSource returns the URI of an existing file, without the journal mode of a store.
 func bareSource(path string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=rw"}).String()
 }
 
-// inOneFile moves the write-ahead log into the database and sets the database to have none, so that a reader creates no files
-// beside it. Opening the store makes it use a log again.
+// inOneFile moves the write-ahead log into the database and disables it, so that a reader creates no other files. Open enables it again.
 func inOneFile(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", bareSource(path)+"&_pragma=busy_timeout(10000)&_pragma=synchronous(2)")
 	if err != nil {
@@ -159,8 +158,8 @@ func inOneFile(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// Verify reads the store in the file at path, which other processes may use meanwhile, and returns what it holds and each
-// fault. It changes nothing. The error is of code unavailable if the file cannot be read, is no store, or has a newer schema.
+// Verify reads the store in the file at path, which other processes may use at the same time, and returns its contents and faults. It
+// changes nothing. If the file cannot be read, is no store, or has a newer schema, the error has the code unavailable.
 func Verify(ctx context.Context, path string) (*Contents, error) {
 	const op = "sqlite: verify"
 	path, err := present(path)
@@ -184,7 +183,7 @@ func present(path string) (string, error) {
 	return resolve(path)
 }
 
-// withoutNotExist returns nil for the error that the caller's message names already.
+// withoutNotExist returns nil for fs.ErrNotExist, which the caller's message already states.
 func withoutNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -192,8 +191,7 @@ func withoutNotExist(err error) error {
 	return err
 }
 
-// writeCopy copies the database at path to a new file, verifies it and flushes it to the disk. If it fails, the file is
-// removed.
+// writeCopy copies the database at path to a new file, verifies the copy and flushes it to the disk. If it fails, it removes the file.
 func writeCopy(ctx context.Context, path, to string, opts *BackupOptions) (found *Contents, err error) {
 	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -223,20 +221,19 @@ func writeCopy(ctx context.Context, path, to string, opts *BackupOptions) (found
 	return found, f.Sync()
 }
 
-// copyPages copies the pages that one transaction of the database sees.
+// copyPages copies the pages of the database as of one transaction.
 func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error {
 	db, err := sql.Open("sqlite", source(path, "ro", ""))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it was only read
+	defer func() { _ = db.Close() }() // only read
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	// A transaction that reads keeps its state of the database: without one, each commit of another process would make
-	// the copy begin anew.
+	// A read transaction keeps its state of the database: without one, each commit of another process would restart the copy.
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
@@ -253,7 +250,7 @@ func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error 
 	return conn.Raw(func(c any) error {
 		b, err := c.(interface {
 			NewBackup(uri string) (*engine.Backup, error)
-		}).NewBackup(bareSource(to) + "&_pragma=synchronous(0)") // it is flushed at the end
+		}).NewBackup(bareSource(to) + "&_pragma=synchronous(0)") // inOneFile and Sync flush it at the end
 		if err != nil {
 			return err
 		}
@@ -274,12 +271,12 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = db.Close() }() // it was only read
+	defer func() { _ = db.Close() }() // only read
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = tx.Rollback() }() // it was only read
+	defer func() { _ = tx.Rollback() }() // only read
 	c := &Contents{}
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema); err != nil {
 		return nil, err
@@ -291,10 +288,10 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 		return nil, err
 	}
 	if err := c.list(ctx, tx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFaults), "ok"); err != nil || len(c.Faults) > 0 {
-		return c, err // tables that are damaged are not counted
+		return c, err // damaged tables are not counted
 	}
 	if err := c.checkSchema(ctx, tx); err != nil || len(c.Faults) > 0 {
-		return c, err // likewise
+		return c, err // tables that differ are not counted
 	}
 	for query, into := range map[string]*int{"SELECT count(*) FROM run": &c.Runs, "SELECT count(*) FROM event": &c.Events} {
 		if err := tx.QueryRowContext(ctx, query).Scan(into); err != nil {
@@ -315,7 +312,7 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 	return c, nil
 }
 
-// list appends the rows of a query of one column to the faults, except those that say that all is well.
+// list appends the rows of a query with one column to the faults, except rows with the text well.
 func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) error {
 	return each(ctx, tx, func(scan scanner) error {
 		var text string
@@ -327,9 +324,9 @@ func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) err
 	}, query)
 }
 
-// syncFolder flushes the folder of a file that was renamed to the disk.
+// syncFolder flushes the directory of a renamed file to the disk.
 func syncFolder(path string) error {
-	if runtime.GOOS == "windows" { // folders are not opened there
+	if runtime.GOOS == "windows" { // directories cannot be opened there
 		return nil
 	}
 	d, err := os.Open(filepath.Dir(path))

@@ -23,14 +23,14 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 	return out, failure(ctx, op, err)
 }
 
-// Compact implements [store.Compactor]. The removed content is left neither in the file nor in its WAL.
+// Compact implements [store.Compactor]. After it, neither the file nor its WAL contains the removed content.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
 	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}
-	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated.
+	// The run has ended, so only a deletion can change it since the read, and then no row is updated.
 	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		for i, body := range c.Bodies {
 			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", body, runID, c.Events[i].ID); err != nil {

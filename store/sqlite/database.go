@@ -12,13 +12,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxBatch bounds the requests of one commit.
+// maxBatch is the maximum number of requests in one transaction.
 const maxBatch = 128
 
-// A database is an open file with its connections. Every change goes through one goroutine, the writer, which commits
-// the changes of concurrent callers in one transaction.
+// A database is an open file with its connections. Every change is executed by one goroutine, the writer, which commits the changes of
+// concurrent callers in one transaction.
 type database struct {
-	write *sql.DB // one connection: that of the writer; nil if the file is open for reading only
+	write *sql.DB // one connection, for the writer; nil if the file is open for reading only
 	read  *sql.DB
 	lock  *lock
 
@@ -29,14 +29,14 @@ type database struct {
 	runs     summaries
 	does     statements
 	files    files
-	schema   int // of the file; less than version where it is open for reading only
+	schema   int // version of the file; less than the current one only if the file is open for reading only
 }
 
-// A request is a change that the writer commits together with others.
+// A request is a change that the writer commits, possibly together with others.
 type request struct {
 	ctx  context.Context
 	do   func(ctx context.Context, tx *sql.Tx) (int64, error)
-	done chan answer // buffers the answer
+	done chan answer // buffers one answer
 }
 
 type answer struct {
@@ -44,7 +44,7 @@ type answer struct {
 	err error
 }
 
-// source names the file and what each connection is set to.
+// source returns the URI of the file with the settings of each connection.
 func source(path, mode, more string) string {
 	q := "mode=" + mode + "&_pragma=busy_timeout(10000)&_pragma=synchronous(2)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"
 	if mode != "ro" {
@@ -56,18 +56,17 @@ func source(path, mode, more string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q}).String()
 }
 
-// snapshot executes read with the state of one moment.
+// snapshot executes read in one read transaction.
 func (d *database) snapshot(ctx context.Context, read func(*sql.Tx) error) error {
 	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it has changed nothing
+	defer func() { _ = tx.Rollback() }() // nothing was changed
 	return read(tx)
 }
 
-// submit hands do to the writer and waits for the commit. The number that do returns is returned with
-// its error.
+// submit queues do for the writer and waits for the commit. It returns the number and the error of do.
 func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx) (int64, error)) (int64, error) {
 	if d.write == nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sqlite: write", Err: errors.New("the file is open for reading only")}
@@ -91,7 +90,7 @@ func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx)
 	}
 }
 
-// serve commits requests: all that have come while the one before was written go together.
+// serve commits requests. Requests that arrive during a commit are committed together.
 func (d *database) serve() {
 	batch := make([]*request, 0, maxBatch)
 	for {
@@ -115,11 +114,11 @@ func (d *database) serve() {
 	}
 }
 
-// commit executes the requests of a batch, so that the failure of one does not affect the others, and answers
-// them when the transaction is on the disk.
+// commit executes the requests of a batch, so that the failure of one does not affect the others, and sends their answers after the
+// transaction is on the disk.
 func (d *database) commit(batch []*request) {
 	answers := make([]answer, len(batch))
-	ctx := context.Background() // a request that has begun is ended: the others of the batch stand on it
+	ctx := context.Background() // not the context of a request: the batch contains others
 	err := func() error {
 		if err := d.files.check(); err != nil {
 			return err
@@ -128,13 +127,13 @@ func (d *database) commit(batch []*request) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+		defer func() { _ = tx.Rollback() }() // no effect after a commit
 		for i, r := range batch {
 			if err := r.ctx.Err(); err != nil {
 				answers[i].err = err
 				continue
 			}
-			if len(batch) == 1 { // its failure can undo everything
+			if len(batch) == 1 { // without a savepoint, since its failure may undo everything
 				if answers[i].end, answers[i].err = r.do(ctx, tx); answers[i].err != nil {
 					return nil
 				}
@@ -147,10 +146,10 @@ func (d *database) commit(batch []*request) {
 		if err := tx.Commit(); err != nil {
 			return err
 		}
-		return d.files.check() // a file that went meanwhile does not have it
+		return d.files.check() // a file that was removed in the meantime does not contain the data
 	}()
 	if err != nil {
-		d.runs.clear() // they may say more than the file does
+		d.runs.clear() // the summaries may include events that were not committed
 		err = fmt.Errorf("the file could not be written: %w", cause(err))
 	}
 	failed := err
@@ -161,14 +160,13 @@ func (d *database) commit(batch []*request) {
 			failed = answers[i].err
 		}
 	}
-	d.files.wrote(failed) // before a caller can ask
+	d.files.wrote(failed) // before the answers, so that a caller sees the state
 	for i, r := range batch {
 		r.done <- answers[i]
 	}
 }
 
-// apart executes do in a savepoint, so that its failure undoes only its own changes. fatal is set if the whole
-// transaction is lost.
+// apart executes do in a savepoint, so that its failure undoes only its own changes. fatal is not nil if the whole transaction is lost.
 func (d *database) apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (int64, error)) (a answer, fatal error) {
 	if err := d.does.exec(ctx, tx, setPoint); err != nil {
 		return answer{err: err}, err

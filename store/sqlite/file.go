@@ -18,15 +18,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// suffixes are those of the files of a store: the database, its log and the index of that. SQLite makes
-// the latter two with the mode of the first.
+// suffixes are the suffixes of the files of a store: the database, its write-ahead log and the index of the log. SQLite creates the latter
+// two with the mode of the first.
 var suffixes = []string{"", "-wal", "-shm"}
 
-// maxLinks bounds the symbolic links from a path to its file.
+// maxLinks is the maximum number of symbolic links from a path to its file.
 const maxLinks = 40
 
-// resolve returns the absolute path of the file that path leads to, which need not exist: the lock and the other files of a
-// store are beside that file, whichever symbolic link it is opened by.
+// resolve returns the absolute path of the file to which path leads, which need not exist. The lock and the other files of a store are
+// beside that file, whichever symbolic link is used to open it.
 func resolve(path string) (string, error) {
 	file, err := filepath.Abs(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func resolve(path string) (string, error) {
 			return file, nil //nolint:nilerr // no link
 		}
 		if !filepath.IsAbs(target) {
-			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // .. is that of the folder itself
+			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // ".." in the target is relative to the resolved directory
 			if err != nil {
 				return "", err
 			}
@@ -49,8 +49,8 @@ func resolve(path string) (string, error) {
 	return "", fmt.Errorf("%s leads through more than %d symbolic links", path, maxLinks)
 }
 
-// restrict makes the database file with mode 0600 if it is not there, and takes the rights of others
-// from the files that are. It returns the files that had such rights.
+// restrict creates the database file with mode 0600 if it does not exist, and removes the permissions of group and others from existing
+// files. It returns the files that had such permissions.
 func restrict(path string) (tightened []string, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
@@ -58,7 +58,7 @@ func restrict(path string) (tightened []string, err error) {
 		return nil, f.Close()
 	case !errors.Is(err, fs.ErrExist):
 		return nil, err
-	case runtime.GOOS == "windows": // modes say nothing there
+	case runtime.GOOS == "windows": // modes have no meaning there
 		return nil, nil
 	}
 	for _, suffix := range suffixes {
@@ -74,9 +74,9 @@ func restrict(path string) (tightened []string, err error) {
 	return tightened, nil
 }
 
-// restrictLog takes the rights of others from the log and its index. Where no process writes a file, a connection that
-// only reads makes both with the mode of the database, which it leaves as it is. Files of another owner stay as they are:
-// what this process makes is its own.
+// restrictLog removes the permissions of group and others from the log and its index. If no process writes the file, a read-only connection
+// creates both with the mode of the database, which is not changed. Errors of permission are ignored: files that this process creates
+// belong to its own user.
 func restrictLog(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -93,17 +93,17 @@ func restrictLog(path string) error {
 	return nil
 }
 
-// The files of an open store, by which it notices that one of them was removed or replaced: what is
-// written then is lost when the process ends.
+// files are the files of an open store, to detect that one of them was removed or replaced: data written after that is lost when the
+// process ends.
 type files struct {
 	mu      sync.Mutex
 	paths   []string
 	infos   []fs.FileInfo
-	gone    error // set once, for good
+	gone    error // set once and never reset
 	failing bool  // the last write failed
 }
 
-// watch notes the files as they are.
+// watch records the files of the store.
 func (f *files) watch(path string, l *lock) {
 	for _, suffix := range suffixes {
 		if info, err := os.Stat(path + suffix); err == nil {
@@ -115,8 +115,7 @@ func (f *files) watch(path string, l *lock) {
 	}
 }
 
-// check returns an error that wraps [lathe.ErrStoreReplaced] if a file is not there any more, or is
-// another one: now, or at any call before.
+// check returns an error that wraps [lathe.ErrStoreReplaced] if a file was removed or replaced, now or at an earlier call.
 func (f *files) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +128,7 @@ func (f *files) check() error {
 	return f.gone
 }
 
-// wrote notes how the last write ended.
+// wrote records whether the last write failed.
 func (f *files) wrote(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,8 +141,8 @@ func (f *files) fails() bool {
 	return f.failing
 }
 
-// Check returns why the store cannot be written: a file of it was removed or replaced, or the last write
-// failed and another attempt fails, too. The error is a *[lathe.Error] of code unavailable.
+// Check returns an error if the store cannot be written: a file was removed or replaced, or the last write failed and another attempt
+// fails, too. The error is a *[lathe.Error] of code unavailable.
 func (s *Store) Check(ctx context.Context) error {
 	const op = "sqlite: check"
 	err := s.files.check()
@@ -159,17 +158,17 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Tightened returns the files that others than their owner could open until Open took that from them.
+// Tightened returns the files from which Open has removed permissions of group or others.
 func (s *Store) Tightened() []string { return slices.Clone(s.tightened) }
 
-// The primary result codes of SQLite that say that the disk or the file is at fault.
+// The primary result codes of SQLite for faults of the disk or the file.
 const (
 	codeIOError = 10
 	codeFull    = 13
-	codeOther   = 26 // the file is no database
+	codeOther   = 26 // the file is not a database
 )
 
-// cause wraps what SQLite says of the disk in the error by which callers know it.
+// cause wraps an SQLite error of the disk in the error that callers can test for.
 func cause(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
@@ -184,7 +183,7 @@ func cause(err error) error {
 	return err
 }
 
-// errLocked says that another process writes the file.
+// errLocked means that another process has the file open for writing.
 var errLocked = errors.New("another process has it open")
 
 // lockCode returns the code of an error of takeLock.
@@ -195,7 +194,7 @@ func lockCode(err error) lathe.Code {
 	return lathe.CodeUnavailable
 }
 
-// opening is the error of opening a file, with the next step: one that is no database is said so, and not by its number.
+// opening returns err, an error of opening a file, with the next step for the user if there is one.
 func opening(err error) error {
 	var e *driver.Error
 	var path *fs.PathError

@@ -39,7 +39,7 @@ func (r *rows) PutReservation(v *store.Reservation, state string) error {
 		v.ID, state, v.Expires.UnixNano(), v.Day, v.Key, v.Group, v.Model, v.InputTokens, v.OutputTokens, v.Nanos)
 }
 
-// maxSwept bounds the reservations that one Sweep charges.
+// maxSwept is the maximum number of reservations that one Sweep charges.
 const maxSwept = 1000
 
 func (r *rows) ExpiredReservations(now time.Time) ([]*store.Reservation, error) {
@@ -49,7 +49,7 @@ func (r *rows) ExpiredReservations(now time.Time) ([]*store.Reservation, error) 
 	}, "SELECT "+reservationColumns+" FROM ledger_reservation WHERE state = 'open' AND expires <= ? ORDER BY expires LIMIT ?", now.UnixNano(), maxSwept)
 }
 
-// Balances reads all of one moment.
+// Balances reads all balances in one statement.
 func (r *rows) Balances(accounts []store.Account) ([]store.Balance, error) {
 	if r.schema < ledgerVersion {
 		out := make([]store.Balance, len(accounts))
@@ -97,8 +97,7 @@ const (
 	usageColumns = "SELECT u.day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos "
 	usageOrder   = " ORDER BY u.day, key, team, model LIMIT ?3"
 	usageOfAll   = usageColumns + "FROM ledger_usage u WHERE u.day >= ?1 AND u.day < ?2" + usageOrder
-	// usageOfKey looks up the key on each day that has rows, and does not read those of other keys. SQLite joins in the order of
-	// a CROSS JOIN.
+	// usageOfKey looks up the key on each day with rows, and does not read rows of other keys. SQLite joins in the order of a CROSS JOIN.
 	usageOfKey = `WITH RECURSIVE days(day) AS (
 		SELECT min(day) FROM ledger_usage WHERE day >= ?1 AND day < ?2
 		UNION ALL SELECT (SELECT min(l.day) FROM ledger_usage l WHERE l.day > days.day AND l.day < ?2) FROM days WHERE days.day IS NOT NULL

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// A lock keeps a second process from writing the same file: it is a file that only one can have
-// open, which goes when it is closed. After a crash it has to be removed by hand.
+// A lock prevents a second process from writing the same file. It is a file that only one process can create; release removes it. After a
+// crash it must be removed manually.
 type lock struct{ file *os.File }
 
 func takeLock(path string) (*lock, error) {

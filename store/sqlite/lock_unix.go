@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// A lock keeps a second process from writing the same file. The system lets go of it when the
-// process ends, however it ends.
+// A lock prevents a second process from writing the same file. The operating system releases it when the process ends.
 type lock struct{ file *os.File }
 
 func takeLock(path string) (*lock, error) {
@@ -30,7 +29,7 @@ func takeLock(path string) (*lock, error) {
 
 func (l *lock) release() {
 	if l != nil {
-		// A child process has a copy of the descriptor between fork and exec: closing this one would leave the file locked.
+		// A child process has a copy of the descriptor between fork and exec: to close this one alone would leave the file locked.
 		_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 		_ = l.file.Close()
 	}

@@ -14,18 +14,19 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schema holds the migrations. The version of a file is its user_version.
+// schema contains the migrations. The version of a file is its user_version.
 var schema = migrate.Schema{
 	Files: migrations,
 	Newer: "the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade",
 }
 
-// hooks do what the script of a version cannot do in SQL. A hook runs after its script, in the same transaction.
+// hooks are functions for changes of a version that SQL cannot express. A hook is executed after the script of its version, in the same
+// transaction.
 var hooks = map[int]func(context.Context, *sql.Tx) error{
 	2: addWakeTimes,
 }
 
-// SchemaVersion returns the version of the schema that this package writes. It reads and migrates every older one.
+// SchemaVersion returns the version of the schema that this package writes. Open migrates every older version.
 func SchemaVersion() int { return schema.Version() }
 
 // A migration implements [migrate.Database] for a file. The lock of the file excludes other processes that write it.
@@ -34,11 +35,11 @@ type migration struct{ db *sql.DB }
 func (m migration) Version(ctx context.Context) (int, error) { return userVersion(ctx, m.db) }
 
 func (m migration) Apply(ctx context.Context, has int, scripts []migrate.Script) error {
-	tx, err := m.db.BeginTx(ctx, nil) // immediate
+	tx, err := m.db.BeginTx(ctx, nil) // an immediate transaction, by the setting of the connection
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	if now, err := userVersion(ctx, tx); err != nil || now != has {
 		return err
 	}
@@ -58,7 +59,7 @@ func (m migration) Apply(ctx context.Context, has int, scripts []migrate.Script)
 	return tx.Commit()
 }
 
-// userVersion returns the version of a file's schema, 0 for a file without tables. A file with tables of something else is an error.
+// userVersion returns the version of a file's schema, or 0 for a file without tables. For a file with other tables it returns an error.
 func userVersion(ctx context.Context, q querier) (has int, err error) {
 	if err := q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil || has != 0 {
 		return has, err
@@ -72,13 +73,13 @@ func userVersion(ctx context.Context, q querier) (has int, err error) {
 
 func setVersion(version int) string { return fmt.Sprintf("PRAGMA user_version = %d", version) }
 
-// migrate brings the file to the schema of this version, and refuses a file that cannot be written and settings that lose
-// what was stored.
+// migrate migrates the file to the schema of this version. It returns an error if the file cannot be written or its settings would lose
+// confirmed data.
 func (d *database) migrate(ctx context.Context) error {
 	if err := schema.Update(ctx, migration{d.write}); err != nil {
 		return err
 	}
-	if _, err := d.write.ExecContext(ctx, setVersion(schema.Version())); err != nil { // a write that changes nothing
+	if _, err := d.write.ExecContext(ctx, setVersion(schema.Version())); err != nil { // a write without a change
 		return err
 	}
 	var mode string
@@ -95,7 +96,7 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// refuse reports an error for a schema that this version cannot read.
+// refuse returns an error for a schema that this version cannot read.
 func refuse(has int) error {
 	if has == 0 {
 		return errors.New("the file is no store of runs")
@@ -111,8 +112,7 @@ func (d *database) known(ctx context.Context) error {
 	return refuse(d.schema)
 }
 
-// addWakeTimes is the hook of version 2, which added to the rows of parked runs the time at which the run resumes without input. It
-// computes these rows again from the events.
+// addWakeTimes is the hook of version 2, which added WakeAt to the rows of parked runs. It computes these rows again from the events.
 func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 	parked, err := parkedRuns(ctx, tx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// checkSchema appends a fault for each table, index, trigger and view in which the file differs from a store of its version: one that
-// is foreign could change what is stored later, and one that is missing lets rows in that contradict each other.
+// checkSchema appends a fault for each table, index, trigger and view in which the file differs from a store of its version: an additional
+// one could change later data, and without a missing one rows could contradict each other.
 func (c *Contents) checkSchema(ctx context.Context, tx *sql.Tx) error {
 	want, err := objectsOf(ctx, c.Schema)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Contents) checkSchema(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// objectsOf returns the objects of a new store of that version.
+// objectsOf returns the objects of a new store of this version.
 func objectsOf(ctx context.Context, version int) (map[string]string, error) {
 	scripts, err := schema.Scripts()
 	if err != nil {
@@ -52,7 +52,7 @@ func objectsOf(ctx context.Context, version int) (map[string]string, error) {
 		return nil, err
 	}
 	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1) // each connection has a database of its own
+	db.SetMaxOpenConns(1) // each connection to :memory: has its own database
 	if err := (migration{db}).Apply(ctx, 0, scripts[:version]); err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func objectsOf(ctx context.Context, version int) (map[string]string, error) {
 
 var spaceless = strings.NewReplacer("( ", "(", " )", ")")
 
-// readObjects returns the statements that made the objects of a database, by kind and name. Comments and spaces do not count: ALTER
-// TABLE leaves others than CREATE TABLE.
+// readObjects returns the SQL statements of the objects of a database, by kind and name, without comments and with normalized spaces,
+// because ALTER TABLE and CREATE TABLE differ in these.
 func readObjects(ctx context.Context, q querier) (map[string]string, error) {
 	out := map[string]string{}
 	err := each(ctx, q, func(scan scanner) error {

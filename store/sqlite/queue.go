@@ -60,7 +60,7 @@ func (r *rows) QueuedCalls(definitions []string, limit int) ([]*store.QueuedCall
 	return collect(r.ctx, r.db, scanCall, callsWhere+"state = 'queued' AND definition IN (SELECT value FROM json_each(?)) AND deadline > ? ORDER BY seq LIMIT ?", string(list), r.now.UnixNano(), max(limit, 0))
 }
 
-// maxDue is how many calls one transaction ends or queues again; those that are left come with the next.
+// maxDue is the maximum number of calls that one transaction ends or queues again; a later one processes the rest.
 const maxDue = 1000
 
 func (r *rows) DueCalls() ([]*store.QueuedCall, error) {
@@ -71,7 +71,7 @@ func (r *rows) ForgetCalls(before time.Time) (int, error) {
 	return forget(r, "call WHERE ended > 0 AND ended < ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.run_id = call.run_id AND status IN ('running', 'parked'))", before)
 }
 
-// forget deletes rows, or counts them where nothing is written.
+// forget deletes rows, or counts them if the transaction does not write. It returns their number.
 func forget(r *rows, which string, at time.Time) (int, error) {
 	var n int64
 	var err error

@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// errStopped says that the caller reads no further event.
+// errStopped means that the caller of Read has stopped.
 var errStopped = errors.New("the caller reads no further")
 
-// Read implements [store.Store]. It reads a snapshot of the log as of its start, and delays no append.
+// Read implements [store.Store]. It reads a snapshot of the log as of its start, and does not block appends.
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		err := s.snapshot(ctx, func(tx *sql.Tx) error {
@@ -49,15 +49,15 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 
 // Runs implements [store.RunIndex].
 func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
-	if f != nil && f.Signaled && s.schema < 2 { // a read-only file of an earlier version, which has no signals
+	if f != nil && f.Signaled && s.schema < 2 { // a read-only file of an earlier version without signals
 		return nil, "", nil
 	}
 	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", "(started, run_id) < (?, ?)", " ORDER BY started DESC, run_id DESC", f,
 		(*store.RunSummary).Cursor)
 }
 
-// The tables of the model calls of a principal: SQLite joins in the order of a CROSS JOIN. A principal with few runs has its calls looked
-// up by run. For others the calls of all are read in their order, and the run of each is looked up.
+// The tables of the model calls of a principal: SQLite joins in the order of a CROSS JOIN. The calls of a principal with at most fewRuns
+// runs are looked up by run. For other principals, all calls are read in their order and the run of each is looked up.
 const (
 	fewRuns     = 2_000
 	callsByRun  = "run CROSS JOIN model_call c"
@@ -80,8 +80,8 @@ func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.Cal
 		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f, (*store.CallSummary).Cursor)
 }
 
-// hasUnreadSignals selects suspended runs with a signal to read: for a call that they wait for (for any call if they name
-// none), or a request to cancel them. It looks up the signals of each such run, not those of all runs.
+// hasUnreadSignals selects parked runs with a relevant signal: one for a call that they wait for, or for any call if the row names none, or
+// a cancel request. It looks up the signals of each such run.
 const hasUnreadSignals = ` AND status = 'parked' AND EXISTS (SELECT 1 FROM fact WHERE fact.run_id = run.run_id AND (
 	kind = '` + store.SignalCancel + `' OR json_type(CAST(run.summary AS TEXT), '$.pending') IS NULL
 	OR key IN (SELECT value FROM json_each(CAST(run.summary AS TEXT), '$.pending'))))`

@@ -14,13 +14,13 @@ import (
 var _ store.Retainer = (*Store)(nil)
 
 const (
-	// maxGone bounds the runs of which it is remembered that they were removed.
+	// maxGone is the maximum number of records of removed runs.
 	maxGone = 100_000
-	// retireBatch bounds the runs that are removed at once: appends wait for no more of them.
+	// retireBatch is the maximum number of runs that are removed at once, and so limits the time that appends wait.
 	retireBatch = 100
 )
 
-// Delete implements [store.Store]. Nothing of the run is left in the file or beside it.
+// Delete implements [store.Store]. After it, no file of the store contains the run.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	return s.remove(ctx, "run_id = ?", runID)
 }
@@ -35,10 +35,10 @@ func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
 }
 
-// remove deletes the runs for good, and what is remembered of those that were removed before.
+// remove deletes the runs that match which, and the records of earlier removals.
 func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		if !strings.HasPrefix(which, "session") { // of which is not remembered
+		if !strings.HasPrefix(which, "session") { // the records have no session
 			if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
 				return 0, err
 			}
@@ -57,7 +57,7 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	return failure(ctx, "sqlite: delete", err)
 }
 
-// drop deletes the rows of runs, and returns how many runs they were.
+// drop deletes the rows of the runs that match which, and returns their number.
 func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any) (int64, error) {
 	for _, table := range []string{"event", "model_call", "fact", "call"} {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
@@ -72,7 +72,7 @@ func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any)
 	return done.RowsAffected()
 }
 
-// checkpoint writes back the log beside the file: what was deleted is still in it until then.
+// checkpoint moves the write-ahead log into the file, because the log contains deleted data until then.
 func (s *Store) checkpoint(ctx context.Context) error {
 	_, err := s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
@@ -83,8 +83,8 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, "updated < ? AND ", t.UnixNano())
 }
 
-// Trim implements [store.Retainer]. The size it bounds is that of the file without its free pages, which SQLite
-// reuses; the file itself does not become smaller.
+// Trim implements [store.Retainer]. It limits the size of the file without its free pages, which SQLite reuses; the file itself does not
+// become smaller.
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	over := func(ctx context.Context) (bool, error) {
 		var used int64
@@ -94,8 +94,7 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	return s.retire(ctx, over, "")
 }
 
-// retire removes runs that have ended, in the order in which they ended, as long as more returns true, and
-// records whether it removed any.
+// retire removes ended runs in the order of their last events while more returns true, and records the removals.
 func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, error), which string, args ...any) error {
 	which = "run_id IN (SELECT run_id FROM run WHERE " + which + "status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?)"
 	args = append(args, retireBatch)
@@ -127,7 +126,7 @@ func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, er
 	return failure(ctx, "sqlite: retain", err)
 }
 
-// missing returns a [store.GoneError] if retention has removed the run, and else [lathe.ErrNotFound].
+// missing returns a [store.GoneError] if retention has removed the run, and [lathe.ErrNotFound] if not.
 func (s *Store) missing(ctx context.Context, tx *sql.Tx, runID string) error {
 	if s.schema < 4 {
 		return lathe.ErrNotFound

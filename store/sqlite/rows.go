@@ -12,7 +12,7 @@ import (
 
 var _ store.Rows = (*rows)(nil)
 
-// rows are the [store.Rows] of a file in one transaction, or as they are where nothing is written.
+// rows implements [store.Rows] for a file: in one transaction if writes is true, and without one if not.
 type rows struct {
 	session
 	op     string
@@ -21,7 +21,7 @@ type rows struct {
 	schema int
 }
 
-// records returns what the file has beside the logs of runs.
+// records returns the records in the file.
 func (d *database) records() *store.Records {
 	return store.NewRecords(func(ctx context.Context, op string, write bool, fn func(store.Rows, time.Time) error) error {
 		op = "sqlite: " + op
@@ -37,13 +37,13 @@ func (d *database) records() *store.Records {
 	})
 }
 
-// A session executes statements for callers whose methods have no context.
+// A session contains the context for methods without a context argument.
 type session struct {
 	ctx context.Context
 	db  querier
 }
 
-// exec executes a statement and returns how many rows it has changed.
+// exec executes a statement and returns the number of changed rows.
 func (s *session) exec(statement string, args ...any) (int64, error) {
 	done, err := s.db.ExecContext(s.ctx, statement, args...)
 	if err != nil {
@@ -52,13 +52,13 @@ func (s *session) exec(statement string, args ...any) (int64, error) {
 	return done.RowsAffected()
 }
 
-// put is exec for a caller that needs no count.
+// put executes a statement.
 func (s *session) put(statement string, args ...any) error {
 	_, err := s.exec(statement, args...)
 	return err
 }
 
-// one returns the Scan method for the row of a query. It returns [lathe.ErrNotFound] if there is none.
+// one returns a scanner for the first row of a query. The scanner returns [lathe.ErrNotFound] if there is no row.
 func (s *session) one(query string, args ...any) scanner {
 	row := s.db.QueryRowContext(s.ctx, query, args...)
 	return func(to ...any) error {
@@ -71,7 +71,7 @@ func (s *session) one(query string, args ...any) scanner {
 }
 
 func (r *rows) Request(digest store.RequestDigest) (runID string, at, delivered time.Time, err error) {
-	if r.schema < 7 { // a read-only file of an earlier version, which has no records
+	if r.schema < 7 { // a read-only file of an earlier version without request records
 		return "", at, delivered, lathe.ErrNotFound
 	}
 	var recorded, sent int64
@@ -88,7 +88,7 @@ func (r *rows) ForgetRequests(before time.Time) error {
 	return r.put("DELETE FROM request WHERE time < ?", before.UnixNano())
 }
 
-// Value reads the table of the secrets, which has the values, too.
+// Value reads the table of secrets, which also contains the named values.
 func (r *rows) Value(name string) (value []byte, err error) {
 	err = r.one("SELECT value FROM secret WHERE name = ?", name)(&value)
 	if errors.Is(err, lathe.ErrNotFound) {
@@ -134,7 +134,7 @@ func (r *rows) PutSignal(f *store.Signal) error {
 }
 
 func (r *rows) Signals(runID string) ([]store.Signal, error) {
-	if r.schema < 2 { // likewise
+	if r.schema < 2 { // a read-only file of an earlier version without signals
 		return nil, nil
 	}
 	return collect(r.ctx, r.db, func(scan scanner) (store.Signal, error) {

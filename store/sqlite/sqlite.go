@@ -1,8 +1,7 @@
 // Package sqlite stores the logs of runs in one SQLite file. Events that Append has confirmed survive a
 // crash of the process and of the machine. The file is in WAL mode with synchronous FULL.
 //
-// One process writes a file at a time; a lock file excludes others. Concurrent appends are committed in
-// one transaction.
+// One process at a time writes a file; a lock file excludes others. Concurrent appends are committed in one transaction.
 package sqlite
 
 import (
@@ -18,33 +17,32 @@ import (
 
 var _ store.RunIndex = (*Store)(nil)
 
-// A Store is one open file. Its methods may be called from several goroutines at once. Errors are
-// *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
-// where the file cannot be written, cancelled and timeout. Its Records are in the same file.
+// A Store is one open file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes of every
+// store: conflict, not_found, invalid_request, unavailable if the file cannot be written, cancelled and timeout. Its Records are in the
+// same file.
 type Store struct {
 	*store.Records
 	*database
 	tightened []string // see Tightened
 }
 
-// Options say how a file is opened.
+// Options configure how a file is opened.
 type Options struct {
-	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated;
-	// appends and deletes are refused. The files -wal and -shm, which SQLite creates also for
-	// readers, are readable by their owner only.
+	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated; appends and deletes return an
+	// error. The files -wal and -shm, which SQLite also creates for readers, are readable by their owner only.
 	ReadOnly bool
 }
 
-// Open opens the file at path. If it does not exist, Open creates it, readable by its owner only; the folder
-// must exist. If path is a symbolic link, the store's other files are beside its target. Open removes the permissions of group and others from the store's files; see [Store.Tightened].
-// It fails with code conflict if another process has the file open for writing.
+// Open opens the file at path. If it does not exist, Open creates it, readable by its owner only; the directory must exist. If path is a
+// symbolic link, the store's other files are beside its target. Open removes the permissions of group and others from the store's files;
+// see [Store.Tightened]. If another process has the file open for writing, the error has the code conflict.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	fail := func(code lathe.Code, err error) (*Store, error) {
 		return nil, &lathe.Error{Code: code, Op: op, Err: opening(err)}
 	}
 	readOnly := opts != nil && opts.ReadOnly
-	ctx := context.Background() // a file is opened at once or not
+	ctx := context.Background() // no limit: opening a file does not block
 	path, err := resolve(path)
 	if err != nil {
 		return fail(lathe.CodeInvalidRequest, err)
@@ -111,7 +109,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// failure says what an error of the database, or one of package lathe, is to the caller; nil: nil.
+// failure returns the *[lathe.Error] for an error of the database or of package lathe; nil for nil.
 func failure(ctx context.Context, op string, err error) error {
 	var known *lathe.Error
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The statements of an append, which are made ready once.
+// The statements of an append, which are prepared once.
 const (
 	lastEvent = "SELECT last_id FROM run WHERE run_id = ?"
 	addEvent  = "INSERT INTO event (run_id, id, body) VALUES (?, ?, ?)"
@@ -23,7 +23,7 @@ const (
 // statements are the prepared statements of the writer, by their text.
 type statements map[string]*sql.Stmt
 
-// prepare makes the statements of an append ready. They are closed with the file.
+// prepare prepares the statements of an append. They are closed with the file.
 func (d *database) prepare(ctx context.Context) error {
 	d.does = statements{}
 	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, setPoint, releasePoint} {
@@ -55,13 +55,13 @@ type querier interface {
 // A scanner is the Scan method of one row.
 type scanner func(to ...any) error
 
-// each calls row with each row of a query, until it returns an error.
+// each calls row for each row of a query, until it returns an error.
 func each(ctx context.Context, db querier, row func(scanner) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err returns the error that matters
+	defer func() { _ = rows.Close() }() // rows.Err returns the relevant error
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {
 			return err
@@ -70,7 +70,7 @@ func each(ctx context.Context, db querier, row func(scanner) error, query string
 	return rows.Err()
 }
 
-// collect returns what scan reads of each row of a query.
+// collect returns the results of scan for the rows of a query.
 func collect[T any](ctx context.Context, db querier, scan func(scanner) (T, error), query string, args ...any) (out []T, err error) {
 	err = each(ctx, db, func(s scanner) error {
 		v, err := scan(s)
@@ -80,7 +80,7 @@ func collect[T any](ctx context.Context, db querier, scan func(scanner) (T, erro
 	return out, err
 }
 
-// scanJSON reads a row of one column, which is JSON.
+// scanJSON scans a row with one column that contains JSON.
 func scanJSON[T any](scan scanner) (v T, err error) {
 	var raw []byte
 	if err = scan(&raw); err == nil {
@@ -89,7 +89,7 @@ func scanJSON[T any](scan scanner) (v T, err error) {
 	return v, err
 }
 
-// nanos is the form in which a time is stored; 0: the zero time.
+// nanos returns the stored form of a time; 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -97,7 +97,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timeOf returns the time that nanos stores.
+// timeOf returns the time of a stored form; the zero time for 0.
 func timeOf(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}

@@ -8,19 +8,19 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxSummaries bounds the runs whose summaries are held between appends.
+// maxSummaries is the maximum number of runs whose summaries are in memory between appends.
 const maxSummaries = 1_024
 
-// summaries has the summaries of running runs, so that an append need not read the log. It belongs to the writer.
+// summaries contains the summaries of running runs, so that an append need not read the log. Only the writer uses it.
 type summaries struct{ byRun map[string]*store.Summary }
 
-// knows reports whether the summary of the run up to last is held.
+// knows reports whether the summary of the run up to last is in memory.
 func (m *summaries) knows(runID string, last int64) bool {
 	s := m.byRun[runID]
 	return s != nil && s.Run.LastID == last && last > 0
 }
 
-// take returns the summary of the run up to last, and no longer holds it.
+// take returns the summary of the run up to last, and removes it from memory. If it is not in memory, take reads the log.
 func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
 	s := m.byRun[runID]
 	delete(m.byRun, runID)

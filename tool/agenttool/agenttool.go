@@ -1,10 +1,9 @@
-// Package agenttool makes an agent a tool: a call starts a run of its own, with its own model, instructions, a subset of
-// the caller's tools and narrower limits, and the answer of that run is the result of the call.
+// Package agenttool makes an agent a tool: a call starts a run with its own model, instructions, a subset of the caller's tools and
+// narrower limits. The answer of that run is the result of the call.
 //
-// The run that a call starts never has more than the run that makes the call: only tools that the caller's run offers, and
-// only what is left of its limits on calls, tokens and cost. What it spends counts against the caller's limits. Its depth is
-// one more than the caller's, and max_depth bounds it. Events link the two: RunStarted names the parent run and call,
-// ToolCallExecuted names the child run.
+// The started run never has more than the calling run: only tools that the calling run offers, and only the remaining amounts of its limits
+// on calls, tokens and cost. Its usage counts against the limits of the calling run. Its depth is 1 more than the caller's, and max_depth
+// limits it. Events link the two runs: RunStarted contains the parent run and call, ToolCallExecuted the child run.
 package agenttool
 
 import (
@@ -21,38 +20,38 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// origin is the origin of the tools of this package, as listings and errors name it.
+// origin is the origin of the tools of this package.
 const origin = "run"
 
-// AllTools, as the one entry of [Options].Tools, stands for every tool of the caller's run.
+// AllTools, as the only entry of [Options].Tools, stands for every tool of the caller's run.
 const AllTools = "*"
 
-// defaultTimeout bounds a call where the options do not.
+// defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 5 * time.Minute
 
-// A Start runs in to its end and returns how it ended. It is [loop.Loop.Do] of some loop, or the Run of an engine with one.
-// It is called from several goroutines at once.
+// A Start executes in to its end and returns its result. It is [loop.Loop.Do] of a loop, or calls Run of an engine. It is called from
+// several goroutines at once.
 type Start func(ctx context.Context, in *loop.Input) (*event.Result, error)
 
-// Options describe an agent. They are copied.
+// Options configure an agent. They are copied.
 type Options struct {
-	// Instructions is the system text of the agent's runs; "": none.
+	// Instructions is the system message of the agent's runs; "": none.
 	Instructions string
-	// Tools names the tools that the agent may call, of those that the caller's run offers: nil or empty is none, and the
-	// single entry [AllTools] is all of them. A name that the caller's run does not offer is left out.
+	// Tools lists the names of the tools that the agent may call, out of those that the caller's run offers. nil or empty: none; the single
+	// entry [AllTools]: all. A name that the caller's run does not offer is ignored.
 	Tools []string
-	// Limits narrow those of the caller's run; a zero field leaves what the caller has left.
+	// Limits reduce the remaining limits of the caller's run; a zero field reduces nothing.
 	Limits lathe.Limits
-	// Settings replace those of the loop that Start uses; nil: they stay.
+	// Settings replace those of the loop that Start uses; nil: they are not replaced.
 	Settings *lathe.Settings
-	// Effect is that of a call: [lathe.Writes] where it is undeclared. An agent that is declared [lathe.ReadOnly] or
+	// Effect is the effect of a call. An undeclared one counts as [lathe.Writes]. An agent with the effect [lathe.ReadOnly] or
 	// [lathe.Idempotent] gets no tool with a stronger effect, so that its calls may be repeated.
 	Effect lathe.Effect
-	// Timeout bounds one call; 0: defaultTimeout. The deadline of the caller's run holds as well.
+	// Timeout is the timeout of one call; 0: 5 minutes. The deadline of the caller's run applies, too.
 	Timeout time.Duration
-	// Target is kept with the runs: the name of the model entry that answers.
+	// Target is stored with the runs: the name of the model entry that answers.
 	Target string
-	// Labels are those of the tool, for policies. What the agent's own tools touch is added as they are called.
+	// Labels are the labels of the tool, for policies. The tools that the agent calls count for the caller's run, too.
 	Labels []string
 }
 
@@ -72,7 +71,7 @@ var schema = json.RawMessage(`{"type":"object","properties":{"task":{"type":"str
 	`"description":"What the agent is to do, with everything it needs to know: it does not see this conversation."}},` +
 	`"required":["task"],"additionalProperties":false}`)
 
-// New makes a tool whose calls are runs. name and description are those that models see. Its one argument is task, a text.
+// New returns a tool whose calls are runs. name and description are its definition for models. Its only argument is task, a string.
 func New(name, description string, start Start, opts *Options) (*Tool, error) {
 	if start == nil {
 		return nil, invalid(errors.New("no function to start runs with"))
@@ -110,14 +109,14 @@ func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 // StartsRun implements [tool.RunStarter].
 func (t *Tool) StartsRun() bool { return true }
 
-// Call implements [lathe.Tool]. The output is the answer, a string; where the run ended without one, it is an error with
-// the reason, a detail that says what the caller can do, and the answer as far as there is one.
+// Call implements [lathe.Tool]. The output is the answer as a string. If the run ended without an answer, the output is an error with the
+// reason, a detail with the next step for the caller, and a partial answer if there is one.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in struct {
 		Task string `json:"task"`
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
-		return nil, err // the runner has checked args against the schema
+		return nil, err // cannot happen: the runner has checked args against the schema
 	}
 	scope := tool.ScopeFrom(ctx)
 	if scope == nil {
@@ -131,7 +130,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 	if res == nil {
 		return nil, errors.Join(errors.New("agenttool: the run has no result"), err)
 	}
-	if ctx.Err() != nil && res.Reason == lathe.ReasonCancelled { // what it spent counts all the same
+	if ctx.Err() != nil && res.Reason == lathe.ReasonCancelled { // its usage counts although the call was cancelled
 		return &lathe.Output{Run: child(input, res)}, ctx.Err()
 	}
 	if res.Reason != lathe.ReasonAnswered {
@@ -142,10 +141,10 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 	return &lathe.Output{Data: rawjson.AppendQuote(nil, res.Answer), Run: child(input, res)}, nil
 }
 
-// input is what the run starts from.
+// input returns the input of the run.
 func (t *Tool) input(ctx context.Context, scope *tool.Scope, task string) *loop.Input {
 	in := &loop.Input{Allow: t.allowed(scope.Tools), Settings: t.opts.Settings, Target: t.opts.Target}
-	if meta := lathe.CallMetaFrom(ctx); meta != nil { // always, for a call of a runner
+	if meta := lathe.CallMetaFrom(ctx); meta != nil { // always set in a call by a runner
 		in.Run = lathe.RunInfo{RequestID: meta.RequestID, Principal: meta.Principal, Profile: meta.Profile}
 	}
 	if t.opts.Instructions != "" {
@@ -159,7 +158,7 @@ func (t *Tool) input(ctx context.Context, scope *tool.Scope, task string) *loop.
 
 // allowed returns the names of the caller's tools that the agent may call.
 func (t *Tool) allowed(offered []*lathe.ToolSpec) []string {
-	names := []string{} // not nil, which would be all
+	names := []string{} // not nil, which would mean all tools
 	all := slices.Equal(t.opts.Tools, []string{AllTools})
 	for _, spec := range offered {
 		if spec.Name != t.spec.Name && (all || slices.Contains(t.opts.Tools, spec.Name)) && weight(spec.Effect) <= weight(t.opts.Effect) {
@@ -169,7 +168,7 @@ func (t *Tool) allowed(offered []*lathe.ToolSpec) []string {
 	return names
 }
 
-// weight orders effects by what a repeated call may do.
+// weight returns the rank of an effect: higher if a repetition may change more.
 func weight(e lathe.Effect) int {
 	switch e {
 	case lathe.ReadOnly:
@@ -181,7 +180,7 @@ func weight(e lathe.Effect) int {
 	}
 }
 
-// child reports the run to the caller's.
+// child returns the report on the run for the caller's run.
 func child(in *loop.Input, res *event.Result) *lathe.ChildRun {
 	c := &lathe.ChildRun{RunID: in.Run.RunID, Usage: res.Usage, Cost: res.Cost}
 	for i := range res.Trace {
@@ -194,7 +193,7 @@ func child(in *loop.Input, res *event.Result) *lathe.ChildRun {
 	return c
 }
 
-// advice says what the caller's model can do about a run that ended without a full answer.
+// advice returns the next step for the caller's model after a run without a full answer.
 func advice(reason lathe.Reason) string {
 	switch reason {
 	case lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded, lathe.ReasonToolLoop, lathe.ReasonLength:
@@ -210,7 +209,7 @@ func failed(code lathe.Code, res *event.Result, text string) *lathe.Output {
 	return &lathe.Output{IsError: true, Code: code, Data: detail(res, text)}
 }
 
-// detail is the JSON object that the caller's model sees of a failure.
+// detail returns the JSON object with which the caller's model is informed of a failure.
 func detail(res *event.Result, text string) json.RawMessage {
 	d := struct {
 		Reason lathe.Reason `json:"reason,omitempty"`
@@ -222,7 +221,7 @@ func detail(res *event.Result, text string) json.RawMessage {
 	}
 	b, err := json.Marshal(d)
 	if err != nil {
-		panic(err) // strings marshal
+		panic(err) // cannot happen: strings have a JSON form
 	}
 	return b
 }

@@ -1,7 +1,7 @@
-// Package builtin holds the tools that come with Lathe: the time, exact arithmetic, and a small
-// state to read and change, which evaluations use.
+// Package builtin contains the tools that come with Lathe: the time, exact arithmetic, and a small state to read and change, which
+// evaluations use.
 //
-// They do no I/O. What they refuse, they explain to the model with tool.Fail.
+// The tools do no I/O. They explain refusals to the model by tool.Fail.
 package builtin
 
 import (
@@ -10,16 +10,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// origin is the Origin of all tools of this package.
+// origin is the origin of all tools of this package.
 const origin = "builtin"
 
 // Options of [Tools].
 type Options struct {
-	Now func() time.Time // time.Now
+	Now func() time.Time // nil: time.Now
 }
 
-// Tools returns the built-in tools that need nothing from their surroundings: get_current_time and
-// calculator. Both only read.
+// Tools returns the built-in tools that need no configuration: get_current_time and calculator. Both only read.
 func Tools(opts *Options) []lathe.Tool {
 	now := time.Now
 	if opts != nil && opts.Now != nil {
@@ -28,8 +27,7 @@ func Tools(opts *Options) []lathe.Tool {
 	return []lathe.Tool{currentTime(now), Calculator()}
 }
 
-// Names returns the names of all tools of this package, those of a [Workspace] among them, sorted. It
-// makes none of them.
+// Names returns the names of all tools of this package, with those of a [Workspace], sorted. It makes no tools.
 func Names() []string {
 	return []string{"calculator", "facts_commit", "get_current_time", "state_get", "state_patch"}
 }

@@ -15,11 +15,11 @@ import (
 // Limits of the calculator.
 const (
 	maxExpression = 1_000  // bytes
-	maxNesting    = 64     // parentheses, signs and powers within one another
-	maxExponent   = 1_024  // of ^ and of a number written with e
-	maxBits       = 16_384 // of a numerator or denominator on the way
-	maxDigits     = 1_000  // after the point, of a result that is exact
-	roundedDigits = 34     // significant digits of a result that is not
+	maxNesting    = 64     // nesting of parentheses, signs and powers
+	maxExponent   = 1_024  // of ^ and of a number with e
+	maxBits       = 16_384 // of the numerator or denominator of an intermediate result
+	maxDigits     = 1_000  // after the point, of an exact result
+	roundedDigits = 34     // significant digits of an inexact result
 )
 
 type calcArgs struct {
@@ -31,10 +31,9 @@ type calcResult struct {
 	Exact  bool            `json:"exact"`
 }
 
-// Calculator returns the tool calculator: arithmetic in exact fractions. An exact result is a JSON
-// number with all its digits; one that has no finite decimal form is a string of 34 significant
-// digits, and `exact` is false. `%` is the remainder of a division cut towards zero, `^` takes whole
-// exponents and binds to the right and before a sign: -2^2 is -4.
+// Calculator returns the tool calculator: arithmetic in exact fractions. An exact result is a JSON number with all its digits. A result
+// without a finite decimal form is a string of 34 significant digits, and `exact` is false. `%` is the remainder of a division truncated
+// towards zero. `^` requires whole exponents, is right-associative and has precedence over a sign: -2^2 is -4.
 func Calculator() lathe.Tool {
 	return tool.Func("calculator", "Compute an arithmetic expression exactly.",
 		func(_ context.Context, in calcArgs) (calcResult, error) {
@@ -52,7 +51,7 @@ func Calculator() lathe.Tool {
 
 var errTooLarge = errors.New("the numbers get too large")
 
-// compute evaluates an expression. The model gets the text of its errors.
+// compute evaluates an expression. The texts of its errors are for the model.
 func compute(expression string) (*big.Rat, error) {
 	if len(expression) > maxExpression {
 		return nil, errors.New("the expression is longer than 1000 bytes")
@@ -68,20 +67,20 @@ func compute(expression string) (*big.Rat, error) {
 	return v, nil
 }
 
-// calc is a recursive descent parser that computes as it goes.
+// calc is a recursive descent parser that evaluates the expression as it parses.
 type calc struct {
 	in    string
 	pos   int
 	depth int
 }
 
-// signs that people and models write for the operators.
+// signs are other spellings of operators.
 var signs = []struct {
 	text string
 	op   byte
 }{{"×", '*'}, {"·", '*'}, {"÷", '/'}, {"−", '-'}, {"**", '^'}}
 
-// peek returns the next operator, digit, point or parenthesis, 0 at the end.
+// peek returns the next operator, digit, point or parenthesis, or 0 at the end.
 func (p *calc) peek() byte {
 	for p.pos < len(p.in) && strings.IndexByte(" \t\r\n", p.in[p.pos]) >= 0 {
 		p.pos++
@@ -97,7 +96,7 @@ func (p *calc) peek() byte {
 	return p.in[p.pos]
 }
 
-// next steps over what peek returned.
+// next skips the token that peek returned.
 func (p *calc) next() {
 	for _, s := range signs {
 		if strings.HasPrefix(p.in[p.pos:], s.text) {
@@ -230,7 +229,7 @@ func (p *calc) atom() (*big.Rat, error) {
 	return nil, p.unexpected()
 }
 
-// number = digits with at most one point, then perhaps e and an exponent.
+// number = digits with at most one point, and an optional e with an exponent
 func (p *calc) number() (*big.Rat, error) {
 	start := p.pos
 	digits, points := 0, 0
@@ -274,7 +273,7 @@ func (p *calc) number() (*big.Rat, error) {
 	return bounded(v)
 }
 
-// remainder is v - w * trunc(v/w): it has the sign of v.
+// remainder returns v - w * trunc(v/w), which has the sign of v.
 func remainder(v, w *big.Rat) *big.Rat {
 	q := new(big.Rat).Quo(v, w)
 	whole := new(big.Rat).SetInt(new(big.Int).Quo(q.Num(), q.Denom()))
@@ -310,7 +309,7 @@ func bounded(v *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
-// decimal writes v with all its digits when they come to an end, else rounded.
+// decimal returns v with all its digits if it has a finite decimal form of at most maxDigits, and rounded otherwise.
 func decimal(v *big.Rat) (text string, exact bool) {
 	if n, finite := v.FloatPrec(); finite && n <= maxDigits {
 		return v.FloatString(n), true

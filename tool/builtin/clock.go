@@ -17,7 +17,7 @@ type timeResult struct {
 	CurrentTime string `json:"currentTime"`
 }
 
-// currentTime returns the tool get_current_time: the time of now in RFC 3339, in the zone asked for.
+// currentTime returns the tool get_current_time: the time of now in RFC 3339, in the requested zone.
 func currentTime(now func() time.Time) lathe.Tool {
 	return tool.Func("get_current_time", "Get the current date and time, in UTC or in a given time zone.",
 		func(_ context.Context, in timeArgs) (timeResult, error) {
@@ -33,7 +33,7 @@ func zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}
-	if name == "Local" { // the zone of the server is not disclosed
+	if name == "Local" { // not allowed: it would disclose the zone of the server
 		return nil, errors.New("not a zone of the database")
 	}
 	return time.LoadLocation(name)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxPointer bounds a JSON pointer, in bytes.
+// maxPointer is the maximum length of a JSON pointer, in bytes.
 const maxPointer = 1_000
 
 // parsePointer splits a JSON pointer (RFC 6901) into its reference tokens.
@@ -32,7 +32,7 @@ func parsePointer(p string) ([]string, error) {
 	return tokens, nil
 }
 
-// lookup returns the value at the tokens.
+// lookup returns the value at the reference tokens.
 func lookup(v any, tokens []string) (any, bool) {
 	for _, t := range tokens {
 		switch at := v.(type) {
@@ -55,9 +55,8 @@ func lookup(v any, tokens []string) (any, bool) {
 	return v, true
 }
 
-// change puts what f makes of the value at the tokens in its place, and makes objects on the way
-// where there is nothing. f is given the value and whether there is one, and says whether to keep
-// one. It returns v, changed.
+// change replaces the value at the tokens by the result of f, and creates missing objects on the way. f receives the value and whether
+// there is one, and returns the new value and whether to keep one. change returns the changed v.
 func change(v any, tokens []string, f func(old any, ok bool) (any, bool, error)) (any, error) {
 	if v == nil {
 		v = map[string]any{}
@@ -106,7 +105,7 @@ func change(v any, tokens []string, f func(old any, ok bool) (any, bool, error))
 	return nil, errors.New("a path goes through a value that is no object and no array")
 }
 
-// index reads an array index: digits without a leading zero, below n.
+// index parses an array index: digits without a leading zero, below n.
 func index(t string, n int) (int, bool) {
 	if t == "" || len(t) > 1 && t[0] == '0' || strings.TrimLeft(t, "0123456789") != "" {
 		return 0, false
@@ -115,7 +114,7 @@ func index(t string, n int) (int, bool) {
 	return i, err == nil && i < n
 }
 
-// clone copies a JSON value.
+// clone returns a deep copy of a JSON value.
 func clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -8,12 +8,11 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// writable is the one path that a model may set through state_patch.
+// writable is the only path that a model may set by state_patch.
 const writable = "/draft/foo"
 
-// Tools returns the tools over the workspace: state_get, state_patch and the hidden facts_commit.
-// A workspace_id that is missing, or is the word workspace_id itself, means this workspace. A model
-// may do one thing to the draft: set /draft/foo.
+// Tools returns the tools of the workspace: state_get, state_patch and the hidden facts_commit. A workspace_id that is missing, or is the
+// word workspace_id itself, means this workspace. A model may change the draft in one way: set /draft/foo.
 func (w *Workspace) Tools() []lathe.Tool {
 	show := []string{"*"}
 	return []lathe.Tool{
@@ -91,7 +90,7 @@ func (w *Workspace) patch(_ context.Context, in patchArgs) (PatchResult, error) 
 	return res, nil
 }
 
-// commit is not there for models to call; a program that unhides it finds that nothing commits.
+// commit always fails: the tool is hidden from models, and facts cannot be committed.
 func (w *Workspace) commit(_ context.Context, in commitArgs) (PatchResult, error) {
 	if err := w.mine(in.WorkspaceID); err != nil {
 		return PatchResult{}, err
@@ -99,7 +98,7 @@ func (w *Workspace) commit(_ context.Context, in commitArgs) (PatchResult, error
 	return PatchResult{}, tool.Fail(lathe.CodeUnavailable, "facts cannot be committed here")
 }
 
-// mine refuses the id of another workspace. Models repeat the parameter's name when they have no id.
+// mine returns an error for the id of another workspace. Models without an id often send the name of the parameter.
 func (w *Workspace) mine(id string) error {
 	if id == "" || id == "workspace_id" || id == w.id {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Workspace is a small state of facts and a draft that a model reads and changes through tools.
-// Its methods may be called from several goroutines at once.
+// A Workspace is a small state of facts and a draft that a model reads and changes by tools. Its methods may be called from several
+// goroutines at once.
 type Workspace struct {
 	id string
 
@@ -25,16 +25,16 @@ type Workspace struct {
 	draftVer int
 }
 
-// WorkspaceOptions are what a workspace starts with. JSON values are objects; empty means {}.
+// WorkspaceOptions are the initial state of a workspace. JSON values are objects; empty means {}.
 type WorkspaceOptions struct {
-	ID      string // a random UUID
+	ID      string // "": a random UUID
 	Facts   json.RawMessage
 	Draft   json.RawMessage
 	UIState json.RawMessage
 	Locks   []string // paths
 }
 
-// NewWorkspace returns a workspace. Its versions start at 1.
+// NewWorkspace returns a workspace. Its versions start at 1. The error names the option that is not a JSON object.
 func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 	var o WorkspaceOptions
 	if opts != nil {
@@ -63,11 +63,11 @@ func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 	return w, nil
 }
 
-// ID returns the id that the tools take as workspace_id.
+// ID returns the id that the tools accept as workspace_id.
 func (w *Workspace) ID() string { return w.id }
 
-// Snapshot returns the whole state, or, where pointers are given, an object of each pointer with
-// the value there, or null if the pointer has no value. The error says what is wrong with a pointer.
+// Snapshot returns the whole state or, if there are pointers, an object with the value at each pointer, which is null if there is no value.
+// It returns an error if a pointer is not valid.
 func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +87,8 @@ func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	return rawjson.Marshal(found)
 }
 
-// A PatchOp is one change of a draft. Op is set, delete, append or insert; Path is a JSON pointer
-// below /draft/; Value is needed for all but delete, Index for insert.
+// A PatchOp is one change of a draft. Op is set, delete, append or insert; Path is a JSON pointer below /draft/; Value is required except
+// for delete, Index for insert.
 type PatchOp struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -96,16 +96,15 @@ type PatchOp struct {
 	Index *int            `json:"index,omitempty"`
 }
 
-// A PatchResult says what a patch did.
+// A PatchResult is the result of a patch.
 type PatchResult struct {
 	DraftETag string `json:"draft_etag"`
-	Applied   int    `json:"applied"` // operations that changed something
+	Applied   int    `json:"applied"` // number of operations that changed something
 }
 
-// PatchDraft applies all operations or none. Objects that a path goes through are made where they
-// are missing, and so is the array of append and insert. The version of the draft goes up when
-// anything was applied. A wantETag that is not "" and not the draft's is an error. Errors say what
-// is wrong with the arguments.
+// PatchDraft applies all operations or none. It creates missing objects on the path, and a missing array for append and insert. The version
+// of the draft is incremented if any operation changed something. If wantETag is neither "" nor the draft's etag, PatchDraft returns an
+// error. The texts of its errors are for the model.
 func (w *Workspace) PatchDraft(ops []PatchOp, wantETag string) (PatchResult, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,21 +19,21 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Limits of answers; the egress client bounds them before.
+// Limits of answers, besides those of the egress client.
 const (
-	maxErrorBytes = 16 << 10 // of an answer that is an error: what is longer is left out
-	minSecret     = 6        // bytes from which a credential is looked for in answers
+	maxErrorBytes = 16 << 10 // of an error response: a longer body is omitted
+	minSecret     = 6        // length in bytes from which a credential is searched for in answers
 )
 
-// statusField is the field of an error that holds the HTTP status.
+// statusField is the member of an error output with the HTTP status.
 const statusField = "http_status"
 
-// imageTypes are shown as images.
+// imageTypes are the media types that are returned as images.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// answer reads a response by its content type.
+// answer converts a response to an output, by its content type.
 func (t *httpTool) answer(resp *http.Response) (*lathe.Output, error) {
-	if resp.StatusCode >= 300 { // redirects that could be followed have been
+	if resp.StatusCode >= 300 { // redirects that could be followed were followed
 		return t.errorAnswer(resp), nil
 	}
 	if t.def.Method == http.MethodHead {
@@ -50,7 +50,7 @@ func (t *httpTool) answer(resp *http.Response) (*lathe.Output, error) {
 	return &lathe.Output{Data: t.def.withoutWriteOnly(resp.StatusCode, data), Blobs: blobs}, nil
 }
 
-// read returns a body as JSON, or as an image.
+// read returns a body as JSON, or as an image. ok is false for other types.
 func (t *httpTool) read(contentType string, b []byte) (data []byte, blobs []lathe.Blob, ok bool) {
 	if len(b) == 0 {
 		return []byte("null"), nil, true
@@ -65,10 +65,10 @@ func (t *httpTool) read(contentType string, b []byte) (data []byte, blobs []lath
 	case err != nil:
 		return nil, nil, false
 	case isJSON(typ):
-		return t.scrubJSON(b), nil, true // the runner looks at whether it is JSON
+		return t.scrubJSON(b), nil, true // the runner checks that it is JSON
 	case imageTypes[typ]:
 		if http.DetectContentType(b) != typ {
-			return nil, nil, false // what is shown as an image is one
+			return nil, nil, false // the content is not an image of this type
 		}
 		return []byte("null"), []lathe.Blob{{MediaType: typ, Data: b}}, true
 	case strings.HasPrefix(typ, "text/"), typ == "application/xml", strings.HasSuffix(typ, "+xml"), typ == "application/yaml", typ == "application/javascript":
@@ -96,8 +96,8 @@ func fromLatin1(b []byte) []byte {
 	return out
 }
 
-// errorAnswer is an output that says the status, and what the server says, as far as the allowlist
-// lets it: the members of an object, or else `body`.
+// errorAnswer returns an output with the status and the body of the response: the members of an object, or any other value as `body`. The
+// allowlist applies to it.
 func (t *httpTool) errorAnswer(resp *http.Response) *lathe.Output {
 	data := append([]byte(`{"`+statusField+`":`), strconv.Itoa(resp.StatusCode)...)
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes+1))
@@ -135,7 +135,7 @@ func codeOf(status int) lathe.Code {
 	}
 }
 
-// hide notes a credential that no answer may show, and what it is made of.
+// hide records a credential, and the parts of it, that no answer may contain.
 func (t *httpTool) hide(value string) {
 	t.hideOne(value)
 	scheme, token, ok := strings.Cut(value, " ")
@@ -152,7 +152,7 @@ func (t *httpTool) hide(value string) {
 
 func (t *httpTool) hideOne(value string) { t.secret = appendForms(t.secret, value) }
 
-// appendForms appends what a credential may look like in an answer.
+// appendForms appends the forms in which a credential may occur in an answer.
 func appendForms(dst [][]byte, value string) [][]byte {
 	if len(value) < minSecret {
 		return dst
@@ -165,7 +165,7 @@ func appendForms(dst [][]byte, value string) [][]byte {
 	return dst
 }
 
-// secrets are what no answer may show: the tool's credentials, and the tokens that there are now.
+// secrets returns what no answer may contain: the tool's credentials, and the current tokens.
 func (t *httpTool) secrets() [][]byte {
 	if t.opts.Tokens == nil {
 		return t.secret
@@ -177,7 +177,7 @@ func (t *httpTool) secrets() [][]byte {
 	return out
 }
 
-// scrub takes the tool's credentials out of what a server says.
+// scrub replaces the secrets in a text of the server.
 func scrub(b []byte, secrets [][]byte) []byte {
 	for _, s := range secrets {
 		b = bytes.ReplaceAll(b, s, []byte(secret.Redacted))
@@ -185,8 +185,8 @@ func scrub(b []byte, secrets [][]byte) []byte {
 	return b
 }
 
-// scrubJSON is scrub that also sees what is written with escapes, as many encoders write & and /.
-// Text that is not JSON passes as scrub leaves it, and is refused later.
+// scrubJSON replaces the secrets in JSON, also in strings with escapes, which many encoders use for & and /. Text that is not JSON is only
+// changed by scrub.
 func (t *httpTool) scrubJSON(b []byte) []byte {
 	secrets := t.secrets()
 	b = scrub(b, secrets)

@@ -22,7 +22,7 @@ const (
 	typeText      = "text/plain"
 )
 
-// mediaType returns the bare type in lower case, "" for what is none.
+// mediaType returns the media type without parameters in lower case, or "" if s is not valid.
 func mediaType(s string) string {
 	t, _, err := mime.ParseMediaType(s)
 	if err != nil {
@@ -38,7 +38,7 @@ func isJSON(s string) bool {
 
 func isText(s string) bool { return strings.HasPrefix(mediaType(s), "text/") }
 
-// body returns the request's body and its Content-Type, nil where nothing goes into one.
+// body returns the body and the Content-Type of the request; nil if it has no body.
 func (t *httpTool) body(args map[string][]byte) (b []byte, contentType string, err error) {
 	var whole *Parameter
 	var present []*Parameter
@@ -103,7 +103,7 @@ type field struct {
 	raw []byte
 }
 
-// formFields are the members of the form: those of the one whole value, or the parameters.
+// formFields returns the members of the form: those of the one whole value, or the parameters.
 func formFields(whole *Parameter, present []*Parameter, args map[string][]byte) ([]field, error) {
 	var out []field
 	if whole == nil {
@@ -131,7 +131,7 @@ func formFields(whole *Parameter, present []*Parameter, args map[string][]byte) 
 	return out, nil
 }
 
-// urlencoded writes the fields as a form. Objects are JSON where nothing else is said.
+// urlencoded encodes the fields as a form. An object is encoded as JSON unless the parameter specifies another encoding.
 func urlencoded(fields []field) ([]byte, string, error) {
 	taken := map[string]bool{}
 	for _, f := range fields {
@@ -152,8 +152,8 @@ func urlencoded(fields []field) ([]byte, string, error) {
 	return []byte(strings.Join(parts, "&")), typeForm, nil
 }
 
-// multiparted writes the fields as text parts, an array as one part for each item. The boundary is made
-// of what is sent, so that it stands nowhere in it and is the same in every attempt.
+// multiparted encodes the fields as text parts, an array as one part per item. The boundary is a hash of the content, so that it does not
+// occur in the content and is the same in every attempt.
 func multiparted(fields []field) ([]byte, string, error) {
 	type part struct{ name, typ, value string }
 	var parts []part
@@ -206,7 +206,7 @@ func multiparted(fields []field) ([]byte, string, error) {
 	return buf.Bytes(), w.FormDataContentType(), nil
 }
 
-// escapeQuoted is how forms write a name that is not plain: see multipart/form-data in WHATWG HTML.
+// escapeQuoted escapes a name in a form as specified for multipart/form-data in WHATWG HTML.
 func escapeQuoted(s string) string {
 	return strings.NewReplacer("\"", "%22", "\r", "%0D", "\n", "%0A").Replace(s)
 }

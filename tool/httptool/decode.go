@@ -14,17 +14,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The limits of a document.
+// Limits of a document.
 const (
-	maxNesting = 200     // depth, with the depth of what aliases refer to
+	maxNesting = 200     // depth, including that of the targets of aliases
 	maxMembers = 100_000 // of one object
 	maxAliased = 100_000 // values that aliases stand for
-	// maxAliasedBytes bounds the texts that aliases stand for: written out they would take the memory of each.
+	// maxAliasedBytes is the maximum size of the texts that aliases stand for, in bytes, because each alias becomes a copy.
 	maxAliasedBytes = MaxDocumentBytes
 )
 
-// decodeDocument returns a JSON or YAML document as plain values. A JSON document must be strict: two readers of one that has a key
-// twice would not see the same operation.
+// decodeDocument returns a JSON or YAML document as plain values. A JSON document must be strict, because two readers of a document with a
+// duplicate key could see different operations.
 func decodeDocument(b []byte) (any, error) {
 	if i := rawjson.SkipSpace(b, 0); i < len(b) && b[i] == '{' {
 		if _, err := rawjson.Scan(b, i); err == nil {
@@ -42,13 +42,13 @@ func decodeDocument(b []byte) (any, error) {
 	return y.value(&root, 0)
 }
 
-// fromYAML makes plain values of nodes.
+// fromYAML converts YAML nodes to plain values.
 type fromYAML struct {
-	left, bytes int                 // of maxAliased and maxAliasedBytes
-	open        map[*yaml.Node]bool // what the aliases around the current node refer to; if not empty, that node is part of it
+	left, bytes int                 // remaining amounts of maxAliased and maxAliasedBytes
+	open        map[*yaml.Node]bool // targets of the aliases around the current node; if not empty, the node is part of an alias
 }
 
-// spend counts a text that is part of what an alias refers to.
+// spend subtracts a text within an alias from the remaining bytes.
 func (y *fromYAML) spend(n *yaml.Node) error {
 	if y.bytes -= len(n.Value); y.bytes < 0 {
 		return fmt.Errorf("line %d: the aliases of the document stand for more than %d bytes of text", n.Line, maxAliasedBytes)
@@ -193,7 +193,7 @@ func yamlScalar(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// mantissa returns the length of a number up to its exponent.
+// mantissa returns the length of a number without its exponent.
 func mantissa(n json.Number) int {
 	if i := strings.IndexAny(string(n), "eE"); i >= 0 {
 		return i
@@ -206,7 +206,7 @@ func shortest(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		f, err := v.Float64()
-		if err != nil || f == 0 && strings.ContainsAny(v.String()[:mantissa(v)], "123456789") { // 1e-999999 as a fraction takes 25 ms
+		if err != nil || f == 0 && strings.ContainsAny(v.String()[:mantissa(v)], "123456789") { // the comparison as a fraction would be slow: 25 ms for 1e-999999
 			return v
 		}
 		short, err := json.Marshal(f)
@@ -216,7 +216,7 @@ func shortest(v any) any {
 		a, _ := new(big.Rat).SetString(string(v))
 		b, _ := new(big.Rat).SetString(string(short))
 		if a == nil || b == nil || a.Cmp(b) != 0 {
-			return v // all digits
+			return v // the shortest form would lose digits
 		}
 		return json.Number(short)
 	case []any:

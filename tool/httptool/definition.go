@@ -20,48 +20,46 @@ import (
 type Definition struct {
 	Name        string
 	Description string
-	Method      string // empty: GET
-	// URL is the address, with {name} in its path where a parameter goes. It has no query.
+	Method      string // "": GET
+	// URL is the URL without a query. {name} in its path stands for the value of a parameter.
 	URL        string
 	Parameters []Parameter
-	// Body is the media type in which parameters in the body are sent: application/json (empty),
-	// application/x-www-form-urlencoded, multipart/form-data or text/plain; types that end in +json
-	// are sent as JSON.
+	// Body is the media type of the request body with the parameters in it: application/json ("" too), application/x-www-form-urlencoded,
+	// multipart/form-data or text/plain. Types that end in +json are sent as JSON.
 	Body string
-	// Defs are schemas that those of the parameters refer to as #/$defs/NAME.
+	// Defs are schemas to which the schemas of parameters refer as #/$defs/NAME.
 	Defs map[string]json.RawMessage
 
 	Credentials Credentials
-	// OAuth says that the client which the tool is given adds a token to its requests. Then the credentials hold no
-	// Authorization.
+	// OAuth reports that the client of the tool adds a token to its requests. The credentials must then contain no Authorization.
 	OAuth  bool
-	Scopes []string // that a document names for the token
-	// Effect is ReadOnly for GET and HEAD where it is undeclared, and Writes for all others.
+	Scopes []string // scopes of the token, from the document
+	// Effect, if undeclared, is ReadOnly for GET and HEAD, and Writes for all others.
 	Effect      lathe.Effect
-	Allowlist   []string // see lathe.ToolSpec; "http_status" of errors is always shown
+	Allowlist   []string // see [lathe.ToolSpec]; "http_status" of errors is always allowed
 	Timeout     time.Duration
 	CacheTTL    time.Duration
 	Concurrency int
 	Rate        float64
 	Backend     string
 	Origin      string
-	// Imported says that others have written the schemas: what of them Lathe cannot check, such as a pattern of another language, is left
-	// to the server ([lathe.ToolSpec].UncheckedParts), and is no error.
+	// Imported reports that the schemas come from a third party: parts that Lathe cannot check, such as a pattern of another language, are
+	// left to the server ([lathe.ToolSpec].UncheckedParts), and are no error.
 	Imported bool
 
-	document described // what a document says beyond the fields above
+	document described // data from a document without a field above
 }
 
-// described is what a document says of an operation and no other definition has.
+// described is data of an operation in a document that other definitions do not have.
 type described struct {
 	warnings []string
-	answers  map[string]*view // what is shown of them, by status, such as 200, 4XX and DEFAULT
+	answers  map[string]*view // what is shown of answers, by status, such as 200, 4XX and DEFAULT
 }
 
-// Warnings say why hardly any call matches the schemas of an operation of a document. They are no error.
+// Warnings returns reasons why hardly any call can match the schemas of an imported operation. They are no errors.
 func (d *Definition) Warnings() []string { return d.document.warnings }
 
-// A Place says where in a request a value goes.
+// A Place is the part of a request that contains a value.
 type Place string
 
 // The places.
@@ -73,29 +71,29 @@ const (
 	InBody   Place = "body"
 )
 
-// A Parameter is an argument of the tool and the place where its value goes.
+// A Parameter is an argument of the tool, and its place in the request.
 type Parameter struct {
-	Name        string // of the argument
-	As          string // its name in the request; empty: Name
+	Name        string // name of the argument
+	As          string // name in the request; "": Name
 	In          Place
 	Description string
-	Required    bool            // those in the path always are
-	Schema      json.RawMessage // an object; nil: a string
-	// Style is OpenAPI's: simple, label or matrix in a path, form, spaceDelimited, pipeDelimited or
-	// deepObject in a query, simple in a header, form in a cookie. Empty: simple or form.
+	Required    bool            // always set for parameters in the path
+	Schema      json.RawMessage // an object; nil: {"type":"string"}
+	// Style is the style in OpenAPI: simple, label or matrix in a path; form, spaceDelimited, pipeDelimited or deepObject in a query;
+	// simple in a header; form in a cookie. "": simple or form.
 	Style         string
-	Explode       *bool // nil: with form and deepObject
-	AllowReserved bool  // of a query value: what does not change the structure of the query stays as it is
-	// Content is the media type in which the value is written instead of by Style: JSON, or text.
+	Explode       *bool // nil: true for form and deepObject
+	AllowReserved bool  // in a query: characters that do not change the structure of the query are not escaped
+	// Content is the media type in which the value is encoded in place of Style: JSON or text.
 	Content string
-	// Whole says that the value is the whole body, not a member of it. A definition has at most one such parameter, and no
-	// other parameter in the body.
+	// Whole reports that the value is the whole body, not a member of it. A definition has at most one such parameter, and no other
+	// parameter in the body then.
 	Whole bool
-	// Parts say how members of a form that is one whole value are written, by name.
+	// Parts configure the encoding of members of a form that is one whole value, by name.
 	Parts map[string]Part
 }
 
-// A Part says how a member of a form is written.
+// A Part configures the encoding of a member of a form.
 type Part struct {
 	Content       string // media type of a part of multipart/form-data, or of a form value that is JSON
 	Style         string
@@ -103,18 +101,17 @@ type Part struct {
 	AllowReserved bool
 }
 
-// Credentials are added to each request to the origin of the tool, and to no other origin. The model can neither read nor set
-// them.
+// Credentials are added to each request to the origin of the tool, and to no other origin. The model can neither read nor set them.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }
 
-// ownHeaders are those of the transport and of this package.
+// ownHeaders are the headers that the transport or this package sets.
 var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
 	"Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// trustedHeaders contain credentials, identify the client, or override the method or URL of a request: some servers execute a
-// GET with an override header as a DELETE. A parameter must not set them.
+// trustedHeaders contain credentials, identify the client, or override the method or URL of a request: some servers execute a GET with an
+// override header as a DELETE. A parameter must not set them.
 var trustedHeaders = []string{"Authorization", "Cookie", "Forwarded", "Proxy-Authenticate", "Proxy-Authorization", "Set-Cookie", "True-Client-Ip",
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Uri", "X-Forwarded-User", "X-Real-Ip",
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
@@ -135,7 +132,7 @@ var styles = map[Place][]string{
 	InBody:   {"form"},
 }
 
-// check looks at one parameter and fills in its defaults.
+// check validates one parameter and sets its defaults.
 func (p *Parameter) check() error {
 	known, ok := styles[p.In]
 	switch name := p.wireName(); {
@@ -181,7 +178,7 @@ func (p *Parameter) check() error {
 	return nil
 }
 
-// check reports what is wrong with names and values of the credentials.
+// check returns an error if a name or value of the credentials is not valid.
 func (c *Credentials) check() error {
 	for name, v := range c.Headers {
 		if !httpname.IsToken(name) || !isFieldValue(v.Reveal()) {
@@ -214,7 +211,8 @@ func isCookieValue(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`",;\`, r) })
 }
 
-// argsSchema is the schema of the tool's arguments: an object with a property for each parameter.
+// argsSchema returns the schema of the tool's arguments: an object with a property for each parameter. unchecked lists the parts that are
+// left to the server.
 func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err error) {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []byte
@@ -243,7 +241,7 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 	}
 	b = append(b, `,"additionalProperties":false`...)
 	if len(d.Defs) > 0 {
-		defs, err := json.Marshal(d.Defs) // sorted by name
+		defs, err := json.Marshal(d.Defs) // with sorted names
 		if err != nil {
 			return nil, nil, fmt.Errorf("shared schemas: %w", err)
 		}
@@ -256,7 +254,7 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 	return b, nil, nil
 }
 
-// describe puts the description of a parameter into its schema, where that has none.
+// describe adds the description of a parameter to its schema if the schema has none.
 func describe(schema json.RawMessage, text string) []byte {
 	if schema[0] != '{' || text == "" {
 		return schema

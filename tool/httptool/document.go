@@ -12,51 +12,50 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A document is an OpenAPI document as plain values, which are never changed: maps, lists, texts, booleans, null and
-// [json.Number].
+// A document is an OpenAPI document as plain values, which are never changed: maps, lists, strings, booleans, nil and [json.Number].
 type document struct {
 	root  map[string]any
 	v30   bool
 	v32   bool
-	found []pathOperation // the operations in the order of path and method
-	// Whether a member may be readOnly or writeOnly. Most documents have none.
+	found []pathOperation // the operations, sorted by path and method
+	// readOnly and writeOnly report that a member may be marked so. Most documents have no such member.
 	readOnly, writeOnly bool
 }
 
-// A pathOperation is an operation with its place in the document.
+// A pathOperation is an operation with its method and path.
 type pathOperation struct {
 	method, path string
-	inherited    []any // the parameters of the path
+	inherited    []any // parameters of the path
 	op           *operation
 }
 
-// An operation has the members of an operation that are used.
+// An operation contains the members of an operation that this package uses.
 type operation struct {
 	OperationID, Summary, Description string
 
 	Tags       []string       // at most maxTags
-	Parameters []any          // parameters or references to some
-	Body       any            // the body of the request or a reference to one; nil: none
+	Parameters []any          // parameters or references to them
+	Body       any            // the request body or a reference to it; nil: none
 	Responses  map[string]any // by status; may be nil
 	Security   []requirement  // at most maxRequirements
 	secured    bool           // it has its own Security, which may be empty
 }
 
-// A requirement is the scopes of security schemes that are needed together, by name of the scheme.
+// A requirement contains the scopes of security schemes that are required together, by name of the scheme.
 type requirement map[string][]string
 
-// Limits of the parts of a document. Operations that are reached by references share lists, so that a small document can have long ones
-// very often.
+// Limits of the parts of a document. Operations that are reached by references share lists, so a small document can contain long lists many
+// times.
 const (
-	maxReferences   = 100 // that lead from one to the next
+	maxReferences   = 100 // length of a chain of references
 	maxTags         = 100 // of one operation
-	maxRequirements = 100 // security schemes that are named in one list
+	maxRequirements = 100 // security schemes named in one list
 )
 
 // methods are the members of a path that are operations, in the order in which they are read.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect}
 
-// read reads the document.
+// read decodes and checks the document.
 func (d *document) read(b []byte) error {
 	if len(b) > MaxDocumentBytes {
 		return fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
@@ -96,7 +95,7 @@ func (d *document) read(b []byte) error {
 	return nil
 }
 
-// readVersion refuses documents of other versions than 3.0 to 3.2.
+// readVersion returns an error for versions other than 3.0 to 3.2.
 func (d *document) readVersion() error {
 	version, isText := d.root["openapi"].(string)
 	old, isOld := d.root["swagger"]
@@ -117,8 +116,8 @@ func (d *document) readVersion() error {
 	return fmt.Errorf("the document is of OpenAPI %.20q, and 3.0 to 3.2 are read: ask the publisher of the API for one of these versions, or convert it", version)
 }
 
-// nameOperations gives those operations an operationId that have none, made of method and path. If another operation has the same, it
-// ends in 8 hex digits of the SHA-256 of both.
+// nameOperations sets the operationId of operations without one to a name of method and path. If another operation has the same id, 8
+// hexadecimal digits of the SHA-256 of method and path are appended.
 func (d *document) nameOperations() {
 	count, unnamed := map[string]int{}, []pathOperation{}
 	for _, f := range d.found {
@@ -144,7 +143,7 @@ func (d *document) readPath(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("the path %.100q: %w", path, err)
 	}
-	if local, ok := v.(map[string]any); ok && local["$ref"] != nil { // what stands beside the reference comes first
+	if local, ok := v.(map[string]any); ok && local["$ref"] != nil { // members beside the reference take precedence
 		item = maps.Clone(item)
 		maps.Copy(item, local)
 	}
@@ -163,7 +162,7 @@ func (d *document) readPath(path string, v any) error {
 	for _, method := range methods {
 		add(method, item, strings.ToLower(method))
 	}
-	if d.v32 { // of these no tool is made, which is an error or is said
+	if d.v32 { // no tool is made of these, but they are listed and reported
 		add("QUERY", item, "query")
 		others := r.object(item, "additionalOperations")
 		for method := range text.ByName(others) {
@@ -176,17 +175,16 @@ func (d *document) readPath(path string, v any) error {
 	return nil
 }
 
-// withoutReferences are the members whose values are data.
+// withoutReferences are the members whose values are data and contain no references.
 var withoutReferences = words("example", "examples", "default", "enum", "const", "mapping")
 
-// byAuthor are the members whose own members have names that the author of the document chose.
+// byAuthor are the members that contain members with names chosen by the author of the document.
 var byAuthor = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "schemas", "responses", "parameters",
 	"requestBodies", "headers", "securitySchemes", "links", "callbacks", "pathItems", "paths", "content", "encoding", "webhooks",
 	"mediaTypes", "additionalOperations")
 
-// checkReferences returns an error if v has a reference to another document, or to a place that the document does not have. Of several
-// errors it returns the first in the order of their texts. It records whether there are members that are readOnly or writeOnly. named
-// says that the author of the document chose the names of v's members.
+// checkReferences returns an error if v contains a reference to another document, or to a place that does not exist. Of several errors it
+// returns the first by text. It sets readOnly and writeOnly. named reports that the author of the document chose the names of v's members.
 func (d *document) checkReferences(v any, named bool) (bad error) {
 	note := func(err error) {
 		if err != nil && (bad == nil || err.Error() < bad.Error()) {
@@ -214,7 +212,7 @@ func (d *document) checkReferences(v any, named bool) (bad error) {
 	return bad
 }
 
-// follow returns what a reference leads to.
+// follow returns the target of a reference.
 func (d *document) follow(ref string) (any, error) {
 	if ref == "#" {
 		return d.root, nil
@@ -226,7 +224,7 @@ func (d *document) follow(ref string) (any, error) {
 	return valueAt(d.root, plainPointer(pointer))
 }
 
-// resolve returns the object that v is, or that it refers to.
+// resolve returns the object v, or the object to which the reference v leads.
 func (d *document) resolve(v any) (map[string]any, error) {
 	for range maxReferences {
 		in, ok := v.(map[string]any)
@@ -245,7 +243,7 @@ func (d *document) resolve(v any) (map[string]any, error) {
 	return nil, fmt.Errorf("more than %d references lead from one to the next", maxReferences)
 }
 
-// scheme returns a security scheme; nil if the document does not define it.
+// scheme returns a security scheme, or nil if the document does not define it.
 func (d *document) scheme(name string) *securityScheme {
 	var r fields
 	v := r.object(r.object(d.root, "components"), "securitySchemes")[name]
@@ -269,15 +267,15 @@ func (d *document) scheme(name string) *securityScheme {
 	return s
 }
 
-// A securityScheme says how a credential is sent.
+// A securityScheme describes how a credential is sent.
 type securityScheme struct {
 	Type, In, Name, Scheme string
 
-	discovery string // the address that describes an issuer of tokens
-	tokens    string // the address where tokens are issued
+	discovery string // URL of the description of the token issuer
+	tokens    string // URL of the token endpoint
 }
 
-// serverAdvice returns the servers that the document names, for the author of the configuration.
+// serverAdvice returns a text with the first server in the document, for the author of the configuration.
 func (d *document) serverAdvice() string {
 	var r fields
 	servers := r.list(d.root, "servers")
@@ -292,8 +290,7 @@ func (d *document) serverAdvice() string {
 	return fmt.Sprintf(" (it says %.200q)", u)
 }
 
-// fields reads members of objects. A member that is absent or null has the zero value. err is the error of the first member that has
-// another type.
+// fields reads members of objects. A missing or null member has the zero value. err is the error of the first member with another type.
 type fields struct{ err error }
 
 func (r *fields) fail(name, want string) {
@@ -302,7 +299,7 @@ func (r *fields) fail(name, want string) {
 	}
 }
 
-// memberOf returns a member, which errors call want.
+// memberOf returns a member of type T. want is the name of the type in errors.
 func memberOf[T any](r *fields, in map[string]any, name, want string) T {
 	v, ok := in[name].(T)
 	if !ok && in[name] != nil {
@@ -327,7 +324,7 @@ func (r *fields) list(in map[string]any, name string) []any {
 	return memberOf[[]any](r, in, name, "a list")
 }
 
-// choice returns the value of a boolean member, nil if it is absent.
+// choice returns the value of a boolean member, or nil if it is missing.
 func (r *fields) choice(in map[string]any, name string) *bool {
 	if in[name] == nil {
 		return nil
@@ -377,10 +374,10 @@ func (r *fields) requirements(in map[string]any, name string) []requirement {
 	return out
 }
 
-// pointerEscapes replaces the escapes in a token of a JSON pointer.
+// pointerEscapes replaces the escapes in a reference token of a JSON pointer.
 var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
 
-// plainPointer returns a JSON pointer that stands in a URL's fragment, without the escapes of URLs: the same for all its spellings.
+// plainPointer returns a JSON pointer in a URL fragment without URL escapes, so that all its spellings are equal.
 func plainPointer(pointer string) string {
 	if !strings.Contains(pointer, "%") {
 		return pointer
@@ -394,7 +391,7 @@ func plainPointer(pointer string) string {
 	return strings.Join(tokens, "/")
 }
 
-// valueAt returns the value at a JSON pointer without its slash.
+// valueAt returns the value at a JSON pointer without its first slash.
 func valueAt(v any, pointer string) (any, error) {
 	for token := range strings.SplitSeq(pointer, "/") {
 		token = pointerEscapes.Replace(token)
@@ -412,13 +409,13 @@ func valueAt(v any, pointer string) (any, error) {
 	return v, nil
 }
 
-// asObject returns v if it is an object; nil otherwise.
+// asObject returns v if it is an object, and nil otherwise.
 func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// asList returns v if it is a list; nil otherwise.
+// asList returns v if it is a list, and nil otherwise.
 func asList(v any) []any {
 	list, _ := v.([]any)
 	return list

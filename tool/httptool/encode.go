@@ -8,12 +8,12 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// badArgument returns an error whose text the model gets. why is fixed text.
+// badArgument returns an error for the model. why is a fixed text.
 func badArgument(name, why string) error {
 	return tool.Fail(lathe.CodeInvalidArguments, "%s %s", name, why)
 }
 
-// scalar returns the text of a JSON string, number or boolean; null is empty.
+// scalar returns the text of a JSON string, number or boolean; null is "". ok is false for objects and arrays.
 func scalar(raw []byte) (string, bool) {
 	switch raw[0] {
 	case '{', '[':
@@ -23,14 +23,14 @@ func scalar(raw []byte) (string, bool) {
 	case 'n':
 		return "", true
 	default:
-		return string(raw), true // numbers keep their digits
+		return string(raw), true // a number with its digits
 	}
 }
 
 // A pair is a member of an object of scalars.
 type pair struct{ key, value string }
 
-// items are the scalars of an array, or false.
+// items returns the texts of an array of scalars. ok is false if an element is not a scalar.
 func items(raw []byte) ([]string, bool) {
 	out := []string{}
 	for e := range rawjson.Elements(raw) {
@@ -43,7 +43,7 @@ func items(raw []byte) ([]string, bool) {
 	return out, true
 }
 
-// members are the members of an object of scalars, or false.
+// members returns the members of an object of scalars. ok is false if a value is not a scalar.
 func members(raw []byte) ([]pair, bool) {
 	out := []pair{}
 	for k, v := range rawjson.Members(raw) {
@@ -60,7 +60,7 @@ func errNested(name string) error {
 	return badArgument(name, "is nested too deeply: its lists and objects hold plain values only")
 }
 
-// escape writes all but unreserved characters, and those in keep, as %XX.
+// escape encodes all characters except the unreserved ones and those in keep as %XX.
 func escape(s, keep string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -78,12 +78,12 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// reserved are the characters that allowReserved leaves alone: the reserved ones that neither end
-// nor begin a part of a query, not even for servers that split at semicolons.
+// reserved are the characters that allowReserved does not escape: the reserved characters that neither begin nor end a part of a query,
+// also for servers that split at semicolons.
 const reserved = ":/?@!$'()*,"
 
-// escapeHeader keeps what a header value may hold in one line. within says that the value stands
-// among others, between commas.
+// escapeHeader encodes the characters of a header value that are not allowed in one line. within reports that the value is one of several
+// between commas.
 func escapeHeader(s string, within bool) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -101,7 +101,7 @@ func escapeHeader(s string, within bool) string {
 	return b.String()
 }
 
-// join writes pairs as k=v between seps where explode is set, and else as k,v between commas.
+// join encodes pairs as k=v separated by sep if explode is set, and as k,v separated by commas if not.
 func join(ps []pair, explode bool, sep string, esc func(string) string) string {
 	between, inner := ",", ","
 	if explode {
@@ -122,7 +122,7 @@ func joinItems(list []string, sep string, esc func(string) string) string {
 	return strings.Join(out, sep)
 }
 
-// pathValue writes a value in the style of its parameter, escaped for a segment of a path.
+// pathValue encodes a value in the style of its parameter, escaped for a segment of a path.
 func (p *Parameter) pathValue(raw []byte) (string, error) {
 	esc := func(s string) string { return escape(s, "") }
 	if p.Content != "" {
@@ -176,7 +176,7 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 	}
 }
 
-// headerValue writes a value in the simple style.
+// headerValue encodes a value in the simple style.
 func (p *Parameter) headerValue(raw []byte) (string, error) {
 	if p.Content != "" {
 		return escapeHeader(p.contentValue(raw), false), nil
@@ -198,8 +198,8 @@ func (p *Parameter) headerValue(raw []byte) (string, error) {
 	return "", errNested(p.Name)
 }
 
-// queryParts writes a value as parts of a query, or pairs of a cookie or form, each name=value and
-// escaped. The names are the parameter's own, but for those of an exploded object.
+// queryParts encodes a value as parts of a query, or pairs of a cookie or form, each name=value and escaped. The names are that of the
+// parameter, or those of the members of an exploded object. taken are names that such a member may not have.
 func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
 	name := esc(p.wireName())
 	value := esc
@@ -209,7 +209,7 @@ func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[st
 	if p.Content != "" {
 		return []string{name + "=" + esc(p.contentValue(raw))}, nil
 	}
-	item := func(s string) string { return strings.ReplaceAll(value(s), ",", "%2C") } // not a separator
+	item := func(s string) string { return strings.ReplaceAll(value(s), ",", "%2C") } // a comma in an item is not a separator
 	sep, explode := ",", *p.Explode
 	switch p.Style {
 	case "spaceDelimited":
@@ -273,8 +273,8 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 	return parts, nil
 }
 
-// isTaken reports whether a server may take the name for one of those that are taken: some do not
-// look at case, and some read name[] as a list of that name.
+// isTaken reports whether a server may read the name as one of taken: some servers ignore case, and some read name[] as a list with that
+// name.
 func isTaken(name string, taken map[string]bool) bool {
 	name, _, _ = strings.Cut(name, "[")
 	for t := range taken {
@@ -285,7 +285,7 @@ func isTaken(name string, taken map[string]bool) bool {
 	return false
 }
 
-// contentValue writes a value in the parameter's media type.
+// contentValue encodes a value in the media type of the parameter.
 func (p *Parameter) contentValue(raw []byte) string {
 	if s, ok := scalar(raw); ok && !isJSON(p.Content) {
 		return s

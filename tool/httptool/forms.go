@@ -8,25 +8,25 @@ import (
 
 // Limits of the comparison of the forms of a oneOf.
 const (
-	maxForms    = 24     // further ones are not compared
-	maxCompared = 20_000 // schemas, members and values of one oneOf
+	maxForms    = 24     // further forms are not compared
+	maxCompared = 20_000 // number of schemas, members and values in one oneOf
 )
 
-// An objectForm is what one form of a oneOf says of objects.
+// An objectForm contains the constraints that one form of a oneOf has for objects.
 type objectForm struct {
 	members  map[string]any
-	hidden   map[string]bool // of members that requests do not have
+	hidden   map[string]bool // members that requests do not contain
 	required map[string]bool
-	closed   bool           // further members are refused
-	rest     map[string]any // the other keywords
-	unclear  bool           // it has what is not compared
+	closed   bool           // further members are not allowed
+	rest     map[string]any // all other keywords
+	unclear  bool           // it has keywords that cannot be compared
 }
 
-// annotations are keywords of [isAnnotation].
+// annotations are keywords without an effect on validation; see [isAnnotation].
 var annotations = words("title", "description", "$comment", "deprecated", "default", "readOnly", "writeOnly", "example", "examples", "discriminator", "xml", "externalDocs")
 
-// compareForms adds a warning if a form of a oneOf can never be used: each value with the members that it declares matches another form,
-// too, which oneOf refuses. Only a member that the document does not declare, or a value of a wrong type, would make a difference.
+// compareForms adds a warning if a form of a oneOf can never be used, because each value with its declared members also matches another
+// form, so that oneOf rejects it. Only an undeclared member, or a value of a wrong type, would make a difference.
 func (s *sharing) compareForms(forms []any) {
 	if len(s.warnings) > 0 {
 		return
@@ -48,7 +48,7 @@ func (s *sharing) compareForms(forms []any) {
 	}
 }
 
-// formName returns what a warning calls a form.
+// formName returns the name of a form in a warning.
 func formName(form any, i int) string {
 	if ref, ok := asObject(form)["$ref"].(string); ok {
 		return fmt.Sprintf("form %d (%.60q)", i+1, ref[strings.LastIndexByte(ref, '/')+1:])
@@ -56,7 +56,7 @@ func formName(form any, i int) string {
 	return fmt.Sprintf("form %d", i+1)
 }
 
-// read adds what a schema says to f. It takes from left, what is left of maxCompared.
+// read adds the constraints of a schema to f. It subtracts from left, the remaining amount of maxCompared.
 func (s *sharing) read(f *objectForm, v any, left *int) {
 	in, err := s.doc.resolve(v)
 	if *left -= 1 + len(in) + len(asObject(in["properties"])) + len(asList(in["required"])); err != nil || *left < 0 {
@@ -64,7 +64,7 @@ func (s *sharing) read(f *objectForm, v any, left *int) {
 		return
 	}
 	if local := asObject(v); local["$ref"] != nil && len(local) > 1 && !s.doc.v30 {
-		f.unclear = true // something stands beside the reference
+		f.unclear = true // the reference has other keywords beside it
 		return
 	}
 	for key, val := range in {
@@ -90,7 +90,7 @@ func (s *sharing) read(f *objectForm, v any, left *int) {
 	}
 }
 
-// readMembers adds the members of an object to f.
+// readMembers adds the member schemas of an object to f.
 func (s *sharing) readMembers(f *objectForm, members map[string]any) {
 	for name, member := range members {
 		if s.leavesOut(member, &omission{}) {
@@ -102,12 +102,12 @@ func (s *sharing) readMembers(f *objectForm, members map[string]any) {
 	}
 }
 
-// isAnnotation reports whether a keyword says nothing about which values a schema matches.
+// isAnnotation reports whether a keyword has no effect on the values that a schema matches.
 func isAnnotation(key string, val any) bool {
 	return annotations[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val)
 }
 
-// takes reports whether f matches every value with the members that other declares. It is false where this is not sure.
+// takes reports whether f matches every value with the declared members of other. It returns false if that is not certain.
 func (f *objectForm) takes(other *objectForm, left *int) bool {
 	if f.unclear || other.unclear || len(other.members) == 0 {
 		return false
@@ -131,7 +131,7 @@ func (f *objectForm) takes(other *objectForm, left *int) bool {
 	return true
 }
 
-// contains reports whether a schema matches every value that other matches: what it demands, other demands, too.
+// contains reports whether schema matches every value that other matches: each constraint of schema is also one of other.
 func contains(schema, other any, left *int) bool {
 	in, ok := schema.(map[string]any)
 	if !ok {
@@ -146,7 +146,7 @@ func contains(schema, other any, left *int) bool {
 	return true
 }
 
-// same reports whether two values are equal. It is false after maxCompared values.
+// same reports whether two values are equal. It returns false after maxCompared values.
 func same(a, b any, left *int) bool {
 	if *left--; *left < 0 {
 		return false

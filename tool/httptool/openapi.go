@@ -21,48 +21,49 @@ const (
 	maxDescriptionBytes = 4 << 10
 )
 
-// ImportOptions say which operations of a document become tools, and how.
+// ImportOptions select the operations of a document that become tools, and configure these tools.
 type ImportOptions struct {
-	// Source names the document in errors and origins.
+	// Source is the name of the document in errors and origins.
 	Source string
-	// Server is the base URL of all paths. The servers in the document are ignored, so that the author of the document cannot
-	// choose where requests and credentials are sent.
+	// Server is the base URL of all paths. The servers in the document are ignored, so that its author cannot choose where requests and
+	// credentials are sent.
 	Server string
-	// Operations and Tags select operations, by operationId, in which * stands for any characters and ? for one, and by tag.
-	// If both are empty no operation is selected. Exclude, by operationId as Operations, are not selected even so. An operation
-	// without an operationId has one of its method and path: get_users_id of GET /users/{id}.
+	// Operations and Tags select operations, by operationId, in which * stands for any characters and ? for one, and by tag. If both are
+	// empty, no operation is selected. Exclude lists operations that are not selected, with the same patterns as Operations. An operation
+	// without an operationId gets one of its method and path: get_users_id for GET /users/{id}.
 	Operations, Tags, Exclude []string
-	// OnLeftOut is called for each operation that a pattern or a tag selects and that cannot be a tool, such as one whose body is a
-	// file, in the order of the ids. It is an error if OnLeftOut is nil, if its operationId stands in Operations, or if no tool is left.
+	// OnLeftOut is called for each operation that a pattern or a tag selects but that cannot be a tool, such as one whose body is a file,
+	// sorted by id. Such an operation is an error if OnLeftOut is nil, if Operations contains its operationId, or if no tool remains.
 	OnLeftOut func(*OperationError)
-	Prefix    string // stands before the name of each tool
-	// Rename are whole names of tools, in place of Prefix and operationId, by operationId.
+	Prefix    string // prefix of the name of each tool
+	// Rename contains complete names of tools by operationId. They replace Prefix and operationId.
 	Rename     map[string]string
 	Allowlist  []string
-	Allowlists map[string][]string // by operationId, before Allowlist
+	Allowlists map[string][]string // by operationId; replaces Allowlist
 	Effects    map[string]lathe.Effect
-	// Security are credentials by name of the security scheme: a key, a token, or user:password.
+	// Security contains credentials by name of the security scheme: a key, a token, or user:password.
 	Security map[string]secret.Secret
-	// OAuth says that the client adds tokens to requests to Server. A token is the credential of each token scheme for which
-	// Security has no entry. If the document has no token scheme, all operations use the token.
+	// OAuth reports that the client adds tokens to requests to Server. The token is the credential of each token scheme without an entry in
+	// Security. If the document has no token scheme, all operations use the token.
 	OAuth bool
-	// Credentials are sent with all requests, besides those of Security.
+	// Credentials are sent with all requests, in addition to those of Security.
 	Credentials Credentials
 }
 
-// An OperationError says what is wrong with one operation of a document.
+// An OperationError is an error of one operation of a document.
 type OperationError struct {
 	Operation string // operationId
 	Err       error
 }
 
-// Error returns the operation and what is wrong with it.
+// Error returns the operation and the text of Err.
 func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// Import reads an OpenAPI document and describes the operations that o names: [ReadDocument] and [Document.Import] in one call.
+// Import reads an OpenAPI document and returns the definitions of the operations that o selects: [ReadDocument] and [Document.Import] in
+// one call.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	d, err := ReadDocument(doc)
 	if err != nil {
@@ -71,11 +72,11 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	return d.Import(o)
 }
 
-// A Document is an OpenAPI document that has been read. Its methods may be called from several goroutines at once.
+// A Document is a parsed OpenAPI document. Its methods may be called from several goroutines at once.
 type Document struct{ d document }
 
-// ReadDocument reads an OpenAPI document, 3.0 to 3.2, JSON or YAML, of at most [MaxDocumentBytes]. References outside the document are
-// refused.
+// ReadDocument parses an OpenAPI document, version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes]. A reference to another
+// document is an error.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
 	if err := d.d.read(doc); err != nil {
@@ -84,8 +85,8 @@ func ReadDocument(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Import describes the operations that o names, in the order of their tools' names. The errors of all operations are joined; each is
-// an *[OperationError].
+// Import returns the definitions of the operations that o selects, sorted by tool name. It joins the errors of all operations; each is an
+// *[OperationError].
 func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
 
 func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
@@ -130,17 +131,17 @@ func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	return defs, nil
 }
 
-// A choice is an operation that is selected.
+// A choice is a selected operation.
 type choice struct {
 	pathOperation
-	matched bool // by patterns or tags alone: it may be left out
-	twice   bool // another operation has its id
+	matched bool // selected only by patterns or tags, so that it may be left out
+	twice   bool // another operation has the same id
 	def     *Definition
 }
 
 func (c *choice) wrong(err error) *OperationError { return &OperationError{c.op.OperationID, err} }
 
-// defineAll describes the operations. out are those that are left out, bad is what is wrong with others.
+// defineAll makes the definitions of the operations. out are the errors of operations that may be left out, bad those of others.
 func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice, out []*OperationError, bad []error) {
 	left := maxSchemaBytes
 	answers := newShapes(d, &left)
@@ -170,8 +171,8 @@ func (d *document) defineAll(chosen []*choice, o *ImportOptions) (made []*choice
 	return made, out, bad
 }
 
-// withoutClashes leaves out the operations that have the name of another one, but for those that are named by their ids: of these
-// a set of tools takes one.
+// withoutClashes leaves out operations whose tool name another operation has, except those that Operations names: these are reported when
+// the set of tools is made.
 func withoutClashes(made []*choice, out []*OperationError) ([]*choice, []*OperationError) {
 	byName := map[string][]*choice{}
 	for _, c := range made {
@@ -191,10 +192,10 @@ func withoutClashes(made []*choice, out []*OperationError) ([]*choice, []*Operat
 	return rest, out
 }
 
-// check returns why no tool can be made of the definition. An allowlist that is missing is a mistake of the configuration, which making
-// the tool reports.
+// check returns the error that prevents a tool for the definition. It ignores a missing allowlist, which is an error of the configuration
+// that New reports.
 func (d *Definition) check() error {
-	one, err := New(d, new(egress.Client), nil) // which is sent no request
+	one, err := New(d, new(egress.Client), nil) // the client sends nothing
 	if err == nil {
 		_, err = tool.NewSet(one)
 	}
@@ -207,7 +208,7 @@ func (d *Definition) check() error {
 	return err
 }
 
-// choose returns the operations that are named and not excluded, and their ids.
+// choose returns the selected operations and their ids.
 func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bool, errs []error) {
 	wanted, excluded, tags, count, all := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, []string{}
 	ids = map[string]bool{}
@@ -253,7 +254,7 @@ func (d *document) choose(o *ImportOptions) (chosen []*choice, ids map[string]bo
 	return chosen, ids, errs
 }
 
-// countMatches reports whether a pattern is the operationId or matches it, and counts it for each that does.
+// countMatches reports whether a pattern equals or matches the operationId, and increments the count of each such pattern.
 func countMatches(patterns []string, id string, counts map[string]int) (any bool) {
 	for _, p := range patterns {
 		if p == id || policy.Match(p, id) {
@@ -264,7 +265,7 @@ func countMatches(patterns []string, id string, counts map[string]int) (any bool
 	return any
 }
 
-// notChosen returns an error for each name that is not the id of a chosen operation.
+// notChosen returns an error for each name that is not the id of a selected operation.
 func notChosen[T any](chosen map[string]bool, named map[string]T, where string) (errs []error) {
 	for id := range named {
 		if !chosen[id] {
@@ -274,7 +275,7 @@ func notChosen[T any](chosen map[string]bool, named map[string]T, where string) 
 	return errs
 }
 
-// advice returns a suggestion for an error text: the operation whose id differs from id only in letter case.
+// advice returns a suggestion for an error text: an operation whose id differs only in letter case.
 func advice(id string, all []string) string {
 	for _, other := range all {
 		if strings.EqualFold(id, other) {
@@ -284,8 +285,8 @@ func advice(id string, all []string) string {
 	return ""
 }
 
-// toolName returns the name of an operation's tool: the prefix and the operationId, without what a name may not have. Of an id without
-// any such character the method and the path are the name. See [text.ToolName] for a name that is too long.
+// toolName returns the name of an operation's tool: the prefix and the operationId, without characters that are not allowed. If no
+// character of the id is allowed, method and path replace it. See [text.ToolName] for a name that is too long.
 func toolName(prefix string, f pathOperation) (string, error) {
 	name := plainName(f.op.OperationID)
 	if name == "" {
@@ -297,14 +298,14 @@ func toolName(prefix string, f pathOperation) (string, error) {
 	return text.ToolName(plainName(prefix)+name, f.op.OperationID), nil
 }
 
-// pathName returns the operationId of an operation that has none: the method in lower case and the parts of the path that are letters
-// and digits, with _ between them.
+// pathName returns the operationId for an operation without one: the method in lower case and the letters and digits of the path, joined by
+// _.
 func pathName(method, path string) string {
 	parts := strings.FieldsFunc(path, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(append([]string{strings.ToLower(method)}, parts...), "_")
 }
 
-// plainName returns s with _ for . / : and blanks, and without other characters that the name of a tool may not have.
+// plainName returns s with _ in place of '.', '/', ':' and blanks, and without other characters that a tool name may not contain.
 func plainName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -324,7 +325,7 @@ func hidden(r rune) bool {
 
 var errHidden = errors.New("its schema has invisible characters in a name or a value, where they cannot be removed")
 
-// checkVisible refuses a schema in which a name or value holds what a person does not see.
+// checkVisible returns an error for a schema with an invisible character in a name or value.
 func checkVisible(v any) error {
 	var err error
 	see := func(s string) {
@@ -352,8 +353,8 @@ func checkVisible(v any) error {
 	return err
 }
 
-// cleanText removes from untrusted text what people do not see and the model reads: control and format
-// characters, among them direction marks and tags. It bounds the text.
+// cleanText removes characters from untrusted text that are invisible to people but not to models: control and format characters, such as
+// direction marks and tags. It limits the text to maxDescriptionBytes.
 func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

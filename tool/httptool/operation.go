@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// bodyArgument is the argument that is the body of a request.
+// bodyArgument is the name of the argument for the request body.
 const bodyArgument = "body"
 
-// define describes one operation. It takes from left, what is left of maxSchemaBytes.
+// define returns the definition of one operation. It subtracts from left, the remaining amount of maxSchemaBytes.
 func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Definition, error) {
 	name, err := toolName(o.Prefix, f)
 	if own, ok := o.Rename[f.op.OperationID]; ok {
@@ -56,7 +56,7 @@ func (d *document) define(f pathOperation, o *ImportOptions, left *int) (*Defini
 	return def, err
 }
 
-// parameters are those of the operation and, where it has none of that name and place, of its path.
+// parameters adds the parameters of the operation, and those of its path that the operation does not replace.
 func (d *document) parameters(def *Definition, f pathOperation, shared *sharing) error {
 	type where struct{ in, name string }
 	var all []*input
@@ -103,7 +103,7 @@ func (d *document) parameters(def *Definition, f pathOperation, shared *sharing)
 			return fmt.Errorf("parameter %q: %w", in.Name, err)
 		}
 		p.Name = in.Name
-		if names[p.Name] { // the same name in two places
+		if names[p.Name] { // a parameter in another place has the same name
 			p.Name, p.As = in.In+"_"+in.Name, in.Name
 		}
 		names[p.Name] = true
@@ -112,8 +112,8 @@ func (d *document) parameters(def *Definition, f pathOperation, shared *sharing)
 	return nil
 }
 
-// filledElsewhere reports whether a parameter is one that OpenAPI leaves to other parts of the
-// document, or that a credential or this package fills.
+// filledElsewhere reports whether OpenAPI describes the parameter in other parts of the document, or whether a credential or this package
+// sets it.
 func filledElsewhere(def *Definition, p *input) bool {
 	is := func(m map[string]secret.Secret, fold bool) bool {
 		for name := range m {
@@ -136,20 +136,20 @@ func filledElsewhere(def *Definition, p *input) bool {
 	}
 }
 
-// parameterBytes is what a parameter takes in memory beside its texts and its schema.
+// parameterBytes is the memory of a parameter besides its texts and its schema, in bytes.
 const parameterBytes = 200
 
-// An input is a parameter as the document says it.
+// An input is a parameter as in the document.
 type input struct {
 	Name, In, Description, Style string
 
 	Required, AllowReserved bool
 	Explode                 *bool
 	Schema                  any            // nil: none
-	Content                 map[string]any // media types
+	Content                 map[string]any // by media type
 }
 
-// input reads a parameter, or what a reference to one leads to.
+// input reads a parameter, or the target of a reference to one.
 func (d *document) input(v any) (*input, error) {
 	in, err := d.resolve(v)
 	if err != nil {
@@ -190,7 +190,7 @@ func (d *document) parameter(in *input, shared *sharing) (*Parameter, error) {
 	return p, err
 }
 
-// bodyTypes are the media types of bodies, the one that is preferred first.
+// bodyTypes select the media type of a body, the preferred first.
 var bodyTypes = []func(string) bool{
 	func(t string) bool { return mediaType(t) == typeJSON },
 	isJSON,
@@ -240,7 +240,7 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 			return fmt.Errorf("its body: part %q is of type %q: JSON and text can be written", name, part.Content)
 		}
 		if mediaType(typ) == typeForm && part.Style != "" {
-			part.Content = "" // a style comes first there
+			part.Content = "" // a style takes precedence there
 		}
 		if part.Style != "" && !slices.Contains(styles[InQuery], part.Style) {
 			return fmt.Errorf("its body: part %q: no style %q in a form", name, part.Style)
@@ -255,7 +255,7 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 	return nil
 }
 
-// binaryPart returns the name of a part that is a file.
+// binaryPart returns the name of a part that is a file, or "" if there is none.
 func (d *document) binaryPart(schema any) string {
 	s, err := d.resolve(schema)
 	if err != nil {
@@ -279,7 +279,7 @@ func (d *document) binaryPart(schema any) string {
 	return ""
 }
 
-// authorize takes the first of the operation's security requirements for which there are credentials.
+// authorize sets the credentials for the first of the operation's security requirements that o can meet.
 func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) error {
 	def.Credentials = Credentials{Headers: maps.Clone(o.Credentials.Headers), Query: maps.Clone(o.Credentials.Query), Cookies: maps.Clone(o.Credentials.Cookies)}
 	var r fields
@@ -324,7 +324,7 @@ func (d *document) authorize(def *Definition, op *operation, o *ImportOptions) e
 	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenAdvice(wanted))
 }
 
-// tokenAdvice returns where the document says that tokens are issued, for the author of the configuration.
+// tokenAdvice returns a text with the place where the document says that tokens are issued, for the author of the configuration.
 func (d *document) tokenAdvice(wanted []requirement) string {
 	for _, req := range wanted {
 		for name := range text.ByName(req) {
@@ -341,12 +341,12 @@ func (d *document) tokenAdvice(wanted []requirement) string {
 	return ""
 }
 
-// acceptsToken reports whether the credential of a scheme is a token.
+// acceptsToken reports whether the credential of the scheme is a token.
 func acceptsToken(s *securityScheme) bool {
 	return s != nil && (s.Type == "oauth2" || s.Type == "openIdConnect" || s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"))
 }
 
-// wantsTokens reports whether a scheme of the document does.
+// wantsTokens reports whether a scheme of the document accepts a token.
 func (d *document) wantsTokens() bool {
 	for name := range asObject(asObject(d.root["components"])["securitySchemes"]) {
 		if acceptsToken(d.scheme(name)) {
@@ -356,7 +356,7 @@ func (d *document) wantsTokens() bool {
 	return false
 }
 
-// scopes adds those that a requirement names: of other schemes the same place means something else.
+// scopes returns have with the scopes of a requirement added. For schemes of type http the list has another meaning and is ignored.
 func scopes(s *securityScheme, named, have []string) []string {
 	for _, scope := range named {
 		if s.Type != "http" && !slices.Contains(have, scope) {
@@ -366,7 +366,7 @@ func scopes(s *securityScheme, named, have []string) []string {
 	return have
 }
 
-// add puts a credential where its scheme says.
+// add adds a credential in the place that its scheme defines.
 func (c *Credentials) add(s *securityScheme, v secret.Secret) error {
 	put := func(m *map[string]secret.Secret, name string, v secret.Secret) {
 		if *m == nil {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Members that the document marks as readOnly are those of answers. The schemas of requests have them neither among the properties nor
-// among the required names, so that a model need not invent values for them. In `not` and `if` nothing is left out: a schema there
-// would match more values without its members.
+// Members that the document marks as readOnly occur only in answers. They are removed from the schemas of requests, from both the
+// properties and the required names, so that a model need not invent values for them. Inside `not` and `if` nothing is removed, because a
+// schema there would match more values without its members.
 
-// traits are what a schema says of the members of its value, itself or by reference, allOf, anyOf and oneOf.
+// traits are what a schema states about the members of its value, directly or by reference, allOf, anyOf and oneOf.
 type traits struct {
-	hidden   map[string]bool // names of members that are readOnly; of those of anyOf and oneOf the ones that are it in every form
-	required map[string]bool // names that it or a form of it requires
+	hidden   map[string]bool // names of readOnly members; from anyOf and oneOf, only those that are readOnly in every form
+	required map[string]bool // names that it or one of its forms requires
 }
 
-// readOnly reports whether a member of this schema is readOnly.
+// readOnly reports whether the schema v of a member is readOnly.
 func (s *sharing) readOnly(v any, depth int) bool {
 	in := asObject(v)
 	if in == nil || depth == 0 {
@@ -25,12 +25,12 @@ func (s *sharing) readOnly(v any, depth int) bool {
 	if ref, ok := in["$ref"].(string); ok {
 		known, seen := s.readOnlyAt[ref]
 		if !seen {
-			s.readOnlyAt[ref] = false      // of a schema that leads back to itself
-			target, _ := s.doc.follow(ref) // an error is one of refer, too
+			s.readOnlyAt[ref] = false      // for a schema that refers to itself
+			target, _ := s.doc.follow(ref) // refer returns the error, too
 			known = s.readOnly(target, depth-1)
 			s.readOnlyAt[ref] = known
 		}
-		if known || s.doc.v30 { // there, what stands beside a reference is not looked at
+		if known || s.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
 			return known
 		}
 	}
@@ -40,10 +40,10 @@ func (s *sharing) readOnly(v any, depth int) bool {
 	return slices.ContainsFunc(asList(in["allOf"]), func(part any) bool { return s.readOnly(part, depth-1) })
 }
 
-// nameBytes is what a name takes in a set of names.
+// nameBytes is the memory of a name in a set, in bytes.
 const nameBytes = 48
 
-// collect adds the traits of a schema to t. It counts what the sets take as bytes of the tool.
+// collect adds the traits of a schema to t. It counts the memory of the sets as bytes of the tool.
 func (s *sharing) collect(t *traits, v any, depth int) error {
 	in := asObject(v)
 	if in == nil || depth == 0 {
@@ -114,8 +114,7 @@ func (s *sharing) collectForms(t *traits, forms []any, depth int) error {
 
 func newTraits() *traits { return &traits{hidden: map[string]bool{}, required: map[string]bool{}} }
 
-// traitsAt returns the traits of the schema that a reference leads to. While they are collected, a schema that leads back to itself
-// gets those that are known by then.
+// traitsAt returns the traits of the target of a reference. If a schema refers to itself, it returns those that are collected so far.
 func (s *sharing) traitsAt(ref string, depth int) (*traits, error) {
 	if known := s.traits[ref]; known != nil {
 		return known, nil
@@ -129,16 +128,16 @@ func (s *sharing) traitsAt(ref string, depth int) (*traits, error) {
 	return t, err
 }
 
-// An omission says what is left out of a schema of requests.
+// An omission states what is removed from a schema of requests.
 type omission struct {
-	none   bool            // nothing is
-	hidden map[string]bool // names of members that this schema, or another of the same value, says are readOnly
+	none   bool            // nothing is removed
+	hidden map[string]bool // names of members that this schema, or another one for the same value, marks as readOnly
 }
 
 // inside returns the omission for the schemas of members and items of a value.
 func (o *omission) inside() *omission { return &omission{none: o.none} }
 
-// within returns the omission for the schema in, which holds for a value beside others with the omission o.
+// within returns the omission for the schema in, which applies to a value together with other schemas that have the omission o.
 func (s *sharing) within(in map[string]any, o *omission) (*omission, error) {
 	if o.none || !s.doc.readOnly {
 		return o, nil
@@ -151,12 +150,12 @@ func (s *sharing) within(in map[string]any, o *omission) (*omission, error) {
 	return &omission{hidden: t.hidden}, s.spend(nameBytes * len(o.hidden))
 }
 
-// leavesOut reports whether a member with this schema is left out.
+// leavesOut reports whether a member with this schema is removed.
 func (s *sharing) leavesOut(member any, o *omission) bool {
 	return s.doc.readOnly && !o.none && s.readOnly(member, maxSchemaDepth)
 }
 
-// names returns a list of names without those that are left out.
+// names returns a list of names without the removed ones.
 func (o *omission) names(v any) any {
 	list, ok := v.([]any)
 	if !ok || len(o.hidden) == 0 {
@@ -168,11 +167,11 @@ func (o *omission) names(v any) any {
 	})
 }
 
-// untouched is the variant from which nothing is left out. No name is.
+// untouched is the variant from which nothing is removed. No name is equal to it.
 const untouched = "\x00"
 
-// variant returns in what the target of a reference differs, within o, from what it is elsewhere: it requires names which only a schema
-// around the reference says are readOnly, or nothing is left out of it. "" says that it does not differ.
+// variant returns how the target of a reference differs within o from its usual form: the names that it requires but that only a schema
+// around the reference marks as readOnly, or untouched. "" means that it does not differ.
 func (s *sharing) variant(ref string, o *omission) (string, error) {
 	if o.none {
 		return untouched, nil
@@ -197,7 +196,7 @@ func (s *sharing) variant(ref string, o *omission) (string, error) {
 	return strings.Join(names, "\x00"), nil
 }
 
-// omission returns what is left out of a schema that a reference leads to, besides what the schema itself says.
+// omission returns what is removed from the target besides what its own schema marks.
 func (t target) omission() *omission {
 	switch t.variant {
 	case "":

@@ -13,22 +13,22 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// accepted is what is said of the answers that can be read.
+// accepted is the value of the Accept header: the media types that can be read.
 const accepted = "application/json, application/*+json;q=0.9, text/*;q=0.8, image/*;q=0.5"
 
-// A message is a request that is ready to be sent, as often as need be.
+// A message is a request that can be sent several times.
 type message struct {
 	method, url string
 	header      http.Header
 	body        []byte
 }
 
-// build makes the request for valid arguments.
+// build returns the request for valid arguments.
 func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
 	args := map[string][]byte{}
 	for k, v := range rawjson.Members(raw) {
 		name := string(rawjson.AppendUnquoteLossy(nil, k))
-		if v[0] != 'n' || t.nulls[name] { // else null is as good as not given
+		if v[0] != 'n' || t.nulls[name] { // otherwise null counts as absent
 			args[name] = v
 		}
 	}
@@ -56,7 +56,7 @@ func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
 		case InCookie:
 			parts, err = p.queryParts(v, percent, t.cookieNames)
 			cookies = append(cookies, parts...)
-		case InBody: // below, together
+		case InBody: // t.body encodes them together
 		}
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
 
 func percent(s string) string { return escape(s, "") }
 
-// authorize adds the credentials, after and over everything else.
+// authorize adds the credentials, which replace everything else of the same name.
 func (t *httpTool) authorize(m *message, query, cookies []string) {
 	c := &t.def.Credentials
 	for name, v := range c.Headers {
@@ -104,7 +104,7 @@ func (t *httpTool) authorize(m *message, query, cookies []string) {
 	}
 }
 
-// request makes one attempt's request.
+// request returns the HTTP request of one attempt.
 func (m *message) request(ctx context.Context) (*http.Request, error) {
 	var body io.Reader
 	if m.body != nil {
@@ -112,7 +112,7 @@ func (m *message) request(ctx context.Context) (*http.Request, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, m.method, m.url, body)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "httptool: make a request"} // the cause quotes the URL
+		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "httptool: make a request"} // without the cause, which contains the URL
 	}
 	req.Header = m.header.Clone()
 	if t := event.TraceFrom(ctx); t.Parent != "" {

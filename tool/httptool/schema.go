@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	maxSchemaDepth = 64 // the nesting of schemas
-	// maxSchemaBytes bounds what all tools of a document take together: each has its own copy of what operations share.
+	maxSchemaDepth = 64 // maximum nesting of schemas
+	// maxSchemaBytes is the maximum size of all tools of a document together, in bytes: each tool has its own copy of shared schemas.
 	maxSchemaBytes = 256 << 20
 )
 
-// A sharing collects the schemas that those of one tool refer to.
+// A sharing collects the schemas to which the schemas of one tool refer.
 type sharing struct {
 	doc   *document
-	left  *int              // of maxSchemaBytes
-	names map[target]string // of $defs
-	queue []target          // whose schemas are still to be taken
-	taken map[string]bool   // names
-	alike map[string]int    // how often a name was wanted
+	left  *int              // remaining amount of maxSchemaBytes
+	names map[target]string // names in $defs
+	queue []target          // targets whose schemas are not yet converted
+	taken map[string]bool   // used names
+	alike map[string]int    // number of name conflicts by wanted name
 
 	traits     map[string]*traits // by reference
 	readOnlyAt map[string]bool    // by reference
 	warnings   []string           // at most one of a kind
 }
 
-// A target is what a reference leads to: a JSON pointer, and in what the schema there differs from that of another reference to it.
+// A target is the target of a reference: a JSON pointer, and a variant if the schema differs from that of other references to the same
+// pointer.
 type target struct{ pointer, variant string }
 
 func newSharing(d *document, left *int) *sharing {
@@ -39,7 +40,7 @@ func newSharing(d *document, left *int) *sharing {
 
 var errTooLarge = fmt.Errorf("the tools of the document take more than %d bytes: name fewer operations", maxSchemaBytes)
 
-// spend counts bytes of a tool.
+// spend subtracts n bytes of a tool from left.
 func (s *sharing) spend(n int) error {
 	if *s.left -= n; *s.left < 0 {
 		return errTooLarge
@@ -47,10 +48,10 @@ func (s *sharing) spend(n int) error {
 	return nil
 }
 
-// schema returns a schema of the document as JSON Schema 2020-12, its references leading to $defs. Without one every value is allowed.
+// schema returns a schema of the document as JSON Schema 2020-12, with references to $defs. A missing schema allows every value.
 func (s *sharing) schema(v any) (json.RawMessage, error) { return s.without(v, &omission{}) }
 
-// without is schema for a schema from which something is left out.
+// without returns what schema returns, for a schema with an omission.
 func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
 	if v == nil {
 		return json.RawMessage(`{}`), nil
@@ -69,7 +70,7 @@ func (s *sharing) without(v any, o *omission) (json.RawMessage, error) {
 	return raw, err
 }
 
-// finish returns the shared schemas, and all that they refer to in turn.
+// finish returns the schemas for $defs, with all to which they refer.
 func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	defs := map[string]json.RawMessage{}
 	for len(s.queue) > 0 {
@@ -86,7 +87,7 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	return defs, nil
 }
 
-// refer returns the reference within the tool's schema for one within the document.
+// refer returns the reference within the tool's schema for a reference within the document.
 func (s *sharing) refer(ref string, o *omission) (string, error) {
 	spelled, local := strings.CutPrefix(ref, "#/")
 	if !local {
@@ -119,12 +120,12 @@ func (s *sharing) refer(ref string, o *omission) (string, error) {
 	return "#/$defs/" + name, nil
 }
 
-// Keywords by what stands in them.
+// Keywords by the kind of their value: schemas by name, a list of schemas, or a schema.
 var (
 	inMap    = words("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 	inList   = words("allOf", "anyOf", "oneOf", "prefixItems")
 	inSchema = words("items", "not", "additionalProperties", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "if", "then", "else", "contentSchema")
-	// dropped say nothing about a value, or only in documents.
+	// dropped are keywords without an effect on validation, or that have a meaning only in documents.
 	dropped = words("nullable", "discriminator", "xml", "externalDocs", "example", "examples", "$schema", "$id", "$anchor", "$dynamicAnchor", "allowEmptyValue")
 )
 
@@ -136,7 +137,7 @@ func words(list ...string) map[string]bool {
 	return m
 }
 
-// walk converts a schema as plain values. o is what other schemas of the same value leave out.
+// walk converts a schema in plain values. o is the omission of other schemas for the same value.
 func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
@@ -153,7 +154,7 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 		return nil, err
 	}
 	out := make(map[string]any, len(in))
-	for key, val := range text.ByName(in) { // the names of $defs depend on the order
+	for key, val := range text.ByName(in) { // sorted, because the names in $defs depend on the order
 		if dropped[key] || strings.HasPrefix(key, "x-") || hasNoEffect(key, val) {
 			continue
 		}
@@ -161,7 +162,7 @@ func (s *sharing) walk(v any, depth int, o *omission) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !hasNoEffect(key, converted) { // which it has if all of it is left out
+		if !hasNoEffect(key, converted) { // it has no effect if all of its content was removed
 			out[key] = converted
 		}
 	}
@@ -212,7 +213,7 @@ func (s *sharing) keyword(key string, val any, depth int, o *omission) (any, err
 	return shortest(val), nil
 }
 
-// hasNoEffect reports whether a schema with this keyword and value means the same without it.
+// hasNoEffect reports whether a keyword with this value has no effect in a schema.
 func hasNoEffect(key string, v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -231,7 +232,7 @@ func hasNoEffect(key string, v any) bool {
 	return false
 }
 
-// walkMap converts the schemas of a keyword that has them by name.
+// walkMap converts the schemas of a keyword whose value is an object of schemas.
 func (s *sharing) walkMap(key string, v any, depth int, o *omission) (any, error) {
 	in, ok := v.(map[string]any)
 	if !ok {
@@ -269,8 +270,8 @@ func (s *sharing) walkList(v any, depth int, o *omission) (any, error) {
 	return out, nil
 }
 
-// old turns what OpenAPI 3.0 says in its own way into JSON Schema: nullable, and bounds that are
-// exclusive by a flag. What stands beside a reference is not looked at there.
+// old converts what is specific to OpenAPI 3.0 to JSON Schema: nullable, and boolean flags for exclusive bounds. It drops keywords beside a
+// reference, which OpenAPI 3.0 ignores.
 func old(in, out map[string]any) any {
 	if ref, ok := out["$ref"]; ok {
 		return map[string]any{"$ref": ref}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A template is an address whose path has places for parameters.
+// A template is a URL with placeholders for parameters in its path.
 type template struct {
 	base    string   // scheme and host
-	literal []string // of the escaped path; one more than names
+	literal []string // parts of the escaped path between the names; one more than names
 	names   []string
 }
 
@@ -55,7 +55,7 @@ func parseTemplate(s string) (*template, error) {
 	return t, nil
 }
 
-// fill puts values, which are escaped already, into their places.
+// fill returns the URL with the values, which must be escaped, in place of the names.
 func (t *template) fill(values map[string]string) (string, error) {
 	var b strings.Builder
 	for i, l := range t.literal {
@@ -75,16 +75,16 @@ func (t *template) fill(values map[string]string) (string, error) {
 	return t.base + path, nil
 }
 
-// pathUnescaped unescapes what separates the segments of a path, and dots. A Replacer makes its tables once, which costs more than replacing.
+// pathUnescaped unescapes separators of path segments, and dots. It is a variable because a Replacer builds its tables once.
 var pathUnescaped = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "\\", "/", "%3b", ";", "%3B", ";")
 
-// hasDotSegment reports whether a segment of an escaped path is . or .., however it is written:
-// servers and proxies take such segments out, and some do so after they have read %2F as a slash.
+// hasDotSegment reports whether a segment of an escaped path is . or .., in any spelling: servers and proxies remove such segments, some of
+// them after they have decoded %2F.
 func hasDotSegment(path string) bool {
 	path = pathUnescaped.Replace(path)
 	for plain := range strings.SplitSeq(path, "/") {
 		if name, _, ok := strings.Cut(plain, ";"); ok {
-			plain = name // what servers take for a path parameter
+			plain = name // a path parameter for servers
 		}
 		if plain == "." || plain == ".." {
 			return true

@@ -21,30 +21,30 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// firstBackoff is the wait before the second request of a call, if the server does not say one.
+// firstBackoff is the pause before the second attempt of a call if the server does not send Retry-After.
 const firstBackoff = 200 * time.Millisecond
 
-// Options adjust a tool. Zero fields have the default in their comment.
+// Options configure a tool. A comment begins with the default of a zero field.
 type Options struct {
-	MaxAttempts int // 3; requests of one call
-	// Wait blocks for d between two attempts, and returns the context's error if ctx ends first. The default uses a timer.
+	MaxAttempts int // 3: maximum number of requests per call
+	// Wait blocks for d between two attempts, and returns the context's error if ctx is done first. The default uses a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set. They are removed from answers.
 	Tokens func() []secret.Secret
-	// LoginCommand says how a user obtains a missing token, such as a command.
+	// LoginCommand is a text that states how a user obtains a missing token, such as a command.
 	LoginCommand string
 }
 
-// A FieldError says which part of a definition is wrong.
+// A FieldError is an error of one part of a definition.
 type FieldError struct {
 	Field string // url, method, body, allowlist, credentials, oauth, parameters, or parameters.NAME
 	Err   error
 }
 
-// Error returns what is wrong.
+// Error returns the text of Err.
 func (e *FieldError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 func wrong(field string, err error) error {
@@ -61,17 +61,17 @@ type httpTool struct {
 	url    *template
 	client *egress.Client
 	opts   Options
-	secret [][]byte // what no answer may show
-	// queryNames and cookieNames are taken: no member of an exploded object may have them.
+	secret [][]byte // values that no answer may contain
+	// queryNames and cookieNames are names in use: no member of an exploded object may have them.
 	queryNames, cookieNames map[string]bool
-	nulls                   map[string]bool // arguments whose null is a value: members of the body
+	nulls                   map[string]bool // arguments for which null is a value: members of the body
 }
 
 var _ lathe.Tool = (*httpTool)(nil)
 
-// New returns the tool that d describes. It sends its requests through client, which must allow the origin of d.URL. A nil
-// client is one that reaches the scheme, host and port of d.URL alone, and no private address: give one of [egress.New]
-// for servers in a private network, and to share connections between tools. The error is of code invalid_config.
+// New returns the tool that d describes. It sends its requests by client, which must allow the origin of d.URL. A nil client allows only
+// the scheme, host and port of d.URL, and no private address: pass a client of [egress.New] for servers in a private network, and to share
+// connections between tools. The error has the code invalid_config.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
 	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
 	if opts != nil {
@@ -150,7 +150,7 @@ func (t *httpTool) prepare() error {
 	return nil
 }
 
-// clientOf returns a client that reaches one origin, at public addresses.
+// clientOf returns a client that allows one origin, at public addresses.
 func clientOf(origin string) (*egress.Client, error) {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -173,7 +173,7 @@ func clientOf(origin string) (*egress.Client, error) {
 	return client, client.Check(origin)
 }
 
-// checkPath checks that there is a parameter for each place in the path, and a place for each parameter.
+// checkPath returns an error unless the placeholders in the path and the parameters for the path correspond.
 func (t *httpTool) checkPath() error {
 	var have []string
 	for i := range t.def.Parameters {
@@ -225,7 +225,7 @@ func (t *httpTool) checkBody() error {
 	return nil
 }
 
-// reserve records which names of the request are taken: by credentials first, so that no parameter has one of theirs.
+// reserve records the names in the request that are in use. Credentials come first, so that no parameter has the name of one.
 func (t *httpTool) reserve() error {
 	c := &t.def.Credentials
 	headers := map[string]bool{}
@@ -261,7 +261,7 @@ func (t *httpTool) reserve() error {
 // Spec returns the tool's definition.
 func (t *httpTool) Spec() *lathe.ToolSpec { return &t.spec }
 
-// Call sends the request and reads the answer. It repeats a failed request if the effect of the tool allows that.
+// Call sends the request and converts the answer. It repeats a failed request if the effect of the tool allows that.
 func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	m, err := t.build(args, lathe.CallMetaFrom(ctx))
 	if err != nil {
@@ -279,7 +279,7 @@ func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 			backoff *= 2
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < after {
-			return out, err // what is known is better than a timeout
+			return out, err // a known error is better than a timeout
 		}
 		if t.opts.Wait(ctx, after) != nil {
 			return out, err
@@ -287,8 +287,7 @@ func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	}
 }
 
-// once makes one attempt. after says how long to wait before the next: 0 as one likes, negative
-// that there must be none.
+// once makes one attempt. after is the time to wait before the next one: 0: the caller's choice; negative: there must be none.
 func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, after time.Duration, err error) {
 	req, err := m.request(ctx)
 	if err != nil {
@@ -302,7 +301,7 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 		}
 		return nil, after, t.failed(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // what was needed of it is read
+	defer func() { _ = resp.Body.Close() }() // the needed part was read
 	out, err = t.answer(resp)
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -311,7 +310,7 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 	return out, -1, err
 }
 
-// unauthorized returns the error of a request for which there is no token.
+// unauthorized returns the error for a request without a token.
 func (t *httpTool) unauthorized(e *egress.Error) error {
 	next := ""
 	if t.opts.LoginCommand != "" {
@@ -323,12 +322,11 @@ func (t *httpTool) unauthorized(e *egress.Error) error {
 	if file := (*oauth.StoreError)(nil); errors.As(e, &file) {
 		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the tokens of this tool cannot be used: its operator has to find out why"), e)
 	}
-	// Other errors of getting tokens are of fixed text, with the codes of the protocol at most.
+	// Other errors of obtaining tokens have fixed texts, with the codes of the protocol at most.
 	return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool wants a token, and there is none: %s", errors.Unwrap(e)), e)
 }
 
-// failed turns an error of the egress client into one of the tool. Its text is fixed, so the model
-// may see it.
+// failed converts an error of the egress client to one of the tool. Its text is fixed, so the model may receive it.
 func (t *httpTool) failed(err error) error {
 	e := egress.Plain(err)
 	if e.Code == egress.CodeCredential {

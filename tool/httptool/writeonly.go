@@ -11,43 +11,43 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxShapes bounds the schemas with members that are writeOnly which apply to one value of an answer.
+// maxShapes is the maximum number of schemas with writeOnly members that apply to one value of an answer.
 const maxShapes = 256
 
-// What shapes and views take in memory, which counts as bytes of the tools.
+// The memory of shapes and views, which counts as bytes of the tools.
 const (
-	shapeBytes = 200 // of one
-	linkBytes  = 24  // of a link from one to another
+	shapeBytes = 200 // of a shape or view
+	linkBytes  = 24  // of a link between two of them
 )
 
-// A shape is what a schema of answers says of members that are writeOnly, which a server must not send: a password, for example. They are
-// removed from answers. Shapes form a graph, as schemas do by their references. The node is marked if the shape leads to a member that is
-// writeOnly.
+// A shape is the part of a schema of answers that concerns writeOnly members: members that a server must not send, such as a password. They
+// are removed from answers. Shapes form a graph, as schemas do by their references. The node is marked if the shape leads to a writeOnly
+// member.
 type shape struct {
 	node
-	number    int  // among those of the document
-	writeOnly bool // a value of this shape, if it is a member of an object
+	number    int  // unique within the document
+	writeOnly bool // a value of this shape, as a member of an object, is writeOnly
 	members   map[string]*shape
-	items     []*shape // of the elements of a list
-	others    []*shape // of the members that are not among members
-	also      []*shape // that the same value has: of references, allOf, anyOf, oneOf and conditions
+	items     []*shape // shapes of the elements of a list
+	others    []*shape // shapes of members that are not in members
+	also      []*shape // further shapes of the same value: from references, allOf, anyOf, oneOf and conditions
 }
 
-// A view says what is shown of a value to which a set of shapes applies. nil shows all of it. The node is marked if the view or one
-// within it has more shapes than maxShapes.
+// A view determines what is shown of a value to which a set of shapes applies. nil shows all. The node is marked if the view or one below
+// it has more shapes than maxShapes.
 type view struct {
 	node
-	shapes  []*shape // while the document is read
+	shapes  []*shape // nil after the document was read
 	hidden  bool
 	members map[string]*view
-	others  *view // of the members that are not among members
-	items   *view // of the elements of a list
+	others  *view // for members that are not in members
+	items   *view // for the elements of a list
 }
 
-// A node is part of a graph in which a mark passes from each node to those that lead to it.
+// A node is a node of a graph in which a mark propagates from each node to its parents.
 type node struct {
 	marked  bool
-	parents []*node // while the document is read
+	parents []*node // nil after the document was read
 }
 
 func (n *node) mark() {
@@ -59,34 +59,34 @@ func (n *node) mark() {
 	}
 }
 
-// leadsTo adds a link.
+// leadsTo adds a link from n to child.
 func (n *node) leadsTo(child *node) {
 	if child.parents = append(child.parents, n); child.marked {
 		n.mark()
 	}
 }
 
-// An identity tells an object of a document from others that are equal to it.
+// An identity distinguishes an object of a document from others with equal content.
 type identity uintptr
 
 func identityOf(object map[string]any) identity { return identity(reflect.ValueOf(object).Pointer()) }
 
-// shapes are those of one document. Operations share what they have in common: each object of the document is read once.
+// shapes contains the shapes of one document. Each object of the document is read once, however many operations share it.
 type shapes struct {
 	doc       *document
-	left      *int // of maxSchemaBytes
+	left      *int // remaining amount of maxSchemaBytes
 	schemas   map[identity]*shape
 	responses map[identity]*shape
-	answers   map[identity]map[string]*view // by the object of an operation's responses
+	answers   map[identity]map[string]*view // by the responses object of an operation
 	views     map[string]*view              // by the numbers of their shapes
-	unread    []func()                      // schemas whose shapes, and views whose parts, are still to be read
+	unread    []func()                      // functions that read the remaining schemas and views
 }
 
 func newShapes(d *document, left *int) *shapes {
 	return &shapes{doc: d, left: left, schemas: map[identity]*shape{}, responses: map[identity]*shape{}, answers: map[identity]map[string]*view{}, views: map[string]*view{}}
 }
 
-// ofAnswers returns what is shown of an operation's answers, by status; nil if all is.
+// ofAnswers returns the views of an operation's answers, by status; nil if nothing is hidden.
 func (s *shapes) ofAnswers(responses map[string]any) (map[string]*view, error) {
 	if !s.doc.writeOnly || responses == nil {
 		return nil, nil
@@ -95,7 +95,7 @@ func (s *shapes) ofAnswers(responses map[string]any) (map[string]*view, error) {
 	if !known {
 		all := map[string]*shape{}
 		for status, v := range responses {
-			if response, err := s.doc.resolve(v); err == nil { // an answer that is not described is not changed
+			if response, err := s.doc.resolve(v); err == nil { // answers without a description are not changed
 				all[strings.ToUpper(status)] = s.ofResponse(response)
 			}
 		}
@@ -119,7 +119,8 @@ func (s *shapes) ofAnswers(responses map[string]any) (map[string]*view, error) {
 	return out, nil
 }
 
-// read reads what is unread, and refuses more than all tools may take. What is refused stays unread, which is for the whole document.
+// read calls the functions in unread. It returns an error if the tools exceed maxSchemaBytes; unread is then not empty, since the whole
+// document is refused.
 func (s *shapes) read() error {
 	for len(s.unread) > 0 && *s.left >= 0 {
 		next := s.unread[len(s.unread)-1]
@@ -138,7 +139,7 @@ func (s *shapes) add() *shape {
 	return &shape{number: len(s.schemas) + len(s.responses)}
 }
 
-// ofResponse returns the shape of the content of a response: servers send JSON with other content types, too.
+// ofResponse returns the shape of the content of a response, of all media types, because servers send JSON with other content types, too.
 func (s *shapes) ofResponse(response map[string]any) *shape {
 	id := identityOf(response)
 	one, known := s.responses[id]
@@ -154,7 +155,7 @@ func (s *shapes) ofResponse(response map[string]any) *shape {
 	return one
 }
 
-// of returns the shape of a schema; nil if it is none.
+// of returns the shape of a schema, or nil if it is not an object.
 func (s *shapes) of(schema any) *shape {
 	in := asObject(schema)
 	if in == nil {
@@ -187,7 +188,7 @@ func (s *shapes) fill(one *shape, in map[string]any) {
 		if target, err := s.doc.follow(ref); err == nil {
 			s.link(one, &one.also, target)
 		}
-		if s.doc.v30 { // there, what stands beside a reference is not looked at
+		if s.doc.v30 { // in OpenAPI 3.0, keywords beside a reference are ignored
 			return
 		}
 	}
@@ -219,7 +220,7 @@ func (s *shapes) fill(one *shape, in map[string]any) {
 	}
 }
 
-// view returns what is shown of a value to which shapes apply; nil if all of it is.
+// view returns the view of a value to which shapes apply, or nil if nothing is hidden.
 func (s *shapes) view(shapes []*shape) *view {
 	all := s.closure(shapes)
 	if len(all) == 0 {
@@ -243,7 +244,7 @@ func (s *shapes) view(shapes []*shape) *view {
 	return v
 }
 
-// open reads the parts of a view.
+// open sets the parts of a view.
 func (s *shapes) open(v *view) {
 	within := func(shapes []*shape) *view {
 		part := s.view(shapes)
@@ -276,14 +277,14 @@ func (s *shapes) open(v *view) {
 	}
 }
 
-// finish frees what only reading needs. No answers are read afterwards.
+// finish frees memory that is used only while the document is read. No answers may be read afterwards.
 func (s *shapes) finish() {
 	for _, v := range s.views {
 		v.shapes, v.parents = nil, nil
 	}
 }
 
-// memberShapes returns the shapes of a member of a value that has the shapes.
+// memberShapes returns the shapes of a member of a value with these shapes.
 func memberShapes(shapes []*shape, name string) (out []*shape) {
 	for _, one := range shapes {
 		if m, ok := one.members[name]; ok {
@@ -295,8 +296,8 @@ func memberShapes(shapes []*shape, name string) (out []*shape) {
 	return out
 }
 
-// closure returns those of the shapes, and of those that the same value has, that lead to a member that is writeOnly and not only to
-// other shapes of the same value, in the order of their numbers. If they are more than maxShapes, it stops.
+// closure returns, of the shapes and the further shapes of the same value, those that lead to a writeOnly member other than by further
+// shapes alone, sorted by number. It stops after more than maxShapes.
 func (s *shapes) closure(list []*shape) (out []*shape) {
 	seen := map[*shape]bool{}
 	for next := list; len(next) > 0 && len(out) <= maxShapes; {
@@ -316,8 +317,8 @@ func (s *shapes) closure(list []*shape) (out []*shape) {
 	return out
 }
 
-// withoutWriteOnly returns a JSON answer without the members that the document says are writeOnly, also if it is a text that has the
-// answer. What is not JSON stays as it is.
+// withoutWriteOnly returns a JSON answer without the writeOnly members of the document, also if the answer is a string that contains JSON.
+// Other answers are returned unchanged.
 func (d *Definition) withoutWriteOnly(status int, b []byte) []byte {
 	var shown *view
 	code := strconv.Itoa(status)
@@ -330,7 +331,7 @@ func (d *Definition) withoutWriteOnly(status int, b []byte) []byte {
 	if shown == nil || rawjson.Check(b, rawjson.Limits{}) != nil {
 		return b
 	}
-	if text := rawjson.Text(b); text != "" { // of another content type than JSON
+	if text := rawjson.Text(b); text != "" { // the content type is not JSON
 		inner := []byte(text)
 		end, err := rawjson.Scan(inner, 0)
 		if err != nil || rawjson.SkipSpace(inner, end) < len(inner) {
@@ -341,7 +342,8 @@ func (d *Definition) withoutWriteOnly(status int, b []byte) []byte {
 	return appendVisible(make([]byte, 0, len(b)), b, shown, rawjson.DefaultMaxDepth)
 }
 
-// appendVisible appends what is shown of a value: of a part that is nested deeper than depth nothing, if something in it may be hidden.
+// appendVisible appends the visible part of a value. A part that is nested deeper than depth is replaced by null if it could contain
+// something hidden.
 func appendVisible(dst, v []byte, shown *view, depth int) []byte {
 	v = v[rawjson.SkipSpace(v, 0):]
 	switch {

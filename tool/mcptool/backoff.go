@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A backoff gives the pauses between attempts: each twice as long as the one before, up to a
-// highest one, and each shortened by chance by up to a half, so that many servers that failed
-// together do not come back together.
+// A backoff returns the pauses between attempts: each is twice as long as the previous one, up to max, and each is reduced by a random part
+// of up to half, so that servers that failed together are not contacted together.
 type backoff struct {
 	min, max time.Duration
-	failures int // in a row
+	failures int // number of consecutive failures
 	jitter   func() float64
 }
 
-// steadyAfter is how long a session lives before its end counts as the first one again.
+// steadyAfter is the minimum duration of a session after which its end counts as the first one.
 const steadyAfter = time.Minute
 
 func newBackoff(lowest, highest time.Duration) *backoff {
@@ -38,8 +37,8 @@ func (b *backoff) next() time.Duration {
 	return d - time.Duration(b.jitter()*float64(d)/2)
 }
 
-// nextEnd counts the end of a session that was offered and has lived for a while, and returns the pause after it. The count begins again
-// after a session that has lived for steadyAfter.
+// nextEnd counts the end of an offered session after the time lived, and returns the pause after it. After a session of at least
+// steadyAfter, the count begins again.
 func (b *backoff) nextEnd(lived time.Duration) time.Duration {
 	if lived >= steadyAfter {
 		b.reset()
@@ -47,7 +46,7 @@ func (b *backoff) nextEnd(lived time.Duration) time.Duration {
 	return b.next()
 }
 
-// sleep waits for d, or until wake holds something, or until ctx ends.
+// sleep waits for d, for a value from wake, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

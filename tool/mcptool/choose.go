@@ -11,14 +11,13 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// offers reports whether the configuration offers the tool that the server calls remote. Its definition must be accepted
-// besides.
+// offers reports whether the configuration offers the server's tool with the name remote. The definition must also be accepted.
 func (s *Server) offers(remote string) bool { return policy.Selected(s.Tools, s.Exclude, remote) }
 
-// isPattern reports whether an entry of Tools or Exclude stands for more than one name.
+// isPattern reports whether an entry of Tools or Exclude may match more than one name.
 func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }
 
-// toolName returns the name under which the tool that the server calls remote is offered.
+// toolName returns the name under which the server's tool with the name remote is offered.
 func (s *Server) toolName(remote string) string {
 	if name, ok := s.Rename[remote]; ok {
 		return name
@@ -31,7 +30,7 @@ func (s *Server) owns(name string) bool {
 	return serverOf(name) == s.Name || slices.Contains(slices.Collect(maps.Values(s.Rename)), name)
 }
 
-// checkNames returns what is wrong with Tools, Exclude and Rename.
+// checkNames returns an error if Tools, Exclude or Rename is not valid.
 func (s *Server) checkNames() error {
 	if slices.Contains(s.Tools, "") || slices.Contains(s.Exclude, "") {
 		return errors.New("an empty name among the tools")
@@ -56,8 +55,8 @@ func (s *Server) checkNames() error {
 	return nil
 }
 
-// missing returns the names and patterns of the configuration for which the server has no tool, in the order of the settings, each once.
-// names are those of the server's tools.
+// missing returns a status for each name and pattern of the configuration without a tool of the server, in the order of the settings,
+// without duplicates. names are the server's tools.
 func (s *Server) missing(names []string) []ToolStatus {
 	var out []ToolStatus
 	settings := map[string][]string{}
@@ -91,8 +90,8 @@ func (s *Server) missing(names []string) []ToolStatus {
 	return out
 }
 
-// clashes returns the tools that would be offered under one name, by the server's names, each with all that share its name. A
-// tool that is not offered takes no name from one that is.
+// clashes returns the tools that would be offered under one name, by the server's name, each with all that share the offered name. Tools
+// that are not offered do not count.
 func (s *Server) clashes(defs []*definition) map[string][]string {
 	by := map[string][]string{}
 	for _, d := range defs {

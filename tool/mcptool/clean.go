@@ -8,17 +8,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// errHidden says that a schema has characters where they cannot be left out.
+// errHidden means that a schema has hidden characters in places where they cannot be removed.
 var errHidden = errors.New("hidden or control characters in the schema, outside of its descriptions")
 
-// isHidden reports whether a person who reads the text does not see r, or sees it in another place:
-// control, format, direction, tag and unassigned filler characters. A model reads them all.
+// isHidden reports whether a person who reads the text does not see r, or sees it in another place: control, format, direction, tag and
+// unassigned filler characters. A model reads all of them.
 func isHidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
 	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors
-		return r != 0xFE0F // the one that makes an emoji of a sign
+		return r != 0xFE0F // the one that selects the emoji form of a character
 	case r >= 0xE0000 && r <= 0xE0FFF: // tags and further variation selectors
 		return true
 	case r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x2800 || r == 0x17B4 || r == 0x17B5: // blank letters
@@ -31,7 +31,7 @@ func isHidden(r rune) bool {
 	return unicode.Is(unicode.C, r) // control, format, private use, surrogates
 }
 
-// clean returns text without hidden characters, and how many there were.
+// clean returns text without hidden characters, and their number.
 func clean(text string) (string, int) {
 	n := 0
 	out := strings.Map(func(r rune) rune {
@@ -44,9 +44,8 @@ func clean(text string) (string, int) {
 	return out, n
 }
 
-// cleanSchema appends a valid JSON schema to dst without the hidden characters in its descriptions,
-// titles and comments, and counts them. Anywhere else they are an error: names and values that the
-// model has to repeat cannot be changed.
+// cleanSchema appends a valid JSON schema to dst without the hidden characters in its descriptions, titles and comments, and counts them.
+// Anywhere else they are an error, because names and values that the model must repeat cannot be changed.
 func cleanSchema(dst, raw []byte) (out []byte, hidden int, err error) {
 	c := &schemaCleaner{}
 	out = c.value(dst, raw[rawjson.SkipSpace(raw, 0):], false)

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Limits of a result.
+// Limits of a result: content blocks, and those that are blobs.
 const (
 	maxBlocks = 1_000
 	maxBlobs  = 64
@@ -18,13 +18,11 @@ const (
 
 var errNoResult = errors.New("mcptool: the result is not one of tools/call")
 
-// output turns a tools/call result, which is valid JSON, into what the runner takes. Numbers keep
-// their digits.
+// output converts a tools/call result, which is valid JSON, to an output. Numbers keep their digits.
 //
-// structuredContent is the data where there is some. Else a text alone is: as the object or array
-// that it holds, or as a string. Several texts are joined by line ends, and with any other kind of
-// content the data is an object with the member `content`, in which images, audio and binary
-// resources stand by type and size; their bytes are blobs.
+// The data is structuredContent, if there is any. Without it, a single text block is the data: as the object or array that it contains, or
+// as a string. Several text blocks are joined by line ends. If there are blocks of other kinds, the data is an object with the member
+// `content`, in which images, audio and binary resources have their type and size; their bytes are blobs.
 func output(result []byte) (*lathe.Output, error) {
 	if len(result) == 0 || result[0] != '{' {
 		return nil, errNoResult
@@ -54,11 +52,11 @@ func output(result []byte) (*lathe.Output, error) {
 	return out, nil
 }
 
-// minCopy is the length from which on a string of structured content is compared with the blobs.
+// minCopy is the minimum length of a string in structured content that is compared with the blobs, in bytes.
 const minCopy = 64
 
-// withoutCopies returns structured content in which a note stands for each string that is the base64 of a blob: some servers repeat
-// their images there, and the model would read them as text beside the image.
+// withoutCopies returns structured content in which a note replaces each string that is the base64 of a blob: some servers repeat their
+// images there, and the model would read them as text besides the image.
 func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 	copies := make(map[string]string, len(blobs))
 	for i := range blobs {
@@ -72,7 +70,7 @@ func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 	return appendWithout(nil, structured, copies)
 }
 
-// appendWithout appends a JSON value, with its strings that copies has replaced by the values there. A data URL counts as its data.
+// appendWithout appends a JSON value and replaces each string that is a key of copies. For a data URL, its data is compared.
 func appendWithout(dst, v []byte, copies map[string]string) []byte {
 	switch v[0] {
 	case '{':
@@ -108,14 +106,13 @@ func appendWithout(dst, v []byte, copies map[string]string) []byte {
 	return append(dst, v...)
 }
 
-// isJSON reports whether a text is an object or an array in strict JSON.
+// isJSON reports whether a text is an object or array in strict JSON.
 func isJSON(s string) bool {
 	t := strings.TrimSpace(s)
 	return t != "" && (t[0] == '{' || t[0] == '[') && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
 }
 
-// readContent reads the blocks. texts are those of a result that has nothing else; blocks is set
-// where it has.
+// readContent reads the content blocks. If all of them are text, it returns texts; if not, it returns blocks, a JSON array.
 func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []string, err error) {
 	list, ok := rawjson.Get(result, "content")
 	if !ok {
@@ -154,7 +151,7 @@ func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []strin
 	return append(all, ']'), nil, nil
 }
 
-// appendBlock appends a block that is not text, and keeps its bytes as a blob.
+// appendBlock appends a block that is not text, and adds its bytes to the blobs.
 func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte, error) {
 	dst = appendMember(append(dst, '{'), "type", kind)
 	copyText := func(from []byte, names ...string) {
@@ -194,7 +191,7 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 			uri, _ := memberText(res, "uri")
 			err = blob(res, "blob", uri)
 		}
-	default: // a kind of a later protocol: only its name is shown
+	default: // a kind of a later protocol version: only its name is shown
 	}
 	return append(dst, '}'), err
 }

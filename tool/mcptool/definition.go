@@ -11,27 +11,27 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// A definition is what a server says of one tool, as it says it.
+// A definition is a server's definition of one tool.
 type definition struct {
-	name        string   // the server's own
-	description string   // cleaned
-	schema      []byte   // of the arguments, cleaned
+	name        string   // the server's name
+	description string   // without hidden characters
+	schema      []byte   // schema of the arguments, without hidden characters
 	output      []byte   // schema of the output; nil: none
-	marks       []mark   // parameters that go along as headers
-	hidden      int      // characters that were left out
-	unchecked   []string // parts of the schemas that were left out, with their reasons
-	parts       parts    // hashes, of what was said before anything was left out
-	digest      string   // hash of all of it
-	said        []byte   // all of it in the RFC 8785 form
+	marks       []mark   // parameters that are also sent as headers
+	hidden      int      // number of removed hidden characters
+	unchecked   []string // parts of the schemas that were removed, with reasons
+	parts       parts    // hashes of the parts before anything was removed
+	digest      string   // hash of all parts
+	said        []byte   // all parts in RFC 8785 form
 }
 
-// partNames are the parts of a definition that a pin holds, in the order of error texts.
+// partNames are the parts of a definition that a pin covers, in the order of error texts.
 var partNames = [...]string{"name", "description", "inputSchema", "outputSchema", "annotations"}
 
-// parts are the hashes of the parts of a definition, by their name; what was not said has none.
+// parts are the hashes of the parts of a definition, by name; a missing part has none.
 type parts map[string]string
 
-// changed names the parts in which two definitions differ.
+// changed returns the names of the parts in which two definitions differ.
 func (p parts) changed(from parts) []string {
 	var out []string
 	for _, name := range partNames {
@@ -42,8 +42,8 @@ func (p parts) changed(from parts) []string {
 	return out
 }
 
-// readDefinition reads one element of a tools/list result, which is valid JSON. The definition
-// comes with its digest also where it is refused, if there is a name to go by.
+// readDefinition reads one element of a tools/list result, which is valid JSON. If the element is not valid but has a name, it returns an
+// error and a definition with its digest.
 func readDefinition(raw []byte) (*definition, error) {
 	if raw[0] != '{' {
 		return nil, errors.New("a definition is not an object")
@@ -62,7 +62,7 @@ func readDefinition(raw []byte) (*definition, error) {
 	return d, d.read(raw)
 }
 
-// hash takes the digest of what the server says: SHA-256 over the RFC 8785 form of its parts.
+// hash sets the digest: SHA-256 of the RFC 8785 form of the parts.
 func (d *definition) hash(raw []byte) error {
 	all := []byte{'{'}
 	for _, name := range partNames {
@@ -94,7 +94,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// read takes the parts that the model gets.
+// read sets the parts that the model receives.
 func (d *definition) read(raw []byte) error {
 	if v, ok := rawjson.Get(raw, "description"); ok {
 		if len(v) > maxDescriptionBytes {
@@ -166,7 +166,7 @@ func readList(result []byte) (defs []*definition, refused map[string]error) {
 	return defs, refused
 }
 
-// memberText returns a member that is a string.
+// memberText returns a member that is a string. ok is false for other members.
 func memberText(obj []byte, key string) (string, bool) {
 	v, ok := rawjson.Get(obj, key)
 	if !ok || v[0] != '"' {
@@ -176,7 +176,7 @@ func memberText(obj []byte, key string) (string, bool) {
 	return string(b), err == nil
 }
 
-// twice returns the names that stand more than once.
+// twice returns the names that occur more than once.
 func twice(defs []*definition) []string {
 	seen, out := map[string]bool{}, []string(nil)
 	for _, d := range defs {

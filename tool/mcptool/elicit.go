@@ -16,14 +16,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Limits of the questions within one call.
+// Limits of the elicitations within one call.
 const (
-	maxRounds        = 10 // times that a server answers a call with questions
-	maxInputs        = 16 // questions at once
+	maxRounds        = 10 // number of results of one call that contain questions
+	maxInputs        = 16 // questions in one result
 	maxQuestionBytes = 4 << 10
 )
 
-// capabilities returns what the client declares to a server: which requests it answers.
+// capabilities returns the capabilities that the client declares to a server: the requests that it answers.
 func (s *supervisor) capabilities() *mcp.ClientCapabilities {
 	if s.conf.Elicitation == ElicitRefuse {
 		return &mcp.ClientCapabilities{}
@@ -35,10 +35,10 @@ func (s *supervisor) capabilities() *mcp.ClientCapabilities {
 	return &mcp.ClientCapabilities{Elicitation: can}
 }
 
-// A question is a form or a link of a server's, with its texts cleaned of what a person would not see.
+// A question is an elicitation of a server, a form or a URL, without hidden characters in its texts.
 type question struct {
-	form *form.Form // nil: it is a link
-	id   string     // of a link, as the server calls it
+	form *form.Form // nil: a URL
+	id   string     // elicitation id of a URL
 	ask  tool.Question
 }
 
@@ -70,7 +70,7 @@ func (s *supervisor) readQuestion(params []byte) (*question, error) {
 	return q, err
 }
 
-// answered turns what was said into what the server gets. Defaults stand in for what was left out.
+// answered converts an answer to the result for the server. Default values replace omitted ones.
 func (q *question) answered(a tool.Answer) (*mcp.ElicitResult, error) {
 	if a.Refused != "" {
 		return refused(a.Refused), nil
@@ -89,7 +89,7 @@ func (q *question) answered(a tool.Answer) (*mcp.ElicitResult, error) {
 	return r, nil
 }
 
-// refused is the answer of a person who said no ("decline"), or nothing ("cancel").
+// refused returns the result for a person who declined ("decline") or gave no answer ("cancel").
 func refused(how string) *mcp.ElicitResult {
 	if how != "decline" {
 		how = "cancel"
@@ -97,7 +97,7 @@ func refused(how string) *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: how}
 }
 
-// byDefault is the answer that leaves a form as it is, and declines one that needs a person.
+// byDefault returns the result with the default values of a form, or a refusal if a value without a default is required.
 func (q *question) byDefault() *mcp.ElicitResult {
 	r, err := q.answered(tool.Answer{})
 	if err != nil {
@@ -106,7 +106,7 @@ func (q *question) byDefault() *mcp.ElicitResult {
 	return r
 }
 
-// asked answers a request that a server of 2025 sends to its client.
+// asked handles a request of a server with protocol version 2025-11-25 or earlier to its client. Only elicitation/create is answered.
 func (s *supervisor) asked(ctx context.Context, x *session, method string, req mcp.Request) (mcp.Result, error) {
 	p, ok := req.GetParams().(*mcp.ElicitParams)
 	if method != "elicitation/create" || !ok || s.conf.Elicitation == ElicitRefuse {
@@ -132,7 +132,7 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	if asker == nil {
 		return refused("cancel"), nil
 	}
-	// No call over the connection runs out of its idle timeout meanwhile: the server may wait with all.
+	// The idle timeout of all calls over the connection is suspended, because the server may delay all of them.
 	x.tap.suspendIdle()
 	got, err := asker.Ask(ctx, map[string]tool.Question{"form": q.ask})
 	if q.form == nil && err == nil && got["form"].Refused == "" {
@@ -142,7 +142,7 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // no user can be asked: the server gets a cancelled form
+	case err != nil: // no user can be asked: the server gets "cancel"
 		got = map[string]tool.Answer{"form": {Refused: "cancel"}}
 	}
 	res, err := q.answered(got["form"])
@@ -152,7 +152,7 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	return res, nil
 }
 
-// wantsInput reports whether a result is the questions of a server of 2026.
+// wantsInput reports whether a result of protocol version 2026-07-28 contains questions in place of a result.
 func wantsInput(result []byte) bool {
 	if len(result) == 0 || result[0] != '{' {
 		return false
@@ -161,17 +161,17 @@ func wantsInput(result []byte) bool {
 	return ok && kind == "input_required"
 }
 
-// An inputError says why questions are not answered. Its text is for the model.
+// An inputError is the reason why questions are not answered. Its text is for the model.
 type inputError struct{ why string }
 
 func (e *inputError) Error() string { return e.why }
 
-// declined is what a model gets of a call whose questions are not answered.
+// declined returns the output for a model of a call whose questions are not answered.
 func declined(e *inputError) *lathe.Output {
 	return &lathe.Output{IsError: true, Data: append(appendMember([]byte{'{'}, "error", e.why), '}')}
 }
 
-// inputs answers the questions of a result, and returns what the call is sent again with.
+// inputs answers the questions in a result. It returns the answers and the state with which the call is sent again.
 func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (answers mcp.InputResponseMap, state string, err error) {
 	if raw, ok := rawjson.Get(result, "requestState"); ok {
 		if raw[0] != '"' {
@@ -220,7 +220,7 @@ func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (ans
 	return answers, state, nil
 }
 
-// questions reads the questions of a result, by the server's names of them.
+// questions returns the questions in a result, by the server's key.
 func (s *supervisor) questions(result []byte) (map[string]*question, error) {
 	out := map[string]*question{}
 	asked, ok := rawjson.Get(result, "inputRequests")

@@ -15,23 +15,22 @@ import (
 	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
-// A Group supervises a set of servers and restarts those that end. Its methods may be called from several goroutines at once.
+// A Group supervises a set of servers and restarts servers that have ended. Its methods may be called from several goroutines at once.
 type Group struct {
 	opts    Options
-	servers []*supervisor // by name
+	servers []*supervisor // in the order of Start
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	closing sync.Once
 
-	publishing sync.Mutex // held while OnChange runs
+	publishing sync.Mutex // locked while OnChange is called
 	mu         sync.Mutex
 	refused    map[string]string // by server: the error of OnChange for its tools
 }
 
-// Start starts all servers concurrently. It returns when each server is ready or has failed its first attempts; the group
-// keeps retrying the failed ones. Start returns an error, and leaves no process running, if a configuration is not valid, if
-// two servers have the same name, if OnChange returns an error, or if a required server is not ready; see also
-// [Options].Inspect. ctx bounds only the start.
+// Start starts all servers concurrently. It returns when each server is ready or its first attempts have failed; the group continues to
+// retry failed ones. It returns an error, and leaves no process running, if a configuration is not valid, if two servers have the same
+// name, if OnChange returns an error, or if a required server is not ready; see also [Options].Inspect. ctx limits only the start.
 func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
 	g := &Group{refused: map[string]string{}}
 	if opts != nil {
@@ -70,7 +69,7 @@ func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error)
 	return g, nil
 }
 
-// started waits for the first attempts.
+// started waits for the first attempts of all servers.
 func (g *Group) started(ctx context.Context) error {
 	for _, s := range g.servers {
 		select {
@@ -99,7 +98,7 @@ func (g *Group) started(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// counts returns how many tools each server has: "173 tools: browser 25, notes 9".
+// counts returns a text with the number of tools per server: "173 tools: browser 25, notes 9".
 func (g *Group) counts() string {
 	total, each := 0, make([]string, len(g.servers))
 	for i, s := range g.servers {
@@ -137,8 +136,8 @@ func (g *Group) against(server string) string {
 	return g.refused[server]
 }
 
-// Tools yields the tools that are offered now, by server and name. It yields no errors: Status
-// returns the state of the servers.
+// Tools yields the tools that are offered now, sorted by name within each server. It yields no errors: Status returns the state of the
+// servers.
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
@@ -152,7 +151,7 @@ func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	}
 }
 
-// Status returns the status of each server, in the order in which the servers were passed to [Start].
+// Status returns the status of each server, in the order of [Start].
 func (g *Group) Status() []Status {
 	out := make([]Status, len(g.servers))
 	for i, s := range g.servers {
@@ -164,12 +163,12 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the named tool, or of all tools of the named server, and offers the tools that were
-// blocked. It returns the former statuses of these tools.
+// Accept pins the current definition of the named tool, or of all tools of the named server, and offers tools that were blocked. It returns
+// the previous statuses of these tools.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
-// AcceptShown is [Group.Accept] for one tool whose definition has the digest. It returns an error of code conflict if the
-// server has changed the definition since it was shown. An empty digest fits every definition.
+// AcceptShown does what [Group.Accept] does for a tool whose definition has this digest. If the server has changed the definition since it
+// was shown, it returns an error of code conflict. An empty digest matches every definition.
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && !s.conf.owns(name) {
@@ -180,14 +179,14 @@ func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("there is no server of that name")}
 }
 
-// Reconnect ends the connection to the server of that name and makes a new one at once, also while the group waits between
-// two attempts. Running calls of the server fail. It returns an error of code not_found if there is no such server.
+// Reconnect ends the connection to the server with this name and makes a new one at once, even if the group is waiting between two
+// attempts. Calls of the server in progress fail. If there is no such server, it returns an error of code not_found.
 func (g *Group) Reconnect(name string) error {
 	for _, s := range g.servers {
 		if s.conf.Name == name {
 			select {
 			case s.again <- struct{}{}:
-			default: // it is about to be connected
+			default: // a reconnection is already requested
 			}
 			return nil
 		}
@@ -233,7 +232,7 @@ func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 	return was, nil
 }
 
-// Close stops all servers and waits until their processes have ended. Running calls fail.
+// Close stops all servers and waits until their processes have ended. Calls in progress fail.
 func (g *Group) Close() error {
 	g.closing.Do(g.stop)
 	g.running.Wait()

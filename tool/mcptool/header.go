@@ -13,24 +13,24 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Parameters that a schema marks with x-mcp-header go along as headers. The protocol library does
-// this, too, but for schemas in which some type is a list, which it does not read.
+// Parameters that a schema marks with x-mcp-header are also sent as headers. The protocol library sends them, too, but not for schemas with
+// a list of types, which it cannot read.
 
 const (
 	headerMark   = "x-mcp-header"
 	headerPrefix = "Mcp-Param-"
-	maxMarks     = 64 // of one schema
+	maxMarks     = 64 // per schema
 	maxMarkDepth = 16
 )
 
-// A mark is a parameter that goes along as a header.
+// A mark is a parameter that is also sent as a header.
 type mark struct {
 	path []string
 	name string
 }
 
-// readMarks finds the marked parameters of a schema, which is valid JSON. A mark that is not valid
-// is an error: the tool could not be called as its server wants it.
+// readMarks returns the marked parameters of a schema, which is valid JSON. It returns an error for an invalid mark, because the tool could
+// not be called as its server requires.
 func readMarks(schema []byte) ([]mark, error) {
 	r := markReader{seen: map[string]bool{}}
 	err := r.object(schema, nil)
@@ -84,7 +84,7 @@ func (r *markReader) mark(property, v []byte, path []string) error {
 	return nil
 }
 
-// isPrimitive reports whether a property is text, a whole number or a boolean, or null instead.
+// isPrimitive reports whether the type of a property is string, integer or boolean, or one of these or null.
 func isPrimitive(property []byte) bool {
 	v, ok := rawjson.Get(property, "type")
 	if !ok {
@@ -110,8 +110,8 @@ func isPrimitive(property []byte) bool {
 	return primitives == 1
 }
 
-// addMarked adds to a request of the protocol that knows such headers those which it does not have
-// yet. What is null or left out has none.
+// addMarked adds the missing headers of marked parameters to a request of a protocol version with such headers. A null or missing parameter
+// has no header.
 func addMarked(h http.Header, marks []mark, arguments []byte) {
 	if len(marks) == 0 || h.Get("Mcp-Method") == "" {
 		return
@@ -141,8 +141,8 @@ func lookUp(obj []byte, path []string) ([]byte, bool) {
 	return obj, true
 }
 
-// headerText is how a value stands in a header: as it is where that is plain text without blanks
-// around it, else in base64, marked as such.
+// headerText returns the form of a value in a header: the text itself if it is printable ASCII without surrounding blanks, and marked
+// base64 otherwise.
 func headerText(v []byte) (string, bool) {
 	switch {
 	case string(v) == "true", string(v) == "false":
@@ -157,7 +157,7 @@ func headerText(v []byte) (string, bool) {
 		}
 		return "=?base64?" + base64.StdEncoding.EncodeToString(b) + "?=", true
 	case v[0] == '-' || v[0] >= '0' && v[0] <= '9':
-		const safe = 1<<53 - 1 // what every implementation reads as the same number
+		const safe = 1<<53 - 1 // integers up to this are exact in every implementation
 		f, err := strconv.ParseFloat(string(v), 64)
 		if err != nil || f != math.Trunc(f) || math.Abs(f) > safe {
 			return "", false

@@ -22,31 +22,31 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A gate is the only way to an HTTP server. It goes to the server's origin and nowhere else, adds
-// the configured headers, and passes each message of the answers through the tap.
+// A gate is the transport of all requests to an HTTP server. It allows only the server's origin, adds the configured headers, and passes
+// each message of the answers to the tap.
 type gate struct {
 	next    http.RoundTripper
 	origin  string
 	headers map[string]secret.Secret
 	tap     *tap
 	max     int
-	status  atomic.Int64 // of the last answer to a message, if it was no success; else 0
-	// isForeign is set if the last answer to a message had a content type in which no MCP server answers.
+	status  atomic.Int64 // status of the last answer to a message if it was not a success; 0 otherwise
+	// isForeign reports that the last answer to a message had a content type that MCP servers do not use.
 	isForeign atomic.Bool
-	// redirect is where the last answer leads, if it is a redirect: an address at the server's own origin, or another origin.
+	// redirect is the target of the last answer if it was a redirect: a URL at the server's origin, or another origin.
 	redirect atomic.Pointer[string]
-	// unauthorized is why the last request that had no token which the server takes had none.
+	// unauthorized is the error of the last request that failed for lack of an accepted token.
 	unauthorized atomic.Pointer[oauth.Error]
 }
 
-// plainClient follows no redirects and no proxies of the environment.
+// plainClient returns a client that uses no proxies of the environment.
 func plainClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
 	return &http.Client{Transport: t}
 }
 
-// newGate returns a client that goes through the gate, and the gate.
+// newGate returns a client whose transport is the gate, and the gate.
 func newGate(s *Server, client *http.Client, t *tap) (*http.Client, *gate, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -64,7 +64,7 @@ var errOrigin = errors.New("the server named an address at another origin than i
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	if httpname.Origin(req.URL) != g.origin {
 		if req.Body != nil {
-			_ = req.Body.Close() // a RoundTripper closes it, whatever happens
+			_ = req.Body.Close() // a RoundTripper closes the body also if it fails
 		}
 		return nil, errOrigin
 	}
@@ -113,8 +113,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failed notes an answer that is no success. For a watched request in a session that the server does not know any more, the decoder gets
-// a stream with a JSON-RPC error in place of the status, after which it would end the other requests of the connection, too.
+// failed records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a stream
+// with a JSON-RPC error in place of the status, because it would end all other requests of the connection after that status.
 func (g *gate) failed(req *http.Request, resp *http.Response, carried *request) *http.Response {
 	if req.Method == http.MethodPost {
 		g.status.Store(int64(resp.StatusCode))
@@ -126,14 +126,14 @@ func (g *gate) failed(req *http.Request, resp *http.Response, carried *request) 
 	why, after := refusalOf(req, resp)
 	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after)
 	if id != "" && (carried != nil || req.Method == http.MethodGet) && (why == lostSession || why == unknownSession) {
-		_ = resp.Body.Close() // nothing more is wanted of it
+		_ = resp.Body.Close() // its body is not needed
 		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
 		resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
 	}
 	return resp
 }
 
-// leadsTo returns the address of a redirect, without its query; of one to another origin only that. "": it is no redirect.
+// leadsTo returns the URL of a redirect without its query, or only the origin if it is another one. "": not a redirect.
 func (g *gate) leadsTo(req *http.Request, resp *http.Response) string {
 	to, err := req.URL.Parse(resp.Header.Get("Location"))
 	switch {
@@ -145,7 +145,7 @@ func (g *gate) leadsTo(req *http.Request, resp *http.Response) string {
 	return to.Scheme + "://" + to.Host
 }
 
-// outgoing passes a message to the tap before it is sent. It returns its id, and the watched request that it carries.
+// outgoing passes a message to the tap before it is sent. It returns the id of the message, and the watched request in it.
 func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 	if req.GetBody == nil {
 		return "", nil
@@ -154,7 +154,7 @@ func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 	if err != nil {
 		return "", nil
 	}
-	raw, err := io.ReadAll(body) // our own message, from memory
+	raw, err := io.ReadAll(body) // a message of this client, in memory
 	if err != nil || len(raw) == 0 || raw[0] != '{' {
 		return "", nil
 	}
@@ -162,7 +162,7 @@ func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 	return string(v), g.tap.sent(req.Context(), raw)
 }
 
-// neverSent reports whether a request did not leave this machine.
+// neverSent reports whether a request was not sent to the server.
 func neverSent(err error) bool {
 	if e := (*egress.Error)(nil); errors.As(err, &e) {
 		return e.Unsent
@@ -180,7 +180,7 @@ func limited(b io.ReadCloser, limit int) io.ReadCloser {
 	return limitedBody{io.LimitReader(b, int64(limit)), b}
 }
 
-// A jsonBody is one message, read whole and checked before a byte of it is given on.
+// A jsonBody is a body with one message, which is read and checked as a whole before any byte is returned.
 type jsonBody struct {
 	src   io.ReadCloser
 	gate  *gate
@@ -211,17 +211,17 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 
 func (b *jsonBody) Close() error { return b.src.Close() }
 
-// An eventBody is a stream of messages, each checked before it is given on.
+// An eventBody is a stream of messages, each of which is checked before it is returned.
 type eventBody struct {
 	src    io.ReadCloser
 	events *sse.Reader
 	gate   *gate
 	ctx    context.Context
 	event  sse.Event
-	batch  [][]byte // messages of the event that are not given on yet
+	batch  [][]byte // messages of the event that were not yet returned
 	buf    []byte
 	rest   []byte
-	seen   bool // an event had an id: the stream can be gone on with
+	seen   bool // an event had an id, so the stream can be resumed
 	err    error
 }
 
@@ -264,13 +264,13 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// give gives the event on as it is now.
+// give sets rest to the current event.
 func (b *eventBody) give() {
 	b.buf = sse.AppendEvent(b.buf[:0], b.event)
 	b.rest = b.buf
 }
 
-// end notes how the stream ended. The request whose answer cannot arrive any more fails.
+// end records the end of the stream. It fails the request whose answer can no longer arrive.
 func (b *eventBody) end(err error) {
 	b.err = err
 	switch {

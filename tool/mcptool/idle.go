@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An idleTimer fires when nothing was received for a given time.
+// An idleTimer calls a function after a given time without reset.
 type idleTimer struct {
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -13,8 +13,7 @@ type idleTimer struct {
 	stopped bool
 }
 
-// newIdleTimer calls expired after a while without reset. Where that returns false, it is called again
-// after the next while.
+// newIdleTimer returns a timer that calls expired after the time after without reset. If expired returns false, the timer starts again.
 func newIdleTimer(after time.Duration, expired func() bool) *idleTimer {
 	t := &idleTimer{after: after}
 	t.mu.Lock()

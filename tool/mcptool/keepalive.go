@@ -10,24 +10,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxMissed is how many signs of life in a row may be missing.
+// maxMissed is the number of consecutive unanswered pings after which a connection counts as lost.
 const maxMissed = 3
 
-// statelessProtocol is the first version that knows no connections, and no ping.
+// statelessProtocol is the first protocol version without sessions and without pings.
 const statelessProtocol = "2026-07-28"
 
 var errSilent = errors.New("the server does not answer pings")
 
-// A keepAlive pings a connection while no call runs over it: calls have limits of
-// their own, and some servers do one thing at a time. One that has never answered is not asked for
-// more.
+// A keepAlive pings a connection while no call is in progress on it: calls have their own limits, and some servers do only one thing at a
+// time. It stops if the server has never answered a ping.
 type keepAlive struct {
-	silent  chan struct{} // closed when too many were missing; nil: no pings are sent
+	silent  chan struct{} // closed after maxMissed unanswered pings; nil: no pings are sent
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// watch pings a connection at intervals, if its protocol has pings.
+// watch starts pings of a connection if its protocol version has them.
 func (s *supervisor) watch(ctx context.Context, x *session, info *mcp.InitializeResult) *keepAlive {
 	if s.conf.KeepAlive < 0 || info == nil || info.ProtocolVersion >= statelessProtocol {
 		return &keepAlive{cancel: func() {}}
@@ -69,7 +68,7 @@ func (p *keepAlive) run(ctx context.Context, interval time.Duration, busy func()
 	}
 }
 
-// isAlive asks once. Any answer is a sign of life, an error that the server sends included.
+// isAlive sends one ping. Any answer counts, also an error of the server.
 func isAlive(ctx context.Context, within time.Duration, ping func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -78,7 +77,7 @@ func isAlive(ctx context.Context, within time.Duration, ping func(context.Contex
 	return err == nil || errors.As(err, &e)
 }
 
-// stop ends the asking and waits for it.
+// stop ends the pings and waits for their goroutine.
 func (p *keepAlive) stop() {
 	p.cancel()
 	p.running.Wait()

@@ -15,20 +15,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Limits of the URLs that a server asks users to open.
+// Limits of the URLs that a server asks users to visit.
 const (
 	maxLinkBytes = 2 << 10
 	maxLinkID    = 256
-	maxOpenLinks = 16               // under way, of one connection
-	maxLinkTime  = 10 * time.Minute // for which at most an open URL suspends the idle timeout of calls
+	maxOpenLinks = 16               // open URLs per connection
+	maxLinkTime  = 10 * time.Minute // the maximum time for which an open URL suspends the idle timeout of calls
 )
 
-// codeURLRequired is the JSON-RPC error of a server that wants an address visited before it does what it is asked.
+// codeURLRequired is the JSON-RPC error code of a server that requires a visit of a URL before the call.
 const codeURLRequired = "-32042"
 
 var errLink = errors.New("an address that is not written in plain form, or is not https")
 
-// readLink reads a question in URL mode. The address is shown to a person and never reached from here.
+// readLink reads an elicitation in URL mode. The URL is shown to a person and never requested by this process.
 func readLink(server string, params []byte) (*question, error) {
 	message, _ := memberText(params, "message")
 	message, _ = clean(message)
@@ -44,8 +44,8 @@ func readLink(server string, params []byte) (*question, error) {
 		Message: "the MCP server " + server + " asks: " + text.Clip(message, maxQuestionBytes)}}}, nil
 }
 
-// checkLink takes an address whose host a person can read off: https, or http on this machine, of
-// printable ASCII and without a user. Escapes in a host are looked at as what they stand for.
+// checkLink returns an error unless a person can read the host of the URL: https, or http on this machine, in printable ASCII and without a
+// user. Escapes in the host are decoded before the check.
 func checkLink(address string) error {
 	if len(address) > maxLinkBytes || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' }) {
 		return errLink
@@ -63,7 +63,7 @@ func checkLink(address string) error {
 	return errLink
 }
 
-// requiresURL reports whether an error of the server requires that the user open a URL first.
+// requiresURL reports whether an error of the server requires that the user visit a URL first.
 func requiresURL(fault []byte) bool {
 	if len(fault) == 0 || fault[0] != '{' {
 		return false
@@ -72,8 +72,7 @@ func requiresURL(fault []byte) bool {
 	return string(code) == codeURLRequired
 }
 
-// askToOpen asks the user of the call's client to open the URLs that the error fault names. If it returns nil, the caller may
-// repeat the call.
+// askToOpen asks the user of the call's client to visit the URLs in the error fault. If it returns nil, the caller may repeat the call.
 func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	questions := map[string]tool.Question{}
 	var hosts []string
@@ -115,7 +114,7 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	return nil
 }
 
-// elicitations are the questions of an error, as a JSON array.
+// elicitations returns the elicitations in an error as a JSON array.
 func elicitations(fault []byte) []byte {
 	data, ok := rawjson.Get(fault, "data")
 	if !ok || data[0] != '{' {
@@ -128,8 +127,8 @@ func elicitations(fault []byte) []byte {
 	return list
 }
 
-// visiting suspends the idle timeout of calls until the server reports that the user has finished at the URL with this id, for
-// visitTime at most.
+// visiting suspends the idle timeout of calls until the server reports that the user has finished at the URL with this id, for maxLinkTime
+// at most.
 func (t *tap) visiting(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +142,7 @@ func (t *tap) visiting(id string) {
 	t.links[id] = time.AfterFunc(maxLinkTime, func() { t.visited(id) })
 }
 
-// visited resumes the idle timeout that visiting suspended for the id.
+// visited resumes the idle timeout that visiting suspended for this id.
 func (t *tap) visited(id string) {
 	t.mu.Lock()
 	timer := t.links[id]

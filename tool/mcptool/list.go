@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// list asks for all tools of the server, until a time at most. A definition that is listed twice, with equal parts, is one tool.
+// list requests all tools of the server, until the deadline until. A definition that is listed twice with equal parts counts as one tool.
 func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []*definition, refused map[string]error, err error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -30,7 +30,7 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 		}
 		fresh = shorter(fresh, freshFor(result))
 		more, bad := readList(result)
-		if taken != nil { // else one definition is so odd that none was decoded; each is looked at here
+		if taken != nil { // nil if one invalid definition made the decoder fail: readList checks each definition
 			refuseMisfits(taken.Tools, more, bad)
 		}
 		isNew := false
@@ -52,7 +52,7 @@ func (x *session) list(ctx context.Context, s *Server, until time.Time) (defs []
 	}
 }
 
-// listPage asks for one page of the list. It returns the result as it came, and as the decoder took it; nil: not at all.
+// listPage requests one page of the list. It returns the raw result, and the decoded one, which is nil if the decoder failed.
 func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byte, *mcp.ListToolsResult, error) {
 	r := &request{}
 	res, err := x.mcp.ListTools(x.tap.watch(ctx, r), &mcp.ListToolsParams{Cursor: cursor})
@@ -78,11 +78,11 @@ func (x *session) listPage(ctx context.Context, s *Server, cursor string) ([]byt
 	return got.result, res, nil
 }
 
-// emptyCursor stands for a cursor that is the empty text, which the client would leave out of the request.
+// emptyCursor stands for an empty cursor, which the protocol library would omit from the request.
 const emptyCursor = "lathe: the empty cursor"
 
-// nextCursor returns the cursor of the next page, or "" after the last page. From protocol version 2026-07-28 on an empty cursor
-// names a page as any other does, and nextCursor returns emptyCursor for it, unless a page requested with it had no new tool.
+// nextCursor returns the cursor of the next page, or "" after the last page. From protocol version 2026-07-28 on, an empty cursor is valid:
+// nextCursor returns emptyCursor for it, unless a page requested with it had no new tool.
 func (x *session) nextCursor(result []byte, isRepeated bool) string {
 	cursor, ok := memberText(result, "nextCursor")
 	info := x.mcp.InitializeResult()
@@ -95,7 +95,7 @@ func (x *session) nextCursor(result []byte, isRepeated bool) string {
 // listParams are the parameters of a request for a page with an empty cursor.
 type listParams struct{ *mcp.ListToolsParams }
 
-// MarshalJSON writes the cursor also if it is empty.
+// MarshalJSON encodes the cursor even if it is empty.
 func (p listParams) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Meta   mcp.Meta `json:"_meta,omitempty"`
@@ -103,7 +103,7 @@ func (p listParams) MarshalJSON() ([]byte, error) {
 	}{p.Meta, ""})
 }
 
-// withEmptyCursor returns a request for a page, with the empty text in place of emptyCursor.
+// withEmptyCursor replaces emptyCursor in a request for a page by the empty cursor.
 func withEmptyCursor(req mcp.Request) mcp.Request {
 	list, ok := req.GetParams().(*mcp.ListToolsParams)
 	session, _ := req.GetSession().(*mcp.ClientSession)
@@ -113,8 +113,8 @@ func withEmptyCursor(req mcp.Request) mcp.Request {
 	return &mcp.ClientRequest[mcp.Params]{Session: session, Params: listParams{list}}
 }
 
-// freshFor returns how long a page of a list may be kept, as its hint ttlMs says, within bounds; 0: it has no hint that is a whole
-// number of ms above 0.
+// freshFor returns the time for which a page of a list is valid according to its hint ttlMs, within limits; 0: no hint that is a whole
+// number above 0.
 func freshFor(page []byte) time.Duration {
 	raw, _ := rawjson.Get(page, "ttlMs")
 	ms, err := strconv.ParseInt(string(raw), 10, 64)
@@ -124,7 +124,7 @@ func freshFor(page []byte) time.Duration {
 	return max(time.Duration(min(ms, maxFreshMS))*time.Millisecond, minFresh)
 }
 
-// shorter returns the shorter of two times, of which 0 is none.
+// shorter returns the shorter of two times; 0 counts as none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -133,11 +133,11 @@ func shorter(a, b time.Duration) time.Duration {
 }
 
 const (
-	minFresh   = time.Second      // a server cannot make this process list its tools more often by its hints
-	maxFreshMS = 24 * 3600 * 1000 // a list is asked for once a day at least, if it has a hint
+	minFresh   = time.Second      // limits how often the hints of a server make this process list its tools
+	maxFreshMS = 24 * 3600 * 1000 // a list with a hint is requested at least once a day
 )
 
-// refuseMisfits notes the definitions that the decoder has left out.
+// refuseMisfits records an error for each definition that the decoder omitted.
 func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) {
 	fit := map[string]bool{}
 	for _, t := range taken {
@@ -150,5 +150,5 @@ func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) 
 	}
 }
 
-// errCached says that the client answered from its cache: by the hint ttlMs of the former list that list is valid, and it stays.
+// errCached means that the protocol library answered from its cache, because the previous list is still valid by its hint ttlMs.
 var errCached = errors.New("the list of tools was not requested: the former one is still valid by its ttlMs, and stays")

@@ -2,7 +2,7 @@ package mcptool
 
 import "context"
 
-// take reports whether a call may begin on the session. release must follow it.
+// take reports whether a call may start on the session. If it returns true, the caller must call release.
 func (x *session) take() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -13,7 +13,7 @@ func (x *session) take() bool {
 	return true
 }
 
-// release ends what take began.
+// release records the end of a call that take has admitted.
 func (x *session) release() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -22,8 +22,8 @@ func (x *session) release() {
 	}
 }
 
-// lose ends the use of a session that the server does not know any more. Calls that were sent before have answers of their own: the
-// session is closed when the last of them has returned.
+// lose marks a session that the server no longer knows. Calls that were sent before may still get answers: the session is closed after the
+// last of them has returned.
 func (x *session) lose() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -37,7 +37,7 @@ func (x *session) lose() {
 	}
 }
 
-// drain waits until no call runs on a lost session.
+// drain waits until a lost session has no calls in progress.
 func (x *session) drain(ctx context.Context) {
 	select {
 	case <-x.unused:

@@ -1,15 +1,15 @@
-// Package mcptool makes the tools of MCP servers tools of Lathe.
+// Package mcptool makes tools of the tools of MCP servers.
 //
-// A [Group] supervises a set of servers. It restarts a server that has ended, after a pause that grows with each failed
-// attempt, without a limit on the attempts. The tools are named SERVER__TOOL. The group pins each definition by its hash on
-// the first connection to a server, and blocks a tool whose definition has changed until an operator accepts it. The group
-// ignores a server's annotations of its tools: [Server] sets their effects and allowlists.
+// A [Group] supervises a set of servers. It restarts a server that has ended, after a pause that grows with each failed attempt, without a
+// limit on the attempts. The tools are named SERVER__TOOL. The group pins each definition by its hash on the first connection to a server,
+// and blocks a tool whose definition has changed until an operator accepts it. The group ignores a server's annotations of its tools:
+// [Server] sets their effects and allowlists.
 //
-// Every byte of a server is untrusted. Messages are bounded and checked strictly before they are decoded. Sampling and roots
-// requests of a server are refused. Its elicitation requests are refused unless [Server].Elicitation allows them.
+// Every byte of a server is untrusted. Messages have limits and are checked strictly before they are decoded. Sampling and roots requests
+// of a server are refused. Its elicitation requests are refused unless [Server].Elicitation allows them.
 //
-// A stdio server is a child process in a process group of its own, with an environment of its own.
-// It is not a sandbox: the child may do what its user may do.
+// A stdio server is a child process in its own process group, with its own environment. It is not a sandbox: the child has all permissions
+// of its user.
 package mcptool
 
 import (
@@ -29,98 +29,98 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// PinMode says what happens to a definition that has no pin.
+// PinMode determines whether a definition without a pin is accepted.
 type PinMode string
 
-// The pin modes. The zero value counts as TrustFirstUse.
+// The pin modes. The zero value has the effect of TrustFirstUse.
 const (
-	// TrustFirstUse accepts all definitions of a server that has no pins yet. A tool that the server adds later is blocked
-	// until an operator accepts it.
+	// TrustFirstUse accepts all definitions of a server without any pins. A tool that the server adds later is blocked until an operator
+	// accepts it.
 	TrustFirstUse PinMode = "trust-first-use"
 	// RequirePin blocks every tool until an operator accepts its definition.
 	RequirePin PinMode = "require"
 )
 
-// Elicitation says how the elicitation requests of a server, its questions to a user, are answered.
+// Elicitation determines how the elicitation requests of a server, its questions to a user, are answered.
 type Elicitation string
 
-// The elicitation modes. The zero value counts as ElicitRefuse.
+// The elicitation modes. The zero value has the effect of ElicitRefuse.
 const (
 	ElicitRefuse Elicitation = "refuse" // every question is refused
-	// ElicitDefaults answers a form with its default values. It declines a form whose defaults are not sufficient.
+	// ElicitDefaults answers a form with its default values. It declines a form if a required value has no default.
 	ElicitDefaults Elicitation = "defaults"
-	// ElicitAsk asks the client of the call through its [tool.Asker].
+	// ElicitAsk asks the client of the call by its [tool.Asker].
 	ElicitAsk Elicitation = "ask"
-	// ElicitAskURLs is ElicitAsk, and also passes on requests that the user open a URL.
+	// ElicitAskURLs is ElicitAsk, and also passes on requests that the user visit a URL.
 	ElicitAskURLs Elicitation = "ask-urls"
 )
 
-// A Server configures one MCP server: how it is reached and what its tools may do. Exactly one of Command and URL is set.
+// A Server configures one MCP server: how to connect to it and what its tools may do. Exactly one of Command and URL is set.
 type Server struct {
-	Name string // 1 to 32 of a-z, 0-9, single _ and -; begins every tool's name
+	Name string // 1 to 32 characters of a-z, 0-9, and single _ and -; the prefix of every tool's name
 
-	Command string // program of a stdio server, no shell
+	Command string // program of a stdio server, executed without a shell
 	Args    []string
-	Dir     string                   // working directory; "" is this process's own
+	Dir     string                   // working directory; "": that of this process
 	Env     map[string]secret.Secret // added to PATH, HOME and LANG
 
 	URL     string                   // endpoint of an HTTP server
-	Headers map[string]secret.Secret // sent to the endpoint's origin and nowhere else
-	Client  *http.Client             // nil: a plain one that follows no redirects and no proxies
-	// Tokens returns the secrets that Client adds to requests itself. They are removed from texts of the server.
+	Headers map[string]secret.Secret // sent only to the origin of the endpoint
+	Client  *http.Client             // nil: a client that follows no redirects and uses no proxies
+	// Tokens returns the secrets that Client adds to requests. They are removed from texts of the server.
 	Tokens func() []secret.Secret
 
-	// Tools are the server's names of the tools to offer, in which * stands for any characters and ? for one; nil: all;
-	// empty: none. Exclude are those that are not offered even so.
+	// Tools are the server's names of the tools to offer, in which * stands for any characters and ? for one; nil: all; empty: none.
+	// Exclude lists tools, with the same patterns, that are not offered.
 	Tools, Exclude []string
-	// Rename are names under which tools are offered in place of SERVER__TOOL, by the server's name of the tool. A name must
-	// not be one of another server: text before the first __ that is a server's name is that of this server.
+	// Rename contains names under which tools are offered in place of SERVER__TOOL, by the server's name of the tool. A name must not begin
+	// with the name of another server and __.
 	Rename map[string]string
-	// Effects are the effects of tools, by the server's name of the tool. A tool that is not listed counts as one that writes.
+	// Effects are the effects of tools, by the server's name of the tool. A tool without an entry counts as one that writes.
 	Effects map[string]lathe.Effect
-	// Allowlist is the allowlist of every tool that is not in Allowlists.
+	// Allowlist is the allowlist of every tool without an entry in Allowlists.
 	Allowlist  []string
 	Allowlists map[string][]string
 
-	Elicitation  Elicitation   // how the server's questions to a user are answered
-	Required     bool          // Start fails without it
-	Pin          PinMode       // of definitions that are not pinned
-	StartTimeout time.Duration // to connect and list tools, with all attempts that Start waits for; 30 s
-	IdleTimeout  time.Duration // of a call, without progress; 30 s
-	CallTimeout  time.Duration // of a call, with all its progress; 10 min
-	KeepAlive    time.Duration // between pings to the server; 1 min. Negative: no pings
-	MaxLineBytes int           // of one message; 8 MiB
-	MaxTools     int           // that the server may have; 256
-	Concurrency  int           // calls at once; 0: no limit
+	Elicitation  Elicitation   // mode of the server's questions to a user
+	Required     bool          // Start returns an error if the server is not ready
+	Pin          PinMode       // mode for definitions without a pin
+	StartTimeout time.Duration // for all first attempts to connect and list tools; 0: 30 s
+	IdleTimeout  time.Duration // time without progress after which a call ends; 0: 30 s
+	CallTimeout  time.Duration // of a call, regardless of progress; 0: 10 min
+	KeepAlive    time.Duration // interval of pings to the server; 0: 1 min. Negative: no pings
+	MaxLineBytes int           // maximum size of one message; 0: 8 MiB
+	MaxTools     int           // maximum number of the server's tools; 0: 256
+	Concurrency  int           // maximum number of concurrent calls of a tool; 0: no limit
 }
 
-// Options of a [Group]. The zero value blocks every tool: there are no pins.
+// Options of a [Group]. The zero value blocks every tool, because there are no pins.
 type Options struct {
-	// Pins stores the accepted definitions. nil blocks every tool.
+	// Pins stores the accepted definitions; nil: every tool is blocked.
 	Pins *Pins
-	// Environ is the environment of this process, as os.Environ returns it. Children get PATH, HOME
-	// and LANG of it.
+	// Environ is the environment of this process, as os.Environ returns it. Children get its PATH, HOME and LANG.
 	Environ []string
-	// OnChange gets the tools of a server, by their origin, when they have changed. It is called by
-	// one goroutine at a time. An error is shown in the server's status.
+	// OnChange receives the tools of a server, with their origin, after they have changed. It is called by one goroutine at a time. The
+	// status of the server shows its error.
 	OnChange func(origin string, tools []lathe.Tool) error
-	// Inspect makes [Start] return a group even if OnChange refuses the tools of a server or a required server is not
-	// ready: [Group.Status] then has the reasons.
+	// Inspect makes [Start] return a group even if OnChange refuses the tools of a server or a required server is not ready: [Group.Status]
+	// then returns the reasons.
 	Inspect bool
 	// LoginCommand returns the next step for a server that requires a login, such as a command. Error texts and statuses show it.
 	LoginCommand func(server string) string
-	// Log gets a line when a server starts, ends and changes its tools: no arguments, no output.
+	// Log receives a line when a server starts, ends and changes its tools, without arguments and output; nil: no logging.
 	Log *slog.Logger
 	// Observers observe each request to a server.
 	Observers []event.MCPObserver
-	// BackoffMin and BackoffMax bound the pause before a server is started again; 500 ms and 1 min.
+	// BackoffMin and BackoffMax limit the pause before a server is started again; 0: 500 ms and 1 min.
 	BackoffMin, BackoffMax time.Duration
-	// StopGrace is the time that a child process has to end by itself before it is killed; 1 s.
+	// StopGrace is the time for which a child process may continue after its standard input was closed, and again after SIGTERM, before it
+	// is killed; 0: 1 s.
 	StopGrace time.Duration
-	// Now is the clock of statuses and pins; time.Now.
+	// Now is the clock of statuses and pins; nil: time.Now.
 	Now func() time.Time
 
-	wait func(ctx context.Context, d time.Duration) error // before a call is sent again; tests replace it
+	wait func(ctx context.Context, d time.Duration) error // waits before a call is sent again; tests replace it
 }
 
 // Limits of definitions.
@@ -195,10 +195,10 @@ func (s *Server) Check() error {
 	return s.checkNames()
 }
 
-// origin is what the server's tools give as their origin.
+// origin returns the origin of the server's tools.
 func (s *Server) origin() string { return "mcp:" + s.Name }
 
-// secrets are the values that no text of the server's may show.
+// secrets returns the values that no displayed text of the server may contain.
 func (s *Server) secrets() []secret.Secret {
 	var out []secret.Secret
 	for _, v := range s.Env {

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// svgHead is how far into a drawing its first element is looked for.
+// svgHead is the length of the beginning of an SVG file in which its first element is searched for, in bytes.
 const svgHead = 1 << 10
 
 const octets = "application/octet-stream"
 
-// mediaTypeOf is the media type of bytes that a server has sent. What it says of them is believed as
-// far as their first bytes do not say otherwise: a page is no image, and an image is one of its kind.
+// mediaTypeOf returns the media type of data from a server. It returns the declared type unless the first bytes contradict it: HTML is not
+// an image, and an image has the type of its bytes.
 func mediaTypeOf(declared string, data []byte) string {
 	kind, _, err := mime.ParseMediaType(declared)
 	if err != nil {
@@ -28,7 +28,7 @@ func mediaTypeOf(declared string, data []byte) string {
 	case kind == "":
 		return seen
 	case kind == "image/svg+xml":
-		// It may hold scripts: a client shows it as text, or in a sandbox.
+		// SVG may contain scripts: clients must show it as text, or in a sandbox.
 		switch head := data[:min(len(data), svgHead)]; {
 		case !text:
 			return octets
@@ -58,5 +58,5 @@ func mediaTypeOf(declared string, data []byte) string {
 	return kind
 }
 
-// knownImages are the kinds that first bytes tell: one that they do not tell is none of these.
+// knownImages are the image types that [http.DetectContentType] detects: data that is not detected has none of them.
 var knownImages = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true}

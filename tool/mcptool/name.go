@@ -6,19 +6,19 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxServerName is the part of a tool's name that is the server's.
+// maxServerName is the maximum length of a server's name, in bytes.
 const maxServerName = 32
 
-// separator stands between the names of server and tool. No server's name has it.
+// separator separates the names of server and tool. No server name contains it.
 const separator = "__"
 
-// ValidServerName reports whether s may name a server: lower-case letters and digits, with single _
-// or - between them. So the first `__` of a tool's name always ends the server's.
+// ValidServerName reports whether s is a valid server name: lower-case letters and digits, with single _ or - between them. So the server
+// name always ends at the first `__` of a tool's name.
 func ValidServerName(s string) bool {
 	if s == "" || len(s) > maxServerName {
 		return false
 	}
-	mark := true // what stands before is no letter or digit
+	mark := true // the previous byte is not a letter or digit
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
@@ -32,13 +32,13 @@ func ValidServerName(s string) bool {
 	return !mark
 }
 
-// toolName returns the name under which a server's tool is offered. Characters that a name may not
-// have become _; see [text.ToolName] for a name that is too long.
+// toolName returns the name under which a server's tool is offered. Characters that are not allowed become _; see [text.ToolName] for a
+// name that is too long.
 func toolName(server, remote string) string {
 	return text.ToolName(string(safeName(server+separator+remote)), remote)
 }
 
-// safeName returns s with _ in place of each byte that a tool's name may not have.
+// safeName returns s with _ in place of each byte that is not allowed in a tool name.
 func safeName(s string) []byte {
 	b := []byte(s)
 	for i, c := range b {
@@ -49,7 +49,7 @@ func safeName(s string) []byte {
 	return b
 }
 
-// serverOf returns the server's part of a tool's name.
+// serverOf returns the part of a tool name before the separator.
 func serverOf(name string) string {
 	server, _, _ := strings.Cut(name, separator)
 	return server

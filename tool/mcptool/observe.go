@@ -38,7 +38,7 @@ func (x *session) observed(s *supervisor) mcp.Middleware {
 					op.Protocol = init.ProtocolVersion
 				}
 			}
-			if r != nil { // the tap has read what the server has sent; the SDK gets a stub of it
+			if r != nil { // the tap has read the server's answer; the protocol library gets a stub
 				got := x.tap.state(r)
 				op.RequestID = got.id
 				op.Code, op.Failure = got.outcome()
@@ -57,7 +57,7 @@ func (x *session) observed(s *supervisor) mcp.Middleware {
 	}
 }
 
-// outcome returns the JSON-RPC error code of the answer and the failure, as [event.MCPOperation] has them.
+// outcome returns the JSON-RPC error code of the answer and the failure, in the form of [event.MCPOperation].
 func (r *request) outcome() (code int, failure string) {
 	switch {
 	case len(r.fault) > 0 && r.fault[0] == '{':
@@ -84,7 +84,7 @@ func outcomeOf(err error) (code int, failure string) {
 	return 0, event.MCPFailure(err)
 }
 
-// addressOf returns the host and the port of an address.
+// addressOf returns host:port of a URL.
 func addressOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

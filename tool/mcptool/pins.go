@@ -11,18 +11,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxPinsBytes bounds the file of pins.
+// maxPinsBytes is the maximum size of the pins file, in bytes.
 const maxPinsBytes = 16 << 20
 
-// Pins is the file of the accepted definitions: it holds the hashes of each accepted tool of each server. The file has mode
-// 0600, is read at each use and replaced atomically; several processes may share it. If the file cannot be read, or if other
-// users may write to it, no definition counts as accepted.
+// Pins is the file of the accepted definitions: it contains the hashes of each accepted tool of each server. The file has mode 0600, is
+// read at each use and replaced atomically; several processes may share it. If the file cannot be read, or if other users may write to it,
+// no definition is accepted.
 type Pins struct {
 	file private.File
 	mu   sync.Mutex
 }
 
-// NewPins returns the pins in the file of that path. A file that is not there holds none.
+// NewPins returns the pins in the file at path. A missing file contains no pins.
 func NewPins(path string) *Pins {
 	return &Pins{file: private.File{Path: path, Max: maxPinsBytes, Open: true}}
 }
@@ -30,7 +30,7 @@ func NewPins(path string) *Pins {
 // Path returns the path of the file.
 func (p *Pins) Path() string { return p.file.Path }
 
-// maxPinnedDefinition bounds a definition that is stored with its pin, in bytes.
+// maxPinnedDefinition is the maximum size of a definition that is stored with its pin, in bytes.
 const maxPinnedDefinition = 16 << 10
 
 // pinFile is the stored form.
@@ -40,12 +40,12 @@ type pinFile struct {
 }
 
 type pin struct {
-	SHA256   string    `json:"sha256"` // over the RFC 8785 form of the definition
+	SHA256   string    `json:"sha256"` // of the definition in RFC 8785 form
 	Parts    parts     `json:"parts"`
 	Accepted time.Time `json:"accepted"`
 	By       string    `json:"by"` // first_use or person
-	// Definition is what was accepted, in the RFC 8785 form; absent above maxPinnedDefinition, and in pins of versions that
-	// did not store it.
+	// Definition is the accepted definition in RFC 8785 form. It is absent above maxPinnedDefinition, and in pins of versions that did not
+	// store it.
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (p *Pins) read() (*pinFile, error) {
 	return file, nil
 }
 
-// change reads the file, changes it, and puts it back, while no other process does.
+// change reads the file, changes it and replaces it, under a lock for all processes.
 func (p *Pins) change(fn func(*pinFile) (changed bool)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,18 +101,18 @@ func (p *Pins) write(file *pinFile) error {
 	return p.file.Replace(append(b, '\n'))
 }
 
-// verdict says what a pin says of a definition.
+// A verdict is the result of the comparison of a definition with its pin.
 type verdict struct {
 	ok      bool
-	reason  string   // why not
-	changed []string // the parts that have changed
-	// accepted is the definition of the pin and at when it was accepted; nil: it is not known.
+	reason  string   // the reason if ok is false
+	changed []string // names of the changed parts
+	// accepted is the definition of the pin, or nil if it is not known, and at the time when it was accepted.
 	accepted json.RawMessage
 	at       time.Time
 }
 
-// judge compares the definitions of a server with their pins, by the server's names. Under mode
-// TrustFirstUse a server without any pin has all of them pinned now.
+// judge compares the definitions of a server with their pins, by the server's names. In mode TrustFirstUse it pins all definitions of a
+// server without any pin.
 func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.Time) map[string]verdict {
 	out := make(map[string]verdict, len(defs))
 	all := func(reason string) map[string]verdict {
@@ -131,7 +131,7 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 	if len(file.Servers[server]) == 0 && mode != RequirePin && len(defs) > 0 {
 		err := p.change(func(f *pinFile) bool {
 			file = f
-			if len(f.Servers[server]) > 0 { // another process was faster
+			if len(f.Servers[server]) > 0 { // another process has stored pins in the meantime
 				return false
 			}
 			f.Servers[server] = map[string]*pin{}
@@ -158,7 +158,7 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 		}
 		if v := out[d.name]; have != nil {
 			v.at = have.Accepted
-			if sum(compact(have.Definition)) == have.SHA256 { // the file may have been edited
+			if sum(compact(have.Definition)) == have.SHA256 { // false if the file was edited
 				v.accepted = compact(have.Definition)
 			}
 			out[d.name] = v
@@ -175,7 +175,7 @@ func (d *definition) pin(by string, now time.Time) *pin {
 	return p
 }
 
-// compact returns the canonical form of a stored definition, which the file holds with indentation; nil if there is none.
+// compact returns the canonical form of a stored definition, which is indented in the file; nil if there is none.
 func compact(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return canonical
 }
 
-// accept pins definitions as they are, by a person's word.
+// accept pins the current definitions, as a person has decided.
 func (p *Pins) accept(server string, defs []*definition, now time.Time) error {
 	if p == nil {
 		return errors.New("there is no file of pins")

@@ -13,21 +13,21 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// maxStderr bounds what is kept of a child's standard error: its end.
+// maxStderr is the maximum number of bytes of a child's standard error that are kept: the last ones.
 const maxStderr = 64 << 10
 
-// A process is a child with pipes to its standard streams, in a process group of its own.
+// A process is a child with pipes to its standard streams, in its own process group.
 type process struct {
 	cmd           *exec.Cmd
 	stdin, stdout *os.File
-	done          chan struct{} // closed once it has ended and its group was killed
+	done          chan struct{} // closed after it has ended and its group was killed
 	stopOnce      sync.Once
 }
 
-// lastWords is how long the standard error of a child that is gone may still be open, by what it has left behind.
+// lastWords is the maximum time that the standard error of an ended child may stay open in its own children.
 const lastWords = 100 * time.Millisecond
 
-// errStart says that a program could not be started at all.
+// errStart is the error of a program that could not be started.
 type errStart struct{ err error }
 
 func (e *errStart) Error() string { return "cannot start: " + e.err.Error() }
@@ -74,16 +74,16 @@ func startProcess(s *Server, environ []string, stderr *tail) (*process, error) {
 	return p, nil
 }
 
-// wait reaps the child, and kills what it has left behind: a program that was started through
-// another outlives it otherwise, and keeps its pipes.
+// wait waits for the end of the child, and then kills its process group: otherwise programs that the child has started would survive and
+// keep the pipes open.
 func (p *process) wait() {
-	_ = p.cmd.Wait() // its standard error says how it ended
+	_ = p.cmd.Wait() // the exit status is in ProcessState
 	killGroup(p.cmd.Process.Pid)
 	close(p.done)
 }
 
-// stop has the child end: its standard input is closed, then it is asked to, then it is killed with
-// its whole group. It returns once the child is gone.
+// stop ends the child: it closes its standard input, sends SIGTERM after grace, and kills the process group after another grace. It returns
+// after the child has ended.
 func (p *process) stop(grace time.Duration) {
 	p.stopOnce.Do(func() {
 		_ = p.stdin.Close()
@@ -99,7 +99,7 @@ func (p *process) stop(grace time.Duration) {
 	<-p.done
 }
 
-// within reports whether c is closed before the time is over.
+// within reports whether c is closed within d.
 func within(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -111,10 +111,10 @@ func within(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// inherited are the variables that every child gets of this process's own.
+// inherited are the environment variables that every child inherits from this process.
 var inherited = [...]string{"PATH", "HOME", "LANG"}
 
-// childEnv is the whole environment of a child, sorted.
+// childEnv returns the environment of a child, sorted.
 func childEnv(s *Server, environ []string) []string {
 	var env []string
 	for _, name := range inherited {
@@ -135,7 +135,7 @@ func childEnv(s *Server, environ []string) []string {
 	return env
 }
 
-// findProgram looks a bare name up in the PATH that the child gets.
+// findProgram returns the path of the program. It searches a name without a path separator in the child's PATH.
 func findProgram(s *Server, env []string) (string, error) {
 	if strings.ContainsRune(s.Command, os.PathSeparator) {
 		return s.Command, nil
@@ -147,7 +147,7 @@ func findProgram(s *Server, env []string) (string, error) {
 		}
 		for dir := range strings.SplitSeq(list, string(os.PathListSeparator)) {
 			if dir == "" {
-				continue // not the working directory
+				continue // an empty entry would be the working directory
 			}
 			if path, err := exec.LookPath(dir + string(os.PathSeparator) + s.Command); err == nil {
 				return path, nil
@@ -157,7 +157,7 @@ func findProgram(s *Server, env []string) (string, error) {
 	return "", fmt.Errorf("no program %q in PATH", s.Command)
 }
 
-// A tail keeps the end of what is written to it.
+// A tail stores the last maxStderr bytes written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -174,7 +174,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns it with control characters made visible and secrets left out.
+// text returns the stored bytes with visible escapes for control characters and without secrets.
 func (t *tail) text(known []secret.Secret) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// Without process groups the child alone is ended.
+// There are no process groups, so only the child is killed.
 func askGroup(int) {}
 
 func killGroup(pid int) {

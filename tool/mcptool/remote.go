@@ -17,13 +17,13 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// readyWait is how long a call waits for a server that is being started.
+// readyWait is the maximum time that a call waits for a server that is being started.
 const readyWait = 5 * time.Second
 
 // remote is one tool of a server.
 type remote struct {
 	s      *supervisor
-	name   string // the server's own
+	name   string // the server's name of the tool
 	digest string
 	marks  []mark
 	spec   lathe.ToolSpec
@@ -36,9 +36,9 @@ func (t *remote) Spec() *lathe.ToolSpec { return &t.spec }
 
 var errIdle = errors.New("no progress within the idle timeout")
 
-// Call calls the tool of the server. It returns the code `unavailable` if the server cannot be reached, or if it ended before
-// a tool that reads or is idempotent answered; `interrupted` if the outcome of a tool that writes is unknown; and `timeout` if
-// the server sent no progress within the idle timeout.
+// Call calls the tool of the server. The error has the code `unavailable` if the server cannot be reached, or if it ended before a tool
+// that is read-only or idempotent answered; `interrupted` if the outcome of a tool that writes is unknown; and `timeout` if the server sent
+// no progress within the idle timeout.
 func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
@@ -64,12 +64,13 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	}
 }
 
-// callOn asks over one connection. If that got no answer, it also returns what is known of the request.
+// callOn sends the call over one connection, and again with the answers if the server asks questions. If there was no answer, it also
+// returns the state of the request.
 func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, *request, error) {
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
 		got, cause := t.send(ctx, x, params)
-		if round > 1 { // the server has begun to handle the call in the round before
+		if round > 1 { // the server has begun to handle the call in an earlier round
 			got.sent, got.unhandled = true, false
 		}
 		openFirst := got.result == nil && requiresURL(got.fault)
@@ -104,7 +105,7 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 	}
 }
 
-// send sends a call once, and returns what has come of it and what has cut it off.
+// send sends a call once. It returns the state of the request, and the cause if it was cut off.
 func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams) (*request, error) {
 	callCtx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
@@ -132,7 +133,7 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 			params.Meta["baggage"] = t.Baggage
 		}
 	}
-	// Its error says less than what the tap has seen.
+	// The state in the tap has more detail than the error.
 	_, _ = x.mcp.CallTool(watched, &params)
 	x.tap.forget(r)
 	got := x.tap.state(r)
@@ -153,7 +154,7 @@ func (t *remote) answer(result []byte) (*lathe.Output, error) {
 
 func (t *remote) op() string { return "mcp: call " + t.spec.Name }
 
-// failed says what a call without a result comes to, and returns its request if it got no answer.
+// failed returns the output or the error of a call without a result. It also returns its request if there was no answer.
 func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, *request, error) {
 	switch {
 	case errors.Is(got.err, errUnreadable):
@@ -174,14 +175,14 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	switch {
 	case got.refusal == lostSession, got.refusal == unknownSession:
 		x.lose()
-	case got.status == http.StatusTooManyRequests: // the connection is as it was
+	case got.status == http.StatusTooManyRequests: // the connection is still usable
 	default:
 		t.s.broken(x)
 	}
 	return nil, got, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: &tool.CauseError{Cause: lostBy(got)}}
 }
 
-// lostBy says why a call got no answer.
+// lostBy returns the reason why a call got no answer.
 func lostBy(got *request) string {
 	switch {
 	case got.refusal == lostSession || got.refusal == unknownSession:
@@ -194,12 +195,12 @@ func lostBy(got *request) string {
 	return errLost.Error()
 }
 
-// errorOutput is what a model gets of a JSON-RPC error: it may say how to do better.
+// errorOutput returns the output for a JSON-RPC error. The model receives its message, which may say how to correct the call.
 func errorOutput(fault []byte) *lathe.Output {
 	out := &lathe.Output{IsError: true}
 	message := ""
 	switch fault[0] {
-	case '"': // some servers send the message alone
+	case '"': // some servers send only the message, as a string
 		if b, err := rawjson.AppendUnquote(nil, fault); err == nil {
 			message, _ = clean(string(b))
 		}
@@ -216,10 +217,10 @@ func errorOutput(fault []byte) *lathe.Output {
 
 var errLost = errors.New("the server ended or could not be reached")
 
-// maxMessage bounds the text of a server's error.
+// maxMessage is the maximum length of an error text of a server, in bytes.
 const maxMessage = 4 << 10
 
-// lostCode is the code of a call whose answer will not come.
+// lostCode returns the code of a call that will get no answer.
 func (t *remote) lostCode(got *request) lathe.Code {
 	if !got.sent || got.unhandled || mayRepeat(t.spec.Effect) {
 		return lathe.CodeUnavailable
@@ -227,7 +228,7 @@ func (t *remote) lostCode(got *request) lathe.Code {
 	return lathe.CodeInterrupted
 }
 
-// newRemote makes the tool of a definition.
+// newRemote returns the tool for a definition.
 func newRemote(s *supervisor, d *definition) *remote {
 	c := &s.conf
 	t := &remote{s: s, name: d.name, digest: d.digest, marks: d.marks}
@@ -252,7 +253,7 @@ func orEmpty(schema []byte) []byte {
 	return schema
 }
 
-// restOf returns what follows the opening brace of an object, with a comma where there is a member.
+// restOf returns the part of an object behind its opening brace, preceded by a comma if the object has members.
 func restOf(obj []byte) []byte {
 	for range rawjson.Members(obj) {
 		return append([]byte{','}, obj[1:]...)

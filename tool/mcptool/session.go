@@ -13,37 +13,37 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// legacyProtocol is the last protocol version that begins with `initialize`. A server that does not
-// answer to the newer beginning is asked with this one at the next attempt.
+// legacyProtocol is the last protocol version whose connections begin with `initialize`. If a server does not answer the newer request, the
+// next attempt uses this version.
 const legacyProtocol = "2025-11-25"
 
 // A session is one connection to a server, from its start to its end.
 type session struct {
 	mcp     *mcp.ClientSession
 	tap     *tap
-	proc    *process // nil: over HTTP
+	proc    *process // nil: an HTTP server
 	ended   chan struct{}
-	changed chan struct{}   // holds a mark when the server says that its tools have changed
-	life    context.Context // of the connection
+	changed chan struct{}   // receives a value when the server reports that its tools have changed; buffers one
+	life    context.Context // context of the connection
 	stop    context.CancelFunc
-	until   time.Time // for the handshake and the first list of tools
+	until   time.Time // deadline for the handshake and the first list of tools
 	client  *http.Client
-	// isSilentAtFirst is set if the server answered `initialize` and not what comes before it.
+	// isSilentAtFirst reports that the server answered `initialize` but not the request before it.
 	isSilentAtFirst bool
-	// isOffered is set once the tools of the connection were offered.
+	// isOffered reports that the tools of the connection were offered.
 	isOffered bool
 
 	mu     sync.Mutex
-	calls  int // that run
+	calls  int // number of calls in progress
 	isLost bool
-	loss   chan struct{} // closed when the server does not know the session any more
-	unused chan struct{} // closed when no call runs, after a loss
+	loss   chan struct{} // closed when the server no longer knows the session
+	unused chan struct{} // closed when a lost session has no calls in progress
 
-	// fresh is how long the last list of tools may be kept, as its hint ttlMs says; 0: the server gave no such hint.
+	// fresh is the time for which the last list of tools is valid according to its hint ttlMs; 0: no hint.
 	fresh time.Duration
 }
 
-// connect starts the server's program or reaches its endpoint, and shakes hands, until a time at most.
+// connect starts the server's program or connects to its endpoint, and completes the handshake before the deadline until.
 func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) (*session, error) {
 	x := &session{tap: newTap(s.refusedRequest), ended: make(chan struct{}), changed: make(chan struct{}, 1), loss: make(chan struct{}), unused: make(chan struct{})}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,7 +73,7 @@ func (s *supervisor) connect(ctx context.Context, legacy bool, until time.Time) 
 		return nil, err
 	}
 	go func() {
-		_ = x.mcp.Wait() // the requests that it cut off return the cause
+		_ = x.mcp.Wait() // requests that are cut off return the cause themselves
 		close(x.ended)
 	}()
 	return x, nil
@@ -104,7 +104,7 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 	}
 	status := g.status.Load()
 	if status == 400 || status == 404 || status == 405 {
-		// The transport of 2024-11-05: a stream that names the place to post to.
+		// The transport of protocol version 2024-11-05: an event stream that contains the URL for messages.
 		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))
 		if oldErr == nil {
 			x.mcp = old
@@ -121,10 +121,10 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 	return err
 }
 
-// errLate says that a server did not answer in time.
+// errLate means that a server did not answer in time.
 var errLate = errors.New("no answer within start_timeout")
 
-// late returns the error of a server that did not answer in time, and what it sent in place of answers.
+// late returns errLate with the number of invalid messages that the server sent.
 func (x *session) late(s *Server) error {
 	if n := x.tap.badMessages(); n > 0 {
 		return fmt.Errorf("%w (%s); %d lines or messages of it were not strict JSON-RPC", errLate, s.StartTimeout, n)
@@ -132,10 +132,10 @@ func (x *session) late(s *Server) error {
 	return fmt.Errorf("%w (%s)", errLate, s.StartTimeout)
 }
 
-// errHTTP says with which answer a server refused the connection.
+// errHTTP is an HTTP answer by which a server refused the connection.
 type errHTTP struct {
-	status   int    // 0: a success that holds no MCP message
-	redirect string // where the status leads; "": nowhere
+	status   int    // 0: a success without an MCP message
+	redirect string // target of the redirect; "": none
 	err      error
 }
 
@@ -157,8 +157,8 @@ func sessionOptions(legacy bool) *mcp.ClientSessionOptions {
 	return nil
 }
 
-// sending changes requests before they are sent. The request that a server of the older protocols need not answer gets half of the time,
-// so that `initialize` can follow it on the same connection.
+// sending changes requests before they are sent. The first request, which a server of an older protocol version need not answer, gets half
+// of the time, so that `initialize` can follow on the same connection.
 func (x *session) sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -175,11 +175,11 @@ func (x *session) sending(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// newClient returns a protocol client that offers a server no more than to ask a person, where the
-// configuration says so: it answers all other requests, but for ping, with an error.
+// newClient returns a protocol client. It declares only the elicitation capability, if configured, and answers all other requests of the
+// server except ping with an error.
 func (x *session) newClient(s *supervisor) *mcp.Client {
 	c := mcp.NewClient(&mcp.Implementation{Name: "lathe", Version: "1"}, &mcp.ClientOptions{
-		Logger:         slog.New(slog.DiscardHandler), // its records may hold what servers say
+		Logger:         slog.New(slog.DiscardHandler), // records of the library may contain texts of servers
 		Capabilities:   s.capabilities(),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
@@ -205,14 +205,14 @@ func (x *session) newClient(s *supervisor) *mcp.Client {
 	return c
 }
 
-// close ends the session and its process, and waits for both. Calls that run are cut off.
+// close ends the session and its process, and waits for both. Calls in progress are cut off.
 func (x *session) close(grace time.Duration) {
 	x.stop()
 	if x.proc != nil {
 		x.proc.stop(grace)
 	}
 	if x.mcp != nil {
-		_ = x.mcp.Close() // nothing more is wanted of it
+		_ = x.mcp.Close() // its error no longer matters
 	}
 	if x.client != nil {
 		x.client.CloseIdleConnections()

@@ -12,35 +12,34 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A State is what a server is doing.
+// A State is the state of a server.
 type State string
 
 // The states of a server.
 const (
-	StateStarting State = "starting" // the first attempt, or one after a pause, is under way
+	StateStarting State = "starting" // the first attempt, or one after a pause, is in progress
 	StateReady    State = "ready"
 	StateBackoff  State = "backoff" // it ended or could not be reached, and will be started again
-	StateFailed   State = "failed"  // the same, after several attempts in a row
+	StateFailed   State = "failed"  // as StateBackoff, after failedAfter consecutive attempts
 	StateClosed   State = "closed"
 )
 
-// failedAfter is the number of attempts in a row after which a server counts as failed. It is
-// started again all the same.
+// failedAfter is the number of consecutive failed attempts after which a server counts as failed. The group continues to start it.
 const failedAfter = 5
 
-// A Problem is the kind of a server's last failure. A user interface may derive the next step from it.
+// A Problem is the kind of a server's last failure, from which a user interface may derive the next step.
 type Problem string
 
 // The problems of a server.
 const (
-	ProblemProgram     Problem = "program"     // it could not be started
-	ProblemTimeout     Problem = "timeout"     // it did not answer in time
+	ProblemProgram     Problem = "program"     // the program could not be started
+	ProblemTimeout     Problem = "timeout"     // the server did not answer in time
 	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
 	ProblemLogin       Problem = "login"       // an operator must log in
-	ProblemRedirect    Problem = "redirect"    // the URL leads elsewhere, which LastError names
-	ProblemHTTP        Problem = "http"        // any other HTTP status, or an answer that is no MCP message
+	ProblemRedirect    Problem = "redirect"    // the URL redirects to another one, which LastError contains
+	ProblemHTTP        Problem = "http"        // any other HTTP status, or an answer that is not an MCP message
 	ProblemUnreachable Problem = "unreachable" // no connection could be made
-	ProblemEnded       Problem = "ended"       // it ended, or broke the connection
+	ProblemEnded       Problem = "ended"       // the server ended, or closed the connection
 	ProblemTools       Problem = "tools"       // OnChange refused its tools
 )
 
@@ -78,53 +77,52 @@ type Status struct {
 	Since     time.Time
 	Required  bool
 	Transport string // "stdio" or "http"
-	Target    string // the program and its arguments, or the URL
+	Target    string // program and arguments, or URL
 	Protocol  string // version in use; "" before the first connection
-	Software  string // name and version, as the server says
-	PID       int    // of a child; 0: none
-	Starts    int    // connections that were made
-	Failures  int    // attempts in a row that failed
+	Software  string // name and version that the server reports
+	PID       int    // process id of a child; 0: none
+	Starts    int    // number of connections
+	Failures  int    // number of consecutive failed attempts
 	NextTry   time.Time
-	LastError string // of the last attempt or connection that failed; no secret
+	LastError string // error of the last failed attempt or connection, without secrets
 	Problem   Problem
-	// Stderr is the end of what a child wrote to its standard error, with control characters made
-	// visible and configured secrets left out. It is untrusted text.
+	// Stderr is the end of a child's standard error, with visible escapes for control characters and without configured secrets. It is
+	// untrusted text.
 	Stderr string
-	// BadMessages counts messages that could not be used, Refused the server's requests to its client.
+	// BadMessages is the number of invalid messages, Refused that of the server's requests to its client that were refused.
 	BadMessages, Refused int
-	Tools                []ToolStatus // by name
+	Tools                []ToolStatus // sorted by name
 }
 
-// A ToolState says whether a tool of a server is offered, and if not, why.
+// A ToolState determines whether a tool of a server is offered, and if not, why.
 type ToolState string
 
 // The states of a tool.
 const (
 	ToolReady    ToolState = "ready"
-	ToolBlocked  ToolState = "blocked"  // until an operator accepts its definition
-	ToolRefused  ToolState = "refused"  // its definition is not valid here
-	ToolExcluded ToolState = "excluded" // the configuration leaves it out
-	ToolMissing  ToolState = "missing"  // the configuration names it and the server does not have it
+	ToolBlocked  ToolState = "blocked"  // an operator must accept its definition
+	ToolRefused  ToolState = "refused"  // its definition is not valid
+	ToolExcluded ToolState = "excluded" // the configuration excludes it
+	ToolMissing  ToolState = "missing"  // the configuration names it, but the server does not have it
 )
 
 // A ToolStatus describes a tool of a server at one moment.
 type ToolStatus struct {
-	Name        string // as it is offered
-	Remote      string // as the server calls it
+	Name        string // offered name
+	Remote      string // the server's name
 	State       ToolState
 	Reason      string
 	Changed     []string // the parts of its definition that differ from the accepted one
 	Digest      string   // hash of the definition
-	Hidden      int      // characters left out of its texts, because a person would not see them
-	Description string   // as the model gets it
-	// Definition is what the server says of the tool now, and Accepted what was accepted, both in the RFC 8785 form; nil:
-	// it is not known. AcceptedAt is zero if no definition was accepted. The texts are untrusted.
+	Hidden      int      // number of hidden characters that were removed from its texts
+	Description string   // description for the model
+	// Definition is the server's current definition, and Accepted the accepted one, both in RFC 8785 form; nil: not known. AcceptedAt is
+	// zero if no definition was accepted. The texts are untrusted.
 	Definition, Accepted []byte
 	AcceptedAt           time.Time
 }
 
-// plain returns text that may be shown: without secrets and without characters that steer a
-// terminal.
+// plain returns text that may be displayed: without secrets, and with escapes for characters that control a terminal.
 func plain(s string, known []secret.Secret) string {
 	s = secret.Scrub(strings.ToValidUTF8(s, "\uFFFD"), known...)
 	var b strings.Builder

@@ -13,12 +13,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A stdioConn speaks JSON-RPC lines with a child. Lines on standard output that are no JSON at all
-// are passed over and counted: many programs log there.
+// A stdioConn exchanges lines of JSON-RPC with a child. Lines on standard output that are not JSON are skipped and counted, because many
+// programs log there.
 type stdioConn struct {
 	proc    *process
 	tap     *tap
-	lost    func() // called when nothing more can be read
+	lost    func() // called when reading has ended
 	lines   *jsonlines.Reader
 	grace   time.Duration
 	queue   [][]byte // rest of a batch
@@ -55,7 +55,7 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// next returns the next message that looks like one.
+// next returns the next line, or message of a batch, that looks like a JSON object.
 func (c *stdioConn) next() ([]byte, error) {
 	if len(c.queue) > 0 {
 		raw := c.queue[0]
@@ -83,7 +83,7 @@ func (c *stdioConn) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line. One over the limit ends the connection: what it answered is not known.
+// line returns the next line. A line over the limit ends the connection, because its message is lost.
 func (c *stdioConn) line() ([]byte, error) {
 	line, err := c.lines.Next()
 	switch {
@@ -93,7 +93,7 @@ func (c *stdioConn) line() ([]byte, error) {
 		c.tap.refuseAll(errTooLong)
 		return nil, errTooLong
 	default:
-		return nil, io.EOF // a line without its end is no message
+		return nil, io.EOF // an incomplete line is not a message
 	}
 }
 
@@ -108,8 +108,7 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return err
 	}
 	c.tap.sent(ctx, raw)
-	// A child that does not read must not hold the caller. What was cut off in the middle of a line
-	// cannot be gone on with: the child is ended.
+	// A child that does not read must not block the caller. A line that was cut off cannot be completed later, so the child is killed.
 	stop := context.AfterFunc(ctx, func() { _ = c.proc.stdin.SetWriteDeadline(time.Unix(1, 0)) })
 	n, err := c.proc.stdin.Write(append(raw, '\n'))
 	if !stop() {

@@ -20,27 +20,26 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A supervisor keeps one server running. One goroutine of its own connects, waits for the end, and
-// connects again.
+// A supervisor keeps one server running. Its goroutine connects, waits for the end of the connection, and connects again.
 type supervisor struct {
 	conf     Server
 	opts     *Options
 	http     *http.Client
 	stderr   *tail
-	onChange func(*supervisor) // the tools may have changed
-	again    chan struct{}     // of capacity 1: an operator wants a new connection
+	onChange func(*supervisor) // called when the tools may have changed
+	again    chan struct{}     // receives a value when an operator requests a new connection; buffers one
 
-	adopting sync.Mutex // held while definitions are checked and published
+	adopting sync.Mutex // locked while definitions are checked and published
 
 	mu      sync.Mutex
-	moved   chan struct{} // closed and made anew at each change of state
+	moved   chan struct{} // closed and replaced at each change of the status
 	status  Status
 	session *session
 	live    map[string]*remote     // by offered name
-	defs    map[string]*definition // by the server's name, of the last list
+	defs    map[string]*definition // definitions of the last list, by the server's name
 	list    []ToolStatus
 	refused int
-	first   chan struct{} // closed once the server was ready, or has failed for good measure
+	first   chan struct{} // closed when the server was ready, or the first attempts have failed
 	started atomic.Bool   // first is closed
 	legacy  bool
 }
@@ -60,12 +59,12 @@ func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supe
 	return s
 }
 
-// run supervises until ctx is done.
+// run supervises the server until ctx is done.
 func (s *supervisor) run(ctx context.Context) {
 	pause, ends := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax), newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
 	var draining sync.WaitGroup
 	defer draining.Wait()
-	until := time.Now().Add(s.conf.StartTimeout) // of the first attempts together
+	until := time.Now().Add(s.conf.StartTimeout) // deadline of the first attempts together
 	for ctx.Err() == nil {
 		s.set(func(st *Status) { st.State, st.NextTry = StateStarting, time.Time{} })
 		if s.started.Load() {
@@ -75,7 +74,7 @@ func (s *supervisor) run(ctx context.Context) {
 		begin := time.Now()
 		switch {
 		case err != nil:
-			s.legacy = !s.legacy // it may not know the other beginning
+			s.legacy = !s.legacy // the server may not support this kind of handshake
 		default:
 			s.legacy = s.legacy || x.isSilentAtFirst
 			err = s.serve(ctx, x, pause)
@@ -117,13 +116,13 @@ func (s *supervisor) run(ctx context.Context) {
 }
 
 var (
-	// errReconnect ends a connection that an operator wants made anew.
+	// errReconnect ends a connection because an operator requested a new one.
 	errReconnect = errors.New("the server is connected anew")
-	// errSessionLost ends a connection whose session the server does not know any more.
+	// errSessionLost ends a connection because the server no longer knows its session.
 	errSessionLost = errors.New("the server does not know the session any more, as after a restart or a timeout of its own: a new session is made")
 )
 
-// serve offers the tools of a connection until it ends.
+// serve offers the tools of a connection until the connection ends. It returns why it ended.
 func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) error {
 	if err := s.refresh(ctx, x, x.until); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 	}
 }
 
-// unauthorized notes that a call had no token that the server takes, and says so.
+// unauthorized records that the server did not accept the token of a call, and returns a text for the model.
 func (s *supervisor) unauthorized(err error) string {
 	problem := problemOf(err)
 	s.set(func(st *Status) { st.LastError, st.Problem = s.cause(err), problem })
@@ -194,8 +193,8 @@ func (s *supervisor) unauthorized(err error) string {
 	return "needs a person to log in"
 }
 
-// withoutTokens removes the tokens that the client sends to the server from a message of the server, which may echo a
-// request. raw is valid JSON, and so is the result.
+// withoutTokens removes the tokens that the client sends to the server from a message of the server, which may echo a request. raw is valid
+// JSON, and so is the result.
 func (s *supervisor) withoutTokens(raw []byte) []byte {
 	if len(raw) == 0 || s.conf.Tokens == nil {
 		return raw
@@ -208,7 +207,7 @@ func (s *supervisor) withoutTokens(raw []byte) []byte {
 	return raw
 }
 
-// authorized clears the status of a login or credential problem after a call has succeeded.
+// authorized clears a login or credential problem from the status after a successful call.
 func (s *supervisor) authorized() {
 	s.mu.Lock()
 	again := s.status.State == StateReady && (s.status.Problem == ProblemLogin || s.status.Problem == ProblemCredentials)
@@ -218,10 +217,10 @@ func (s *supervisor) authorized() {
 	}
 }
 
-// broken ends a connection that has failed a call, so that a new one is made.
+// broken ends a connection on which a call has failed, so that a new one is made.
 func (s *supervisor) broken(x *session) { x.stop() }
 
-// refresh asks for the tools, until a time at most, and decides which of them are offered.
+// refresh lists the tools before the deadline until, and updates which are offered.
 func (s *supervisor) refresh(ctx context.Context, x *session, until time.Time) error {
 	defs, refused, err := x.list(ctx, &s.conf, until)
 	if errors.Is(err, errSessionLost) {
@@ -234,7 +233,7 @@ func (s *supervisor) refresh(ctx context.Context, x *session, until time.Time) e
 	return nil
 }
 
-// adopt decides about each definition. A tool whose definition is the one of before stays the same tool.
+// adopt decides about each definition and publishes the tools. A tool with an unchanged definition remains the same value.
 func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()
@@ -266,7 +265,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 			st.State = ToolBlocked
 		default:
 			t := old[st.Name]
-			if t == nil || t.digest != d.digest || t.name != d.name { // else it has passed the check
+			if t == nil || t.digest != d.digest || t.name != d.name { // otherwise it was already checked
 				t = newRemote(s, d)
 				if _, err := tool.NewSet(t); err != nil {
 					st.State, st.Reason = ToolRefused, causeOf(err).Error()
@@ -288,13 +287,13 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	s.live, s.defs = live, byName
 	s.mu.Unlock()
 	s.onChange(s)
-	// The status comes last: who reads there that a tool is blocked can rely on no run having it.
+	// The status is updated last: if it shows a tool as blocked, no run has the tool any more.
 	s.mu.Lock()
 	s.list = list
 	s.mu.Unlock()
 }
 
-// causeOf returns the innermost cause that says something of its own.
+// causeOf returns the error within a *lathe.Error, or err itself.
 func causeOf(err error) error {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
 		return e.Err
@@ -302,7 +301,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// ready returns the connection for a call of t, and waits a while for one that is being made. The caller releases it.
+// ready returns the connection for a call of t, and waits up to readyWait for one that is being made. The caller must call release on it.
 func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	unavailable := func(why string) error {
 		return tool.Fail(lathe.CodeUnavailable, "the server %s %s", s.conf.Name, why)
@@ -336,7 +335,7 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	}
 }
 
-// set changes the status and wakes who waits for a change.
+// set changes the status and wakes goroutines that wait for a change.
 func (s *supervisor) set(fn func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,7 +348,7 @@ func (s *supervisor) set(fn func(*Status)) {
 	s.moved = make(chan struct{})
 }
 
-// fail notes a failed attempt. until is the time for the first attempts together.
+// fail records a failed attempt. until is the deadline of the first attempts.
 func (s *supervisor) fail(err error, failures int, wait time.Duration, until time.Time) {
 	s.set(func(st *Status) {
 		st.State, st.Failures, st.PID = StateBackoff, failures, 0
@@ -359,14 +358,14 @@ func (s *supervisor) fail(err error, failures int, wait time.Duration, until tim
 		st.LastError, st.Problem = s.cause(err), problemOf(err)
 		st.NextTry = s.opts.Now().Add(wait)
 	})
-	// The two beginnings are tried in turn: the first failure alone says little, unless there is no
-	// program at all, or a person has to log in first, or no time is left for the other.
+	// The two kinds of handshake are tried in turn, so the first failure does not end the first attempts, unless the program cannot be
+	// started, an operator must log in, or no time remains for the other kind.
 	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin || time.Until(until) <= wait {
 		s.endFirstAttempts()
 	}
 }
 
-// cause is the text of an error, fit to be shown.
+// cause returns the text of an error for display.
 func (s *supervisor) cause(err error) string {
 	if err == nil {
 		return ""
@@ -374,14 +373,14 @@ func (s *supervisor) cause(err error) string {
 	return text.Clip(plain(err.Error(), s.conf.secrets()), 500)
 }
 
-// endFirstAttempts records that the first attempts are over.
+// endFirstAttempts records that the first attempts have ended.
 func (s *supervisor) endFirstAttempts() {
 	if s.started.CompareAndSwap(false, true) {
 		close(s.first)
 	}
 }
 
-// Status returns how the server is.
+// Status returns the current status of the server.
 func (s *supervisor) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -401,7 +400,7 @@ func (s *supervisor) refusedRequest() {
 	s.refused++
 }
 
-// tools returns the tools that are offered, by name. The map is never changed.
+// tools returns the offered tools, by name. The map is never changed.
 func (s *supervisor) tools() map[string]*remote {
 	s.mu.Lock()
 	defer s.mu.Unlock()

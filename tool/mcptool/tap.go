@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// JSON-RPC error codes: in the place of an answer that cannot be used, and to a server's request.
+// JSON-RPC error codes: one in place of an invalid answer, and one for a server's request.
 const (
 	rpcUnreadable     = -32700
 	rpcMethodNotFound = -32601
@@ -29,49 +29,49 @@ var (
 	errTooLong    = errors.New("a message over max_message_bytes")
 )
 
-// A tap reads the messages of a connection before the SDK decodes them. It checks each message, and stores the raw results of
-// the requests that it watches.
+// A tap reads the messages of a connection before the protocol library decodes them. It checks each message, and stores the raw results of
+// watched requests.
 type tap struct {
 	mu        sync.Mutex
-	pending   map[string]*request // by the JSON text of their id
+	pending   map[string]*request // by JSON text of the id
 	tokens    map[string]*request // by progress token
-	bad       int                 // messages that could not be used
-	broke     error               // why nothing more is read
+	bad       int                 // number of invalid messages
+	broke     error               // reason why reading has ended
 	last      int64
-	questions int                    // questions to users and open URLs that suspend the idle timeout
-	links     map[string]*time.Timer // URLs that users have open, by the server's elicitation id
-	asked     func()                 // called for each request of the server but ping and questions
+	questions int                    // number of questions and open URLs that suspend the idle timeout
+	links     map[string]*time.Timer // timers of open URLs, by elicitation id
+	asked     func()                 // called for each request of the server except ping and elicitations
 }
 
 func newTap(asked func()) *tap {
 	return &tap{pending: map[string]*request{}, tokens: map[string]*request{}, asked: asked}
 }
 
-// A request is one that is watched. Its fields are the tap's until it is forgotten.
+// A request is a watched request. The tap owns its fields until forget is called.
 type request struct {
 	token     string
 	id        string
 	sent      bool            // the server may have handled it
-	result    []byte          // as it came
-	fault     []byte          // the error object that came in its place
-	stub      bool            // the decoder gets an empty result in place of the true one
-	err       error           // what was wrong with the answer
+	result    []byte          // as received
+	fault     []byte          // the received error object
+	stub      bool            // the decoder gets an empty result in place of the received one
+	err       error           // error of the answer itself
 	status    int             // of the last HTTP answer that was not a success
-	unhandled bool            // the status of the answer to the call's own message says that the server has not handled it
-	refusal   refusal         // what that says
-	after     time.Duration   // how long the server asks to wait; of tooSoon
-	refused   error           // why it was not sent with a token, or was sent with one that was not taken
-	marks     []mark          // of the tool; with arguments, they are never changed
-	arguments json.RawMessage // of the call, where there are marks
-	tool      string          // registered name of the tool that is called; "": it is no call
-	asker     tool.Asker      // who is behind the call; nil: it is no call of a tool
-	progress  func()          // called on each sign of progress
-	cut       func(error)     // called when no answer can come any more
+	unhandled bool            // the status of the answer to the call's own message means that the server has not handled it
+	refusal   refusal         // meaning of status
+	after     time.Duration   // the time to wait, for tooSoon
+	refused   error           // error of obtaining a token, or of a token that was not accepted
+	marks     []mark          // marks of the tool; like arguments, never changed
+	arguments json.RawMessage // of the call, if there are marks
+	tool      string          // registered name of the called tool; "": not a call
+	asker     tool.Asker      // asker of the call; nil: not a call of a tool
+	progress  func()          // called for each sign of progress
+	cut       func(error)     // called when no answer can arrive any more
 }
 
 type requestKey struct{}
 
-// watch returns a context for a request whose result is taken out. forget must be called after it.
+// watch returns a context for a request whose raw result the tap stores. The caller must call forget afterwards.
 func (t *tap) watch(ctx context.Context, r *request) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,8 +88,8 @@ func (t *tap) forget(r *request) {
 	delete(t.pending, r.id)
 }
 
-// sent gets each message before it is sent. It returns the watched request that the message carries; nil: it carries none. Other
-// messages have the context of a watched request, too: the GET that resumes its stream, and the notification that it is cancelled.
+// sent is called with each message before it is sent. It returns the watched request in the message, or nil if there is none. Other
+// messages may also have the context of a watched request: the GET that resumes its stream, and the notification that it is cancelled.
 func (t *tap) sent(ctx context.Context, msg []byte) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
@@ -107,8 +107,8 @@ func (t *tap) sent(ctx context.Context, msg []byte) *request {
 	return r
 }
 
-// unsent takes back that the request that a message carries was sent. refused is the error of its token, or nil. A nil r is allowed: a
-// message that carries no request says nothing about one that was sent.
+// unsent records that the request of a message was not sent after all. refused is the error of its token, or nil. r may be nil: a message
+// without a request does not affect one that was sent.
 func (t *tap) unsent(r *request, refused error) {
 	if r == nil {
 		return
@@ -118,8 +118,8 @@ func (t *tap) unsent(r *request, refused error) {
 	r.sent, r.refused = false, refused
 }
 
-// suspendIdle keeps calls from running out of their idle timeout while a person is asked. release must be
-// called after it: for the calls, the server counts as active then.
+// suspendIdle suspends the idle timeout of calls while a user is asked. The caller must call resumeIdle afterwards, which restarts the
+// timeouts.
 func (t *tap) suspendIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,8 +147,8 @@ func (t *tap) isIdleSuspended() bool {
 	return t.questions > 0
 }
 
-// caller returns the Asker of the only running call. If several run, it is unknown to which of them a question of a server
-// of 2025 belongs, and it must not reach the user of another call.
+// caller returns the Asker of the only call in progress. If there are several, it returns nil, because a question of a server with protocol
+// version 2025-11-25 or earlier does not name its call, and must not reach the user of another call.
 func (t *tap) caller() tool.Asker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,16 +164,16 @@ func (t *tap) caller() tool.Asker {
 	return out
 }
 
-// isBusy reports whether requests wait for their answers.
+// isBusy reports whether requests have no answer yet.
 func (t *tap) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.pending) > 0
 }
 
-// answered notes the HTTP status of a message that was not a success, and what it says. carried is the request that the message
-// carries, or nil: only its own message says whether the server has handled it. It returns the id of the watched request to which the
-// message belongs, or "".
+// answered records the HTTP status of a message that was not a success, and its meaning. carried is the request in the message, or nil:
+// only the request's own message shows whether the server has handled it. It returns the id of the watched request to which the message
+// belongs, or "".
 func (t *tap) answered(ctx context.Context, carried *request, status int, why refusal, after time.Duration) (id string) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
@@ -189,14 +189,14 @@ func (t *tap) answered(ctx context.Context, carried *request, status int, why re
 	return r.id
 }
 
-// received checks one message and returns what the decoder may have of it; nil is nothing. The
-// answer to a request that cannot be used is replaced by an error.
+// received checks one message and returns what the decoder may process; nil: nothing. It replaces an invalid answer to a request by an
+// error.
 func (t *tap) received(msg []byte) []byte {
 	if err := rawjson.Check(msg, rawjson.Limits{}); err != nil {
 		id := looseID(msg)
 		out := t.refuse(id, errUnreadable)
 		if _, isRequest := rawjson.Get(msg, "method"); out == nil && id != "" && !isRequest {
-			return errorResponse(id) // to a request that is not watched
+			return errorResponse(id) // for a request that is not watched
 		}
 		return out
 	}
@@ -240,8 +240,8 @@ func (t *tap) received(msg []byte) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
 }
 
-// decodable returns a reply that the decoder takes: the message, or an error in its place. The decoder passes over what it cannot
-// decode, and the request would wait for its answer until a timeout.
+// decodable returns a reply that the decoder accepts: the message, or an error in its place. The decoder would skip a reply that it cannot
+// decode, and the request would wait until its timeout.
 func decodable(msg, id []byte) []byte {
 	if _, err := jsonrpc.DecodeMessage(msg); err == nil {
 		return msg
@@ -249,7 +249,7 @@ func decodable(msg, id []byte) []byte {
 	return errorResponse(string(id))
 }
 
-// failed notes the error of a reply without a result. t.mu is held.
+// failed records the error of a reply without a result. The caller holds t.mu.
 func (t *tap) failed(r *request, msg []byte) {
 	if fault, ok := rawjson.Get(msg, "error"); ok && string(fault) != "null" {
 		r.fault = append([]byte(nil), fault...)
@@ -259,7 +259,7 @@ func (t *tap) failed(r *request, msg []byte) {
 	r.err = errUnreadable
 }
 
-// keyOf returns the text of an id under which its request is pending. Some servers write the number 1 as 1.0.
+// keyOf returns the key in pending for an id. Some servers write the number 1 as 1.0.
 func keyOf(id []byte) string {
 	if f, err := strconv.ParseFloat(string(id), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatInt(int64(f), 10)
@@ -267,10 +267,10 @@ func keyOf(id []byte) string {
 	return string(id)
 }
 
-// maxBatch bounds the messages of a batch, which servers of 2025-03-26 may send.
+// maxBatch is the maximum number of messages in a batch, which servers of protocol version 2025-03-26 may send.
 const maxBatch = 1_000
 
-// unbatch returns the messages of a batch. One that cannot be used has no messages, and is counted.
+// unbatch returns the messages of a batch. An invalid batch is counted, and nil is returned.
 func (t *tap) unbatch(raw []byte) [][]byte {
 	out, err := jsonrpc2.Batch(raw, rawjson.Limits{}, maxBatch)
 	if err != nil {
@@ -279,7 +279,7 @@ func (t *tap) unbatch(raw []byte) [][]byte {
 	return out
 }
 
-// receivedBatch is receivedFor of a batch: of it the answer is given on, and what else stands in it is noted.
+// receivedBatch does what receivedFor does, for a batch: it returns the answer, and records the other messages.
 func (t *tap) receivedBatch(raw []byte, id string) []byte {
 	var answer []byte
 	for _, m := range t.unbatch(raw) {
@@ -299,7 +299,7 @@ func (t *tap) receivedBatch(raw []byte, id string) []byte {
 	return answer
 }
 
-// refuse counts a message that cannot be used, and answers the request it belongs to.
+// refuse counts an invalid message, and returns an error for its request, or nil if no such request is watched.
 func (t *tap) refuse(id string, err error) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -314,7 +314,7 @@ func (t *tap) refuse(id string, err error) []byte {
 	return errorResponse(id)
 }
 
-// refuseAll says of all requests that wait that their answer cannot be had.
+// refuseAll records that reading has ended. If exactly one request waits for an answer, it gets the error.
 func (t *tap) refuseAll(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -331,8 +331,8 @@ func errorResponse(id string) []byte {
 	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "the answer is not strict JSON-RPC")
 }
 
-// looseID returns the id of a message that is not strict JSON, so that its request is answered. It reads the members of
-// the message up to the first that is broken, at any depth of nesting. "" says that it has found no id.
+// looseID returns the id in a message that is not strict JSON, so that its request gets an answer. It reads the members of the message up
+// to the first invalid one, at any depth. "": no id was found.
 func looseID(msg []byte) string {
 	id, _ := rawjson.Get(msg, "id")
 	return string(id)
@@ -358,14 +358,14 @@ func (t *tap) badMessages() int {
 	return t.bad
 }
 
-// broken returns why nothing more is read of the connection, or nil.
+// broken returns the reason why reading has ended, or nil.
 func (t *tap) broken() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.broke
 }
 
-// state returns what is known of a request.
+// state returns a copy of the state of a request.
 func (t *tap) state(r *request) request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -374,7 +374,7 @@ func (t *tap) state(r *request) request {
 
 var errBrokeOff = errors.New("the answer broke off")
 
-// lost says that the stream which would have answered a request has ended.
+// lost records that the stream with the answer to a request has ended.
 func (t *tap) lost(ctx context.Context, err error) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
@@ -392,8 +392,8 @@ func (t *tap) lost(ctx context.Context, err error) {
 	}
 }
 
-// receivedFor is received for a message that must be the answer to the request with that id. Its result is never nothing, and always has
-// the id: a reply to another id, such as an error whose id is null, would leave the request without an answer.
+// receivedFor does what received does, for a message that must be the answer to the request with this id. Its result is never nil and
+// always has the id, because a reply with another id, such as an error whose id is null, would leave the request without an answer.
 func (t *tap) receivedFor(raw []byte, id string) []byte {
 	out := t.received(raw)
 	if id == "" {
@@ -408,7 +408,7 @@ func (t *tap) receivedFor(raw []byte, id string) []byte {
 	defer t.mu.Unlock()
 	if r := t.pending[id]; r != nil && r.result == nil && r.err == nil && r.fault == nil {
 		if out == nil {
-			raw = nil // it is not strict JSON
+			raw = nil // not strict JSON
 		}
 		t.failed(r, orEmpty(raw))
 	}

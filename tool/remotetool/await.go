@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// watch returns a channel that receives a value when the row of the key may have changed.
+// watch returns a channel that receives a value when the row with this key may have changed.
 func (c *Catalogue) watch(key string) (woken <-chan struct{}, stop func()) {
 	w := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -34,16 +34,16 @@ func (c *Catalogue) wake(key string) {
 	for w := range c.waiting[key] {
 		select {
 		case w <- struct{}{}:
-		default: // a value is waiting already
+		default: // the channel has a value already
 		}
 	}
 }
 
-// await waits until the call or ctx has ended. If ctx ends first, the call is cancelled, unless another process resumes the
-// run. The outcome of a lost call stays unknown until the time for a late result is over.
+// await waits until the call or ctx has ended. If ctx ends first, it cancels the call, unless another process resumes the run. A call with
+// an unknown outcome remains unknown until no late result is accepted any more.
 func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan struct{}) (*remote.Call, error) {
 	key, wait := row.Key, c.opts.Poll
-	var unknown time.Time // since when
+	var unknown time.Time // start of the state unknown
 	for {
 		switch {
 		case row.State != remote.Unknown || row.Decided:
@@ -77,11 +77,11 @@ func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan st
 	}
 }
 
-// defaultTime is that of a call whose context has no deadline.
+// defaultTime is the time to start of a call whose context has no deadline.
 const defaultTime = 30 * time.Second
 
-// put queues a call. While the store cannot be reached it retries: a PutCall that returned an error may have queued the
-// call, and then the call must not be answered as one that was not queued.
+// put queues a call. It retries while the store cannot be reached: a PutCall that returned an error may have queued the call, so the call
+// must not be reported as not queued.
 func (c *Catalogue) put(ctx context.Context, call *remote.Call, woken <-chan struct{}) (*remote.Call, error) {
 	for {
 		within := defaultTime
@@ -104,7 +104,7 @@ func (c *Catalogue) put(ctx context.Context, call *remote.Call, woken <-chan str
 	}
 }
 
-// find returns the row of a key; while the store cannot be reached it tries again.
+// find returns the row with this key. It retries while the store cannot be reached.
 func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{}) (*remote.Call, error) {
 	for {
 		row, err := c.queue.FindCall(ctx, key)
@@ -126,10 +126,10 @@ func (c *Catalogue) pause(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// cancelTime bounds the cancellation of a call whose run has ended.
+// cancelTime is the timeout for the cancellation of a call whose run has ended.
 const cancelTime = 5 * time.Second
 
-// leave ends the wait for a call whose context has ended.
+// leave ends the wait for a call whose context is done.
 func (c *Catalogue) leave(ctx context.Context, key string) (*remote.Call, error) {
 	cause := ctx.Err()
 	if errors.Is(context.Cause(ctx), lathe.ErrLeft) {
@@ -139,7 +139,7 @@ func (c *Catalogue) leave(ctx context.Context, key string) (*remote.Call, error)
 	defer cancel()
 	row, err := c.queue.CancelCall(ctx, key)
 	if err == nil && row.State == remote.Done {
-		return row, nil // just in time
+		return row, nil // the result arrived before the cancellation
 	}
 	return nil, cause
 }

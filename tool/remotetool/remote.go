@@ -1,7 +1,6 @@
-// Package remotetool offers the tools of remote workers to runs. A call is put into a [remote.Queue], from which a worker
-// claims it, and the runner waits until the row of the call has a result. A process that puts the same call again, or asks
-// for its outcome, gets the same row: a run that is resumed in another process waits for the call that was queued, and never
-// queues it twice.
+// Package remotetool offers the tools of remote workers to runs. It puts a call into a [remote.Queue], from which a worker claims it, and
+// waits until the row of the call has a result. A process that puts the same call again, or asks for its outcome, gets the same row: a run
+// that another process resumes waits for the queued call, and never queues it twice.
 package remotetool
 
 import (
@@ -25,36 +24,36 @@ const origin = "worker"
 
 // Options of a [Catalogue].
 type Options struct {
-	// Poll is the interval at which a waiting call reads its row if no notification arrives; 250 ms. The interval doubles after
-	// each read, up to eight times Poll.
+	// Poll is the interval at which a waiting call reads its row if no notification arrives; 0: 250 ms. The interval doubles after each
+	// read, up to eight times Poll.
 	Poll time.Duration
-	// Late is how long a call with an unknown outcome waits for a late result; 10 s.
+	// Late is the time for which a call with an unknown outcome waits for a late result; 0: 10 s.
 	Late time.Duration
-	// Refresh is the interval at which [Catalogue.Follow] lists the workers if no notification arrives; 2 s.
+	// Refresh is the interval at which [Catalogue.Follow] lists the workers if no notification arrives; 0: 2 s.
 	Refresh time.Duration
-	Log     *slog.Logger // for refused tools and queue errors; nil: nothing is logged
+	Log     *slog.Logger // for refused tools and errors of the queue; nil: no logging
 }
 
-// A Catalogue holds the tools that the workers of a queue serve, and updates the sets that are attached to it. Its methods
-// may be called from several goroutines at once.
+// A Catalogue contains the tools that the workers of a queue serve, and updates the attached sets. Its methods may be called from several
+// goroutines at once.
 //
-// Several workers may serve one tool. If their definitions differ, the definition of the worker that has been there longest
-// is used, and the tool of the other workers is refused until that worker is gone. A tool is also refused if the set has a
-// tool of that name from another origin.
+// Several workers may serve one tool. If their definitions differ, the definition of the worker that connected first is used, and the tool
+// of other workers is refused until that worker has disconnected. A tool is also refused if the set has a tool of that name from another
+// origin.
 type Catalogue struct {
 	queue remote.Queue
 	opts  Options
 
-	syncing sync.Mutex // held while the sets are brought up to date
+	syncing sync.Mutex // locked while the sets are updated
 	mu      sync.Mutex
-	known   map[string]*offered // by definition, those that are there
+	known   map[string]*offered // current tools by definition
 	now     []lathe.Tool        // sorted by name
 	sets    []*tool.Set
-	refused map[string]map[string]string // why, by worker and tool
+	refused map[string]map[string]string // reasons by worker and tool
 	waiting map[string]map[chan struct{}]struct{}
 }
 
-// New returns a catalogue without tools. [Catalogue.Follow] fills it.
+// New returns a catalogue without tools. [Catalogue.Follow] adds them.
 func New(queue remote.Queue, opts *Options) *Catalogue {
 	c := &Catalogue{queue: queue, known: map[string]*offered{}, waiting: map[string]map[chan struct{}]struct{}{}}
 	if opts != nil {
@@ -75,8 +74,8 @@ func New(queue remote.Queue, opts *Options) *Catalogue {
 	return c
 }
 
-// Follow updates the sets and wakes calls whose row may have changed, until ctx is done. Without it calls poll their row. It
-// is called once.
+// Follow updates the sets and wakes calls whose row may have changed, until ctx is done. Without it, calls only poll their row. It must be
+// called only once.
 func (c *Catalogue) Follow(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -88,7 +87,7 @@ func (c *Catalogue) Follow(ctx context.Context) {
 				} else if h.Definition == "" {
 					select {
 					case changed <- struct{}{}:
-					default: // it is going to be looked at
+					default: // an update is already requested
 					}
 				}
 			})
@@ -114,8 +113,8 @@ func (c *Catalogue) Follow(ctx context.Context) {
 	}
 }
 
-// Attach adds the tools to a set, and updates them there until [Catalogue.Detach]. [Catalogue.Refused] reports the refusals
-// of the set that was attached last.
+// Attach adds the tools to a set, and updates them until [Catalogue.Detach]. [Catalogue.Refused] returns the refusals of the set that was
+// attached last.
 func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	c.mu.Lock()
 	c.sets = append(c.sets, set)
@@ -123,15 +122,14 @@ func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	return c.Sync(ctx)
 }
 
-// Detach stops updating a set. The set keeps the tools that it has.
+// Detach stops updates of a set. The set keeps its current tools.
 func (c *Catalogue) Detach(set *tool.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sets = slices.DeleteFunc(c.sets, func(s *tool.Set) bool { return s == set })
 }
 
-// Announce stores the registration of a worker for ttl, and returns the reason for each of its tools that is refused, by
-// tool name.
+// Announce stores the registration of a worker for ttl, and returns the reasons for its refused tools, by tool name.
 func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error) {
 	if err := c.queue.PutWorker(ctx, w, ttl); err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Dur
 	return c.Refused(w.ID), nil
 }
 
-// Refused returns the reason for each tool of a worker that is refused now, by tool name.
+// Refused returns the reasons for a worker's currently refused tools, by tool name.
 func (c *Catalogue) Refused(worker string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +190,7 @@ func refuse(refused map[string]map[string]string, worker, name, why string) {
 	refused[worker][name] = why
 }
 
-// choose returns one tool for each name that workers serve, the ids of its workers by name, and the refusals by worker.
+// choose returns one tool for each name that workers serve, the ids of the workers by tool name, and the refusals by worker.
 func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[string][]string, refused map[string]map[string]string) {
 	by, refused = map[string][]string{}, map[string]map[string]string{}
 	known := map[string]*offered{}
@@ -222,12 +220,12 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 			by[t.Name] = append(by[t.Name], w.ID)
 		}
 	}
-	c.known = known // only syncing looks at it
+	c.known = known // guarded by syncing
 	slices.SortFunc(tools, func(a, b lathe.Tool) int { return strings.Compare(a.Spec().Name, b.Spec().Name) })
 	return tools, by, refused
 }
 
-// put replaces the worker tools of the set, and returns the reasons for those that the set refuses, by name.
+// put replaces the worker tools of the set. It returns the reasons for tools that the set refuses, by name.
 func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
 	if set.Replace(origin, tools) == nil {
 		return nil
@@ -242,12 +240,12 @@ func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
 		taken = append(taken, t)
 	}
 	if len(taken) == 0 {
-		_ = set.Replace(origin, nil) // a set without them can always be had
+		_ = set.Replace(origin, nil) // cannot fail: the set without worker tools is valid
 	}
 	return refused
 }
 
-// reason is the text of an error without what the error is about.
+// reason returns the text of the error within a *lathe.Error, at most 500 bytes.
 func reason(err error) string {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
 		err = e.Err

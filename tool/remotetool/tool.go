@@ -20,7 +20,7 @@ type offered struct {
 	catalogue  *Catalogue
 	spec       lathe.ToolSpec
 	definition string
-	bad        string // why it cannot be registered anywhere
+	bad        string // error of its definition; "": none
 }
 
 func newOffered(c *Catalogue, t *remote.Tool, definition string) *offered {
@@ -33,7 +33,7 @@ func newOffered(c *Catalogue, t *remote.Tool, definition string) *offered {
 	return o
 }
 
-// effect returns the effect of that name, and lathe.Writes for an unknown name.
+// effect returns the effect with this name, or lathe.Writes for an unknown name.
 func effect(name string) lathe.Effect {
 	for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent} {
 		if name == e.String() {
@@ -46,14 +46,13 @@ func effect(name string) lathe.Effect {
 // Spec implements [lathe.Tool].
 func (o *offered) Spec() *lathe.ToolSpec { return &o.spec }
 
-// Call implements [lathe.Tool]. It queues the call, or finds the one that another process has queued, and
-// waits for its end.
+// Call implements [lathe.Tool]. It queues the call, or uses the row that another process has queued, and waits for its end.
 func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	c := &remote.Call{Tool: o.spec.Name, Definition: o.definition, Effect: o.spec.Effect, Arguments: args, Trace: event.TraceFrom(ctx)}
 	if m := lathe.CallMetaFrom(ctx); m != nil {
 		c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth = m.IdempotencyKey, m.RunID, m.CallID, m.RequestID, m.SessionID, m.Depth
 	}
-	if c.Key == "" || c.RunID == "" { // the keys of runs without a name are not their own
+	if c.Key == "" || c.RunID == "" { // keys of runs without an id are not unique
 		c.Key, c.RunID = "call_"+rand.Text(), "run_"+rand.Text()
 	}
 	woken, stop := o.catalogue.watch(c.Key)
@@ -61,7 +60,7 @@ func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	row, err := o.catalogue.put(ctx, c, woken)
 	if err != nil {
 		if lathe.CodeOf(err) == lathe.CodeConflict {
-			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: call", Err: err} // made before with other arguments
+			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: call", Err: err} // another process has queued the call with other arguments
 		}
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	return outcome(row)
 }
 
-// CheckOutcome implements [tool.OutcomeChecker]. It waits for a call that still runs.
+// CheckOutcome implements [tool.OutcomeChecker]. It waits for a call in progress.
 func (o *offered) CheckOutcome(ctx context.Context, m *lathe.CallMeta) (tool.Recovery, error) {
 	woken, stop := o.catalogue.watch(m.IdempotencyKey)
 	defer stop()
@@ -102,7 +101,7 @@ func codeOf(err error) lathe.Code {
 	return lathe.CodeOf(err)
 }
 
-// outcome converts the row of a call that has ended to the output or the error of the tool.
+// outcome converts the row of an ended call to the output or the error of the tool.
 func outcome(row *remote.Call) (*lathe.Output, error) {
 	const op = "remote: call"
 	switch {

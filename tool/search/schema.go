@@ -7,13 +7,13 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A writer adds tools to the postings, one after the other.
+// A writer adds tools to the postings, one after another.
 type writer struct {
 	postings map[string][]posting
 	tool     int32
-	length   int    // the weights of the terms of this tool
-	bytes    int    // the text that may still be indexed of this tool
-	text     []byte // an unquoted string
+	length   int    // sum of the weights of this tool's terms so far
+	bytes    int    // number of bytes of this tool that may still be indexed
+	text     []byte // buffer for an unquoted string
 }
 
 // add indexes one tool and returns its length: the sum of the weights of its terms.
@@ -50,8 +50,8 @@ func (w *writer) quoted(literal []byte, weight int32) {
 	w.index(string(w.text), weight)
 }
 
-// schema adds the descriptions and the names of properties of a schema and of those inside it. References are not
-// followed: what they refer to is indexed where it stands, once.
+// schema adds the descriptions and property names of a schema and of the schemas inside it. It does not follow references: their targets
+// are indexed where they are defined.
 func (w *writer) schema(raw json.RawMessage, depth int) {
 	if depth > maxSchemaDepth {
 		return
@@ -63,7 +63,7 @@ func (w *writer) schema(raw json.RawMessage, depth int) {
 		if len(key) < 2 {
 			continue
 		}
-		switch string(key[1 : len(key)-1]) { // a keyword that is written with escapes is not read
+		switch string(key[1 : len(key)-1]) { // a keyword with escapes is ignored
 		case "description":
 			w.quoted(value, parameterDescriptionWeight)
 		case "properties":
@@ -81,7 +81,7 @@ func (w *writer) schema(raw json.RawMessage, depth int) {
 			}
 		case "items", "additionalProperties", "contains", "if", "then", "else":
 			w.schema(value, depth+1)
-			for s := range rawjson.Elements(value) { // items of draft 7
+			for s := range rawjson.Elements(value) { // in draft 7, items may be a list
 				w.schema(s, depth+1)
 			}
 		}

@@ -1,16 +1,16 @@
-// Package search finds tools by what they do: an inverted index in memory over the definitions of tools, ranked by BM25.
+// Package search finds tools by their purpose: an inverted index in memory over the definitions of tools, ranked by BM25.
 //
 // The ranking function is that of S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
 // Foundations and Trends in Information Retrieval 3(4), 2009, in its form for weighted fields (section 3.6, BM25F): the
 // occurrences of a term in the fields of a tool are added with the weights of the fields before they saturate. The fields
 // are the name (weight 2), the description (1), the names of the parameters (1) and their descriptions (0.5).
 //
-// Names and texts are split into words at each character that is neither a letter nor a digit of any language, and where
-// an upper-case letter begins a word (getCurrentWeather, get_current_weather and "get current weather" have the same words).
-// Words are lower-cased; English stop words are left out, and English suffixes are removed. Text of languages that are
-// written without spaces between words is indexed by pairs of characters.
+// Names and texts are split into words at each character that is neither a letter nor a digit of any language, and where an upper-case
+// letter begins a word (getCurrentWeather, get_current_weather and "get current weather" have the same words). Words are converted to lower
+// case; English stop words are ignored, and English suffixes are removed. Text of languages without spaces between words is indexed by
+// pairs of characters.
 //
-// All of the package is pure: no clock, no I/O, no state between calls.
+// All functions are pure: they use no clock and no I/O, and have no state between calls.
 package search
 
 import (
@@ -21,33 +21,33 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The bounds of an index and of a search. Schemas of registered tools are bounded before they come here.
+// Limits of an index and of a search. The schemas of registered tools are limited elsewhere.
 const (
-	// maxToolBytes bounds the text that is indexed of one tool, in bytes: its name, its description, and the names and
-	// descriptions of its parameters, in this order. Text beyond it is not searched.
+	// maxToolBytes is the maximum size of the indexed text of one tool, in bytes: its name, its description, and the names and descriptions
+	// of its parameters, in this order. Text beyond it is not searched.
 	maxToolBytes = 32 << 10
-	// maxSchemaDepth is the number of levels of a parameter schema that are indexed; the schema itself is the first. A
-	// property is one level below the schema that has it, and so are the elements of an array.
+	// maxSchemaDepth is the number of indexed levels of a parameter schema; the schema itself is the first. The schemas of properties and
+	// of array elements are one level below the schema that contains them.
 	maxSchemaDepth = 16
-	// maxQueryBytes bounds the text of a query; text beyond it is ignored.
+	// maxQueryBytes is the maximum length of a query, in bytes; text beyond it is ignored.
 	maxQueryBytes = 4 << 10
-	// maxQueryTerms bounds the different terms of a query; further terms are ignored.
+	// maxQueryTerms is the maximum number of different terms in a query; further terms are ignored.
 	maxQueryTerms = 256
-	// MaxHits bounds the hits of one search.
+	// MaxHits is the maximum number of hits of one search.
 	MaxHits = 100
-	// maxTermBytes bounds a term: of a longer word, the first maxTermBytes bytes count.
+	// maxTermBytes is the maximum length of a term, in bytes; the rest of a longer word is ignored.
 	maxTermBytes = 64
 )
 
-// The parameters of BM25: k1 says how fast further occurrences of a term stop counting, and b how much the length of a
-// tool's text counts.
+// The parameters of BM25: k1 determines how fast further occurrences of a term lose weight, and b how much the length of a tool's text
+// counts.
 const (
 	k1 = 1.2
 	b  = 0.75
 )
 
-// The weights of the fields, in halves, so that lengths are exact integers: the score of a tool does not depend on the
-// order in which tools are added up.
+// The weights of the fields, in halves, so that lengths are exact integers and the score of a tool does not depend on the order in which
+// tools are added.
 const (
 	nameWeight                 = 4
 	descriptionWeight          = 2
@@ -55,27 +55,27 @@ const (
 	parameterDescriptionWeight = 1
 )
 
-// An Index finds tools by words. It does not change and may be used from several goroutines.
+// An Index finds tools by words. It is immutable and may be used by several goroutines at once.
 type Index struct {
 	postings map[string][]posting
-	norms    []float64 // of each tool: k1 × (1 - b + b × its length / the mean length)
+	norms    []float64 // per tool: k1 × (1 - b + b × its length / the mean length)
 }
 
-// A posting says how much of a term one tool has.
+// A posting is the weight of a term in one tool.
 type posting struct {
 	tool   int32
-	weight int32 // the sum of the weights of the fields that the term occurs in, once per occurrence, in halves
+	weight int32 // sum of the weights of the fields in which the term occurs, once per occurrence, in halves
 }
 
 // A Hit is a tool that has at least one term of the query.
 type Hit struct {
-	Position int     // in the specs that the index was made from
+	Position int     // index in the specs of NewIndex
 	Score    float64 // above 0; comparable within one search only
 }
 
-// NewIndex returns the index of the specs. It takes time and memory linear in the text of the tools, of which it
-// indexes 32 KiB each, and time linear in the size of the schemas times their depth, up to 16. It keeps no part of the specs.
-// Whether a tool is hidden or denied is the caller's to decide: every spec is indexed.
+// NewIndex returns the index of the specs. It requires time and memory linear in the text of the tools, of which it indexes at most 32 KiB
+// each, and time linear in the size of the schemas times their depth, up to 16. It retains no part of the specs. It indexes every spec: the
+// caller decides whether a tool is hidden or denied.
 func NewIndex(specs []*lathe.ToolSpec) *Index {
 	x := &Index{postings: make(map[string][]posting, 4*len(specs)), norms: make([]float64, len(specs))}
 	w := writer{postings: x.postings}
@@ -91,9 +91,9 @@ func NewIndex(specs []*lathe.ToolSpec) *Index {
 	return x
 }
 
-// Search returns the tools that have terms of the query, at most limit and at most [MaxHits], the best first; tools of
-// equal score are in the order of their positions. A tool that has none of the terms is never a hit, and a query without
-// terms (empty, or of stop words only) has no hits. Search takes time linear in the tools that have terms of the query.
+// Search returns the tools that contain terms of the query, at most limit and at most [MaxHits], best first; tools with equal score are in
+// the order of their positions. A tool without any of the terms is never a hit, and a query without terms (empty, or only stop words) has
+// no hits. Search requires time linear in the number of tools that contain terms of the query.
 func (x *Index) Search(query string, limit int) []Hit {
 	limit = min(limit, MaxHits, len(x.norms))
 	if limit <= 0 {
@@ -105,14 +105,14 @@ func (x *Index) Search(query string, limit int) []Hit {
 		idf := math.Log(1 + (tools-n+0.5)/(n+0.5))
 		for _, p := range postings {
 			frequency := float64(p.weight) / descriptionWeight
-			// The conversion keeps processors from joining both operations, so that all of them compute the same score.
+			// The conversion prevents fused multiply-add, so that all processors compute the same score.
 			scores[p.tool] += float64(idf * frequency * (k1 + 1) / (frequency + x.norms[p.tool]))
 		}
 	}
 	hits := make([]Hit, 0, limit+1)
 	for position, score := range scores {
 		if score == 0 || len(hits) == limit && score <= hits[limit-1].Score {
-			continue // of tools of equal score, the earlier ones stay
+			continue // of tools with equal score, the first ones are kept
 		}
 		hit := Hit{Position: position, Score: score}
 		at, _ := slices.BinarySearchFunc(hits, hit, compare)
@@ -122,12 +122,12 @@ func (x *Index) Search(query string, limit int) []Hit {
 	return hits
 }
 
-// compare orders hits: the higher score first, then the lower position.
+// compare orders hits: higher score first, then lower position.
 func compare(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Position, b.Position))
 }
 
-// terms returns the postings of the different terms of the query that some tool has.
+// terms returns the postings of the different terms of the query that occur in any tool.
 func (x *Index) terms(query string) [][]posting {
 	seen := make(map[string]bool, 16)
 	var found [][]posting

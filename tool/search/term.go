@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// eachTerm passes the terms of a text to yield, in order, until yield returns false. The bytes of a term are valid until
-// yield returns.
+// eachTerm calls yield with the terms of a text, in order, until yield returns false. The bytes of a term are valid until yield returns.
 func eachTerm(text string, yield func(term []byte) bool) {
 	var buf [maxTermBytes]byte
 	word := buf[:0]
@@ -23,7 +22,7 @@ func eachTerm(text string, yield func(term []byte) bool) {
 			if len(word) > 0 && !flush() {
 				return
 			}
-			// Pairs, and a character that stands alone by itself.
+			// Pairs of characters, or a single character that has no neighbour.
 			if next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); spaceless != 0 || !isSpaceless(next) {
 				if spaceless != 0 {
 					word = utf8.AppendRune(word, spaceless)
@@ -43,7 +42,7 @@ func eachTerm(text string, yield func(term []byte) bool) {
 			spaceless, previous = 0, 0
 			continue
 		case unicode.IsUpper(r) && len(word) > 0 && (!unicode.IsUpper(previous) || lowerFollows(text[i+utf8.RuneLen(r):])):
-			// getWeather, and the S of HTTPStatus.
+			// a word begins: W in getWeather, S in HTTPStatus
 			if !flush() {
 				return
 			}
@@ -63,14 +62,14 @@ func lowerFollows(text string) bool {
 	return unicode.IsLower(r)
 }
 
-// isSpaceless reports whether r is a letter of a script that writes no spaces between words.
+// isSpaceless reports whether r is a letter of a script without spaces between words.
 func isSpaceless(r rune) bool {
 	return r >= 0x0e00 && unicode.IsOneOf(spacelessScripts, r)
 }
 
 var spacelessScripts = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// stopWords are frequent English words that say nothing of what a tool does.
+// stopWords are frequent English words that do not describe the purpose of a tool.
 var stopWords = func() map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.Fields(`a about all an and any are as at be been by can could do does for from give had has have
@@ -81,32 +80,32 @@ var stopWords = func() map[string]bool {
 	return words
 }()
 
-// suffixes are the English endings that stem removes, and what it puts in their place. The first that fits is taken.
+// suffixes are the English endings that stem replaces, with their replacements. The first match applies.
 var suffixes = []struct{ end, to string }{
 	{"ization", "iz"}, {"ational", "at"}, {"ations", "at"}, {"ation", "at"}, {"ators", "at"}, {"ator", "at"}, {"ating", "at"}, {"ated", "at"}, {"ates", "at"}, {"ate", "at"},
 	{"ions", ""}, {"ion", ""}, {"ments", ""}, {"ment", ""}, {"nesses", ""}, {"ness", ""}, {"ings", ""}, {"ing", ""}, {"ies", "y"}, {"ied", "y"},
 	{"ers", ""}, {"er", ""}, {"ors", ""}, {"or", ""}, {"ed", ""}, {"es", ""}, {"ly", ""}, {"s", ""}, {"e", ""},
 }
 
-// minStem is the least number of bytes that stem leaves of a word.
+// minStem is the minimum number of bytes of a stem.
 const minStem = 3
 
-// stem removes an English suffix of a word in lower case, so that convert, converts, converted, converting and conversion
-// have equal or similar stems. It is no linguistic analysis: words that are likely to have the same meaning become equal.
+// stem removes an English suffix from a word in lower case, so that convert, converts, converted, converting and conversion have equal or
+// similar stems. It is not a linguistic analysis: it only makes words equal that probably have the same meaning.
 func stem(word []byte) []byte {
 	if len(word) <= minStem || !isASCIILetter(word[len(word)-1]) {
 		return word
 	}
 	for _, s := range suffixes {
 		if rest := len(word) - len(s.end); rest >= minStem && string(word[rest:]) == s.end {
-			if s.end == "s" && word[rest-1] == 's' { // address
+			if s.end == "s" && word[rest-1] == 's' { // such as address
 				return word
 			}
 			word = append(word[:rest], s.to...)
 			break
 		}
 	}
-	if n := len(word); n > minStem && word[n-1] == word[n-2] && isASCIILetter(word[n-1]) { // planning, controlled
+	if n := len(word); n > minStem && word[n-1] == word[n-2] && isASCIILetter(word[n-1]) { // such as planning, controlled
 		word = word[:n-1]
 	}
 	return word

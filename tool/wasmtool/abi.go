@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// noSpace is the return code of an output that is too large.
+// noSpace is the return code ENOSPC for an output that is too large.
 const noSpace = -28
 
-// abi is how one module is called.
+// An abi describes how the functions of one module are called.
 type abi struct {
 	export string
-	limit  uint32 // of the output
+	limit  uint32 // maximum length of the output, in bytes
 	how    allocator
 }
 
@@ -25,7 +25,7 @@ type allocator uint8
 const (
 	byRealloc allocator = iota + 1 // cabi_realloc(old, oldSize, align, newSize) -> ptr
 	byMalloc                       // malloc(size) -> ptr
-	byArena                        // tool_arena_ptr and tool_arena_len: functions, or globals
+	byArena                        // exports tool_arena_ptr and tool_arena_len: functions or globals
 )
 
 const (
@@ -39,7 +39,7 @@ var (
 	noValues = []wasmrt.ValueType{}
 )
 
-// abiOf looks at what the module exports.
+// abiOf determines the abi from the exports of the module.
 func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 	a := abi{export: manifest.Export, limit: uint32(manifest.Limits.OutputBytes)}
 	switch found, fits := m.Exports(a.export, fourI32, i32); {
@@ -53,21 +53,21 @@ func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 	} else if _, ok := m.Exports("malloc", i32, i32); ok {
 		a.how = byMalloc
 	} else {
-		a.how = byArena // globals show only in an instance
+		a.how = byArena // globals are visible only in an instance
 	}
 	return a, nil
 }
 
-// instanceState is the state of an instance that is kept between calls: its functions and its arena.
+// instanceState is the state of an instance that remains between calls: its functions and its arena.
 type instanceState struct {
 	inst      *wasmrt.Instance
 	how       allocator
-	fn, alloc *wasmrt.Func // alloc is nil where there is an arena
-	base, end uint64       // of the arena
+	fn, alloc *wasmrt.Func // alloc is nil if there is an arena
+	base, end uint64       // bounds of the arena
 }
 
-// prepare sets the state of an instance before the memory snapshot is taken. A module may allocate its arena when it is asked
-// for the address; the snapshot then contains the arena, and all calls use it.
+// prepare sets the state of an instance before its memory snapshot is made. A module may allocate its arena when the address is requested;
+// the snapshot then contains the arena, and all calls use it.
 func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
 	d := &instanceState{inst: i, how: a.how}
 	var err error
@@ -90,7 +90,7 @@ func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
 
 var errNoAllocator = errors.New("the module exports neither cabi_realloc, nor malloc, nor tool_arena_ptr and tool_arena_len")
 
-// arena asks the module once where its arena is.
+// arena reads the address and the length of the module's arena.
 func (d *instanceState) arena(ctx context.Context, i *wasmrt.Instance) error {
 	var v [2]uint64
 	for n, name := range []string{arenaPtr, arenaLen} {
@@ -129,7 +129,7 @@ func (d *instanceState) Reserve(ctx context.Context, n uint64) (uint64, error) {
 	if d.alloc == nil {
 		return d.base, nil
 	}
-	want := n + 7 // an allocator may align to less
+	want := n + 7 // an allocator may align to less than 8 bytes
 	if want >= 1<<32 {
 		return 0, fault("the memory cannot hold the call")
 	}
@@ -147,7 +147,7 @@ func (d *instanceState) Reserve(ctx context.Context, n uint64) (uint64, error) {
 	return wasmrt.Align8(ptr), nil
 }
 
-// call runs the tool.
+// call calls the module and converts its result.
 func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe.Output, error) {
 	d := i.Data().(*instanceState)
 	res, err := d.fn.Exchange(ctx, d, args, uint64(a.limit))
@@ -166,12 +166,12 @@ func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe
 		out.RC = noSpace
 	case wasmrt.Garbled:
 		out.Code = lathe.CodeInvalidOutput
-	case wasmrt.Refused, wasmrt.NoLarger: // with the code that the tool returned
+	case wasmrt.Refused, wasmrt.NoLarger: // with the return code of the tool
 	}
 	return out, nil
 }
 
-// outcome turns what a module did into what the runner knows.
+// outcome converts an error of the module to one that the runner knows.
 func outcome(name string, err error) error {
 	op := "wasmtool: call " + name
 	var e *wasmrt.Error

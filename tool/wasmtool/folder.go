@@ -22,39 +22,38 @@ import (
 
 // Options of [Open] and [OpenFolder].
 type Options struct {
-	// CacheDir is the folder in which compiled modules are kept between starts; see docs/tools-wasm.md. Empty: no cache.
+	// CacheDir is the folder for compiled modules; see docs/tools-wasm.md. "": no cache.
 	CacheDir string
-	// CompileTimeout bounds the compilation of one module; 60 s.
+	// CompileTimeout is the timeout for the compilation of one module; 0: 60 s.
 	CompileTimeout time.Duration
-	// Interpreter runs modules without compiling them to machine code: much slower, but without the compiler in the trusted
-	// code.
+	// Interpreter executes modules without compilation to machine code: much slower, but without the compiler in the trusted code.
 	Interpreter bool
-	// TotalMemory bounds the memory of all instances of the folder's modules together, in bytes; 1 GiB. A
-	// module that needs more ends its call with the limit max_total_memory.
+	// TotalMemory is the maximum memory of all instances of the folder's modules together, in bytes; 0: 1 GiB. A module that requires more
+	// ends its call with the limit max_total_memory.
 	TotalMemory int64
-	// Most bounds the grants and limits of manifests; a module whose manifest asks for more is refused. nil: no bound.
+	// Most limits the grants and limits of manifests; a module whose manifest requests more is refused; nil: no limit.
 	Most *Most
 }
 
 // defaultTotalMemory is the default of Options.TotalMemory, in bytes.
 const defaultTotalMemory = 1 << 30
 
-// maxModules bounds the modules of a folder.
+// maxModules is the maximum number of modules in a folder.
 const maxModules = 256
 
-// A Folder is a folder of modules. It may be used by several goroutines at once.
+// A Folder is a folder of modules. Its methods may be called from several goroutines at once.
 type Folder struct {
 	dir  string
-	only string // the one module; "" all
+	only string // file name of the only module; "": all
 	rt   *wasmrt.Runtime
 	most *Most
 
-	mu    sync.Mutex       // held by Reload and Close
-	tools map[string]*Tool // by the file of the module
+	mu    sync.Mutex       // locked by Reload and Close
+	tools map[string]*Tool // by file name of the module
 	old   []retired
 }
 
-// retired is a tool that runs which began before it was replaced may still call.
+// A retired tool was replaced, but runs that began before may still call it.
 type retired struct {
 	tool *Tool
 	at   time.Time
@@ -63,13 +62,13 @@ type retired struct {
 // retirement is the time for which a replaced tool can still be called.
 const retirement = 15 * time.Minute
 
-// Open returns the folder of a single module, with its manifest beside it.
+// Open opens a single module, with its manifest in the same folder.
 func Open(file string, opts *Options) (*Folder, error) {
 	return open(filepath.Dir(file), filepath.Base(file), opts)
 }
 
-// OpenFolder reads the manifests of all modules in dir and starts to compile the modules. If some of them cannot be tools,
-// it joins their errors.
+// OpenFolder reads the manifests of all modules in dir and starts to compile the modules. It joins the errors of modules that cannot be
+// tools.
 func OpenFolder(dir string, opts *Options) (*Folder, error) { return open(dir, "", opts) }
 
 func open(dir, only string, opts *Options) (*Folder, error) {
@@ -116,8 +115,8 @@ func (f *Folder) list() ([]string, error) {
 	return names, nil
 }
 
-// load reads the modules, and keeps those that are as they were. Where one cannot be a tool, those
-// that were made are closed.
+// load reads the modules, and reuses tools whose files have not changed. If a module cannot be a tool, it closes the new tools and returns
+// the errors.
 func (f *Folder) load(names []string) (map[string]*Tool, error) {
 	next := map[string]*Tool{}
 	var errs []error
@@ -143,7 +142,7 @@ func (f *Folder) load(names []string) (map[string]*Tool, error) {
 func (f *Folder) read(name string) (*Tool, error) {
 	file := filepath.Join(f.dir, name)
 	if _, err := os.Stat(file); err != nil {
-		return nil, err // rather than that it has no manifest
+		return nil, err // clearer than an error about a missing manifest
 	}
 	text, err := readManifest(strings.TrimSuffix(file, ".wasm"))
 	if err != nil {
@@ -172,7 +171,7 @@ func (f *Folder) read(name string) (*Tool, error) {
 	return t, nil
 }
 
-// readManifest reads the one manifest of a module.
+// readManifest reads the manifest of a module. It returns an error if there is none or more than one.
 func readManifest(stem string) (text []byte, err error) {
 	found := false
 	for _, ext := range []string{".yaml", ".yml", ".json"} {
@@ -201,7 +200,7 @@ func readAtMost(file string, limit int64, what string) ([]byte, error) {
 	return b, err
 }
 
-// List returns the tools, in the order of their files.
+// List returns the tools, sorted by file name.
 func (f *Folder) List() []lathe.Tool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +215,7 @@ func (f *Folder) listed() []lathe.Tool {
 	return out
 }
 
-// Tools reads the folder again, as [Folder.Reload] does, and yields the tools in the order of [Folder.List].
+// Tools reloads the folder, as [Folder.Reload] does, and yields the tools in the order of [Folder.List].
 func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
@@ -230,7 +229,7 @@ func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	}
 }
 
-// Ready waits until all modules are compiled, and joins the errors of those that cannot be called.
+// Ready waits until all modules are compiled. It joins the errors of modules that cannot be called.
 func (f *Folder) Ready(ctx context.Context) error {
 	f.mu.Lock()
 	tools := f.tools
@@ -248,9 +247,9 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 	return errors.Join(errs...)
 }
 
-// Reload reads the folder again. If modules or manifests have changed, it compiles them and calls use with all tools; use
-// may be nil. Running calls keep their module. Runs that began before may call a replaced tool for another 15 minutes. If a
-// module has an error, or use returns one, the former tools stay in force.
+// Reload reads the folder again. If modules or manifests have changed, it compiles them and calls use with all tools; use may be nil. Calls
+// in progress keep their module. Runs that began before may call a replaced tool for another 15 minutes. If a module has an error, or use
+// returns one, the previous tools remain.
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,7 +293,7 @@ func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lat
 	return true, gone
 }
 
-// bury closes the replaced tools whose retirement time is over.
+// bury closes the replaced tools whose retirement time has passed.
 func (f *Folder) bury() error {
 	var errs []error
 	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
@@ -323,7 +322,7 @@ func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin
 	}
 }
 
-// Close closes all tools. No call may run.
+// Close closes all tools. No call may be in progress.
 func (f *Folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

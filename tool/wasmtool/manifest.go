@@ -16,53 +16,53 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// A Manifest defines a module as a tool: its definition, limits and grants. It is strict YAML or JSON: an unknown field is an
-// error. Name, Description and Allowlist are required.
+// A Manifest defines a module as a tool: its definition, limits and grants. It is strict YAML or JSON: an unknown field is an error. Name,
+// Description and Allowlist are required.
 type Manifest struct {
 	Name         string
 	Description  string
 	Schema       json.RawMessage // nil: no arguments
 	OutputSchema json.RawMessage
 	Allowlist    []string
-	Effect       lathe.Effect // undeclared counts as writing
-	Export       string       // the exported function; "tool"
-	SHA256       string       // lower-case hex of the module; empty: any module
+	Effect       lathe.Effect // undeclared: counts as one that writes
+	Export       string       // name of the exported function; "": "tool"
+	SHA256       string       // SHA-256 of the module in lower-case hexadecimal; "": any module
 	Limits       Limits
 	Grants       Grants
 }
 
-// Limits of a module's calls. A zero field has the default in its comment.
+// Limits of a module's calls. A comment states the default of a zero field.
 type Limits struct {
-	Timeout       time.Duration // the runner's tool_timeout
-	Concurrency   int           // calls at once; 8
-	OutputBytes   int           // 64 KiB, of one call
-	ModuleBytes   int           // 16 MiB
-	Functions     int           // 50 000
-	FunctionBytes int           // 1 MiB
-	MemoryPages   int           // 1 024, of 64 KiB each
-	TableElements int           // 100 000
-	HostCalls     int           // 1 000 000, of one call
-	StdoutBytes   int           // 64 KiB, of one call; what is written there is shown nowhere
-	FileBytes     int           // 64 MiB read and written, of one call
-	OpenFiles     int           // 64
-	NewFiles      int           // 1 000 made in one call
+	Timeout       time.Duration // 0: tool_timeout of the runner
+	Concurrency   int           // concurrent calls; 0: 8
+	OutputBytes   int           // per call; 0: 64 KiB
+	ModuleBytes   int           // 0: 16 MiB
+	Functions     int           // 0: 50,000
+	FunctionBytes int           // per function; 0: 1 MiB
+	MemoryPages   int           // of 64 KiB each; 0: 1,024
+	TableElements int           // 0: 100,000
+	HostCalls     int           // per call; 0: 1,000,000
+	StdoutBytes   int           // per call; 0: 64 KiB. The text is discarded
+	FileBytes     int           // read and written per call; 0: 64 MiB
+	OpenFiles     int           // 0: 64
+	NewFiles      int           // created per call; 0: 1,000
 }
 
-// Grants are the resources outside its memory that a module may use. The zero value grants none.
+// Grants are resources outside of its memory that a module may use. The zero value grants none.
 type Grants struct {
-	Clock  bool // the real time; without it a fixed clock that advances only when it is read
-	Random bool // random bytes; without it the same bytes in each call
+	Clock  bool // the real time; if false, a clock that advances only when it is read
+	Random bool // random bytes; if false, the same bytes in each call
 	Files  []FileGrant
 }
 
 // A FileGrant gives a module access to a folder.
 type FileGrant struct {
-	Path  string // below the folder of the manifest
-	Guest string // as the module sees it, such as /data
+	Path  string // relative to the folder of the manifest
+	Guest string // path in the module, such as /data
 	Write bool
 }
 
-// document is the manifest as it is written.
+// A document is the YAML form of a manifest.
 type document struct {
 	Name         string    `yaml:"name"`
 	Description  string    `yaml:"description"`
@@ -98,20 +98,19 @@ type document struct {
 	} `yaml:"grants"`
 }
 
-// maxManifest bounds a manifest, in bytes, and maxCount each number in it.
+// maxManifest is the maximum size of a manifest, in bytes, and maxCount the maximum of each number in it.
 const (
 	maxManifest = 256 << 10
 	maxCount    = 1 << 30
 )
 
-// defaultConcurrency is limits.concurrency where nothing is said: each call may have the memory of one
-// instance.
+// defaultConcurrency is the default of limits.concurrency. Each concurrent call may use the memory of one instance.
 const defaultConcurrency = 8
 
-// count is a limit that is said: from 1 on.
+// A count is a limit that is set: at least 1.
 type count int
 
-// UnmarshalYAML refuses what is no limit.
+// UnmarshalYAML returns an error unless the value is a whole number from 1 to maxCount.
 func (c *count) UnmarshalYAML(n *yaml.Node) error {
 	var v int
 	if err := n.Decode(&v); err != nil || v < 1 || v > maxCount {
@@ -127,7 +126,7 @@ var (
 	guestDir = lazy.Regexp(`^/[A-Za-z0-9_./-]*$`)
 )
 
-// ParseManifest reads a manifest. It does not check the schema and the allowlist: [tool.Set.Add] does.
+// ParseManifest parses a manifest. It does not check the schema and the allowlist: [tool.Set.Add] does.
 func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("the manifest is larger than %d bytes", maxManifest)
@@ -205,7 +204,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 
 var unknownField = lazy.Regexp(`field (\S+) not found in type \S+`)
 
-// problem is what the parser says, on one line and without the names of our types.
+// problem returns the error of the parser in one line, without names of Go types.
 func problem(err error) error {
 	var e *yaml.TypeError
 	if !errors.As(err, &e) {
@@ -215,7 +214,7 @@ func problem(err error) error {
 	return errors.New(strings.ReplaceAll(text, " into wasmtool.", " into "))
 }
 
-// schemaJSON returns a schema as JSON, with its members in the order of the document. It returns nil for an absent schema.
+// schemaJSON returns a schema as JSON, with its members in the order of the document, or nil if there is none.
 func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 	if n.IsZero() {
 		return nil, nil

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Most bounds what manifests may ask for. The zero value allows no grant.
+// Most is the maximum that manifests may request. The zero value allows no grants.
 type Most struct {
-	Grants      []string      // some of "clock", "random", "read" and "write"; the last two of files
-	Timeout     time.Duration // 0: any
-	MemoryPages int           // 0: any
-	ModuleBytes int           // 0: any
+	Grants      []string      // some of "clock", "random", "read" and "write"; the last two are for files
+	Timeout     time.Duration // 0: no limit
+	MemoryPages int           // 0: no limit
+	ModuleBytes int           // 0: no limit
 }
 
-// allow returns an error that names what the manifest asks for and b does not allow.
+// allow returns an error for the first grant or limit of the manifest that b does not allow.
 func (b *Most) allow(m *Manifest) error {
 	if b == nil {
 		return nil

@@ -19,13 +19,13 @@ import (
 // Origin is the Origin of all tools of this package.
 const Origin = "wasm"
 
-// A Tool is a module that is called as a tool. The owner must call Close, which does not interrupt running calls.
+// A Tool is a module as a tool. Its owner must call Close, which does not interrupt calls in progress.
 type Tool struct {
 	spec     lathe.ToolSpec
 	manifest *Manifest
-	sum      [2][sha256.Size]byte // of module and manifest
+	sum      [2][sha256.Size]byte // hashes of module and manifest
 
-	ready  chan struct{} // closed when the module is compiled, or cannot be
+	ready  chan struct{} // closed when the module is compiled or has failed to compile
 	err    error
 	module *wasmrt.Module
 	pool   *wasmrt.Pool
@@ -33,14 +33,14 @@ type Tool struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	users  int // calls that run
+	users  int // number of calls in progress
 	closed bool
 	roots  []*os.Root
 }
 
 var _ lathe.Tool = (*Tool)(nil)
 
-// newTool starts to compile a module. dir is the folder of the manifest.
+// newTool starts to compile a module in the background. dir is the folder of the manifest.
 func newTool(rt *wasmrt.Runtime, wasm []byte, m *Manifest, dir string) (*Tool, error) {
 	if sum := sha256.Sum256(wasm); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
 		return nil, fmt.Errorf("sha256: the module is another one: %x", sum)
@@ -65,7 +65,7 @@ func newTool(rt *wasmrt.Runtime, wasm []byte, m *Manifest, dir string) (*Tool, e
 	return t, nil
 }
 
-// options opens what is granted.
+// options opens the granted folders, and returns the options of instances.
 func (t *Tool) options(dir string) (*wasmrt.InstanceOptions, error) {
 	g := &t.manifest.Grants
 	opts := &wasmrt.InstanceOptions{}
@@ -106,10 +106,10 @@ func (t *Tool) compile(ctx context.Context, rt *wasmrt.Runtime, wasm []byte, lim
 	return nil
 }
 
-// Spec returns the definition in the manifest.
+// Spec implements [lathe.Tool]: it returns the definition in the manifest.
 func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 
-// Ready waits until the module is compiled and says whether it can be called.
+// Ready waits until the module is compiled, and returns an error if it cannot be called.
 func (t *Tool) Ready(ctx context.Context) error {
 	select {
 	case <-t.ready:
@@ -119,7 +119,7 @@ func (t *Tool) Ready(ctx context.Context) error {
 	}
 }
 
-// Call calls the module. A first call may have to wait until it is compiled.
+// Call implements [lathe.Tool]. It waits until the module is compiled.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	if !t.begin() {
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "wasmtool: call " + t.spec.Name, Err: errors.New("the module is closed")}
@@ -161,11 +161,11 @@ func (t *Tool) end() {
 	last := t.closed && t.users == 0
 	t.mu.Unlock()
 	if last {
-		_ = t.free() // the error has no receiver: Close has returned
+		_ = t.free() // Close has returned, so the error cannot be reported
 	}
 }
 
-// Close releases the module as soon as the running calls have ended. Further calls are answered unavailable.
+// Close releases the module when the calls in progress have ended. Later calls end with unavailable.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	if t.closed {

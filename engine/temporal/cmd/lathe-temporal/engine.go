@@ -22,8 +22,8 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// The variables of the environment that hold what proves the identity of this program to Temporal, as the programs of Temporal name
-// them. A value is never printed.
+// The environment variables with the credentials of this program for Temporal, named as in the programs of Temporal. Their values are never
+// printed.
 const (
 	apiKeyVariable = "TEMPORAL_API_KEY"
 	certVariable   = "TEMPORAL_TLS_CLIENT_CERT_PATH"
@@ -38,13 +38,13 @@ const (
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
 
-// A target is the namespace and the task queue of --engine.
+// A target is the parsed value of --engine: the address of the Temporal server, the namespace and the task queue.
 type target struct {
 	address, namespace, queue string
 	tls                       bool
 }
 
-// parseEngine reads --engine.
+// parseEngine parses the value of --engine.
 func parseEngine(text string) (*target, error) {
 	if text == "" {
 		return nil, usage("--engine is required: %s", engineForm)
@@ -60,7 +60,7 @@ func parseEngine(text string) (*target, error) {
 	if !namePattern.MatchString(t.namespace) {
 		return nil, usage("--engine: %q is no name of a namespace: want %s", t.namespace, engineForm)
 	}
-	query, err := url.ParseQuery(u.RawQuery) // u.Query leaves out what it cannot read, such as "queue=a;tls=true"
+	query, err := url.ParseQuery(u.RawQuery) // u.Query ignores parameters that are not valid, such as "queue=a;tls=true"
 	if err != nil {
 		return nil, usage("--engine: the parameters cannot be read: want queue=NAME and tls=true, with & between them")
 	}
@@ -81,7 +81,7 @@ func parseEngine(text string) (*target, error) {
 	return t, nil
 }
 
-// options returns the options of the client, with what the environment holds.
+// options returns the options of the Temporal client, with the credentials of the environment.
 func (t *target) options(log *slog.Logger) (client.Options, error) {
 	o := client.Options{HostPort: t.address, Namespace: t.namespace, Logger: sdklog.NewStructuredLogger(log)}
 	cert, key := os.Getenv(certVariable), os.Getenv(keyVariable)
@@ -106,7 +106,7 @@ func (t *target) options(log *slog.Logger) (client.Options, error) {
 	return o, nil
 }
 
-// prepare connects to Temporal, and has the application execute detached runs there.
+// prepare connects to Temporal, and configures the application to execute detached runs there.
 func (t *target) prepare(log *slog.Logger, opts *app.Options) (closeClient func(), err error) {
 	o, err := t.options(log)
 	if err != nil {
@@ -129,7 +129,7 @@ func (t *target) prepare(log *slog.Logger, opts *app.Options) (closeClient func(
 	return c.Close, nil
 }
 
-// newTool returns a tool of tools.temporal.
+// newTool returns a tool of the configuration section tools.temporal.
 func (t *target) newTool(spec *lathe.ToolSpec, c *config.TemporalTool) (lathe.Tool, error) {
 	if c.Queue == t.queue {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: fmt.Errorf("the task queue %s is that of the runs, whose workers do not have the activity: name the one of its workers", c.Queue)}
@@ -137,7 +137,7 @@ func (t *target) newTool(spec *lathe.ToolSpec, c *config.TemporalTool) (lathe.To
 	return temporal.NewQueueTool(spec, &temporal.QueueOptions{TaskQueue: c.Queue, Activity: c.Activity, Heartbeat: c.Heartbeat, Attempts: int32(c.MaxAttempts)})
 }
 
-// unreached is the error of a server that does not answer.
+// unreached returns the error for a server that cannot be reached.
 func (t *target) unreached(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %v", dialTimeout)

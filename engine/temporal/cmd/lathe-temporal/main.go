@@ -1,5 +1,5 @@
-// Command lathe-temporal is `lathe serve` with Temporal: it executes detached runs as workflows of a namespace. Its models, tools
-// and limits are those of lathe.yaml.
+// Command lathe-temporal is `lathe serve` with Temporal: it executes detached runs as workflows of a namespace. lathe.yaml configures its
+// models, tools and limits.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/lathe-run/lathe/internal/daemon"
 )
 
-// Exit codes, as those of lathe.
+// Exit codes, the same as those of lathe.
 const (
 	exitFailed   = 1
 	exitUsage    = 2
@@ -56,7 +56,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main without the process: it returns the exit code.
+// run executes the command and returns its exit code.
 func run(ctx context.Context, args []string, out, errw io.Writer) int {
 	opts := &daemon.Options{Stderr: errw}
 	var configFile, engineURL string
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 	opts.Load = func(file string) (*config.Config, error) {
 		cfg, err := app.LoadConfig(file, nil)
 		if err == nil {
-			configFile = file // if it is removed, a reload fails
+			configFile = file // a reload fails if the file was removed
 		}
 		return cfg, err
 	}
@@ -135,7 +135,7 @@ func findConfig(path string) (string, error) {
 	return defaultConfig, nil
 }
 
-// built returns the version and the revision that the Go toolchain wrote into the program.
+// built returns the version and the revision that the Go toolchain recorded in the program.
 func built() (version, revision string) {
 	version = "devel"
 	info, ok := debug.ReadBuildInfo()
