@@ -58,7 +58,7 @@ type Row struct {
 	LeastOutput int `key:"least_output"`
 }
 
-// The values of columns that code compares with.
+// The values of columns that are compared in code.
 const (
 	Leading, Level, Budget, BudgetEffort = "leading", "level", "budget", "budget_effort"
 	Adaptive, Calls, Yes                 = "adaptive", "calls", "yes"
@@ -71,7 +71,8 @@ const (
 	asText, asFile, ownOnly, alone = "text", "file", "own", "alone"
 )
 
-// noLimit as the number of a column says that the destination has no limit.
+// noLimit is the value of a numeric column that states that the destination has no limit. It differs from 0, which states that no rule is
+// known.
 const noLimit = -1
 
 // columns returns the names of the columns, in their order in [Row].
@@ -84,7 +85,7 @@ func columns() []string {
 	return names
 }
 
-// With returns r with the columns that are set in over.
+// With returns a copy of r with the columns that are set in over.
 func (r Row) With(over *Row) Row {
 	to, from := reflect.ValueOf(&r).Elem(), reflect.ValueOf(over).Elem()
 	for i := range to.NumField() {
@@ -95,8 +96,8 @@ func (r Row) With(over *Row) Row {
 	return r
 }
 
-// Accepts returns the row with the named columns set. A number is a limit, and "any" is no limit. The error for an unknown column or
-// value suggests what may be meant.
+// Accepts returns a row with the named columns set. A number is a limit, and "any" is no limit. For an unknown column or value, the error
+// suggests the nearest one or lists all.
 func Accepts(rules map[string]string) (Row, error) {
 	var r Row
 	v := reflect.ValueOf(&r).Elem()
