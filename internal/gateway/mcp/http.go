@@ -49,14 +49,14 @@ func (o *HTTPOptions) withDefaults() {
 	setting.Fill(o)
 }
 
-// The headers of the protocol.
+// Names of HTTP headers of the protocol.
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerSession = "Mcp-Session-Id"
 	headerName    = "Mcp-Name"
 )
 
-// Handler returns a handler of streamable HTTP. It serves both protocol eras at one address, by the protocol version of each
+// Handler returns a handler for the streamable HTTP transport. It serves both protocol eras at one address, by the protocol version of each
 // request, and may be mounted at any path.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
@@ -64,7 +64,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	o := s.http.Load()
 	guarded := &patientWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: o.WriteTimeout}
 	guarded.renew()
-	middleware.LimitBodyTime(w, r, o.BodyTimeout) // of a refused request, too
+	middleware.LimitBodyTime(w, r, o.BodyTimeout) // also for requests that are refused
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if !o.Admitted && (!o.hostAllowed(r) || !middleware.SameOrigin(r, o.Origins)) {
@@ -111,10 +111,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	t.stateful.ServeHTTP(guarded, r)
 }
 
-// modernVersion reports whether a version is of the era without sessions.
+// modernVersion reports whether a protocol version is one without sessions (2026-07-28 or later).
 func modernVersion(v string) bool { return v >= statelessEra }
 
-// post checks a message before anything decodes it, and hands it to its era.
+// post checks the message of a POST request before the SDK decodes it, and passes it to the handler of its protocol era.
 func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptions) {
 	select {
 	case s.posts <- struct{}{}:
@@ -157,12 +157,12 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 	}
 }
 
-// notifications are those of clients that mean something here.
+// notifications are the notifications of clients that the server handles.
 var notifications = map[string]bool{
 	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
 }
 
-// namesTask refuses a request about a task whose header names another one than its body.
+// namesTask returns a refusal if a request about a task names another task in its header than in its body.
 func namesTask(r *http.Request, m *message, body []byte) *refusal {
 	if taskMethods[m.method] == nil {
 		return nil
@@ -179,8 +179,7 @@ func (m *message) ignored() bool {
 	return m.id == "" && m.method != "" && !notifications[m.method]
 }
 
-// statusOf is the HTTP status of a refused message. Up to 2025-11-25 an unknown method is an answer
-// like any other.
+// statusOf returns the HTTP status of a refused message. In versions up to 2025-11-25, an unknown method is answered with status 200.
 func statusOf(no *refusal, modern bool) int {
 	switch {
 	case no.code == jsonrpc.CodeMethodNotFound && modern:
@@ -216,7 +215,7 @@ func answer(w http.ResponseWriter, status int, no *refusal) {
 	_, _ = w.Write(no.append(nil)) // the client may have left
 }
 
-// hostAllowed reports whether the request asks for a host name of the server.
+// hostAllowed reports whether the Host of the request is one that the server accepts.
 func (o *HTTPOptions) hostAllowed(r *http.Request) bool {
 	if o.Hosts == nil {
 		return httpname.IsLoopback(r.Host)
@@ -225,7 +224,7 @@ func (o *HTTPOptions) hostAllowed(r *http.Request) bool {
 	return slices.ContainsFunc(o.Hosts, func(h string) bool { return h == "*" || httpname.Host(h) == host })
 }
 
-// A patientWriter gives each write a time in which the client has to take it.
+// A patientWriter sets a deadline for each write, by which the client must have received it.
 type patientWriter struct {
 	http.ResponseWriter
 	rc   *http.ResponseController
@@ -239,7 +238,7 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 }
 
 func (w *patientWriter) renew() {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.wait)) // what has no deadlines does without
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.wait)) // a writer without deadlines is used as it is
 }
 
 // Unwrap is for http.ResponseController.

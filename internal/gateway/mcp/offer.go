@@ -83,19 +83,19 @@ type PromptMessage struct {
 // Limits of a catalog.
 const (
 	maxOffers       = 1_000 // resources and prompts
-	maxParts        = 8     // of a template
+	maxParts        = 8     // names in braces in one template
 	maxResource     = 8 << 20
 	defaultResource = 1 << 20
-	maxPrompt       = 1 << 20 // bytes of a prompt that is filled in
+	maxPrompt       = 1 << 20 // bytes of a rendered prompt
 	maxURI          = 2_048
 )
 
-// offering is a catalog, compiled. It does not change.
+// An offering is a compiled catalog. It is immutable.
 type offering struct {
 	set       *tool.Set
 	resources []*resource
 	prompts   []*prompt
-	byTool    map[string]any // *resource or *prompt
+	byTool    map[string]any // *resource or *prompt by the name of its tool
 }
 
 func (o *offering) empty() bool { return o.set == nil }
@@ -178,7 +178,7 @@ func partsOf(text string) (names []string) {
 	return names
 }
 
-// fill replaces each part of the text that is in names by its value.
+// fill replaces each part {name} of the text whose name is in names by its value. Other parts are copied.
 func fill(text string, names []string, values map[string]string) string {
 	return goodPart().ReplaceAllStringFunc(text, func(part string) string {
 		name := part[1 : len(part)-1]
@@ -189,7 +189,8 @@ func fill(text string, names []string, values map[string]string) string {
 	})
 }
 
-// newTemplate compiles a URI with parts to what it fits; nil without parts.
+// newTemplate compiles a URI template to a pattern for the URIs that match it, and returns the names of its parts. Without parts, the
+// pattern is nil.
 func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 	names := partsOf(uri)
 	literal := goodPart().ReplaceAllString(uri, "")
@@ -214,7 +215,7 @@ func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 	return re, names, err
 }
 
-// checkURI takes absolute addresses with a scheme of their own.
+// checkURI returns an error unless uri is an absolute URI with a scheme and without spaces or control characters.
 func checkURI(uri string) error {
 	if len(uri) > maxURI {
 		return fmt.Errorf("the uri has more than %d bytes", maxURI)
@@ -240,7 +241,7 @@ func checkMatch(patterns []string) error {
 	return nil
 }
 
-// specOf returns the tool definition under which policies and events know a resource or a prompt.
+// specOf returns the tool definition by which policies and events refer to a resource or a prompt.
 func specOf(prefix, name, description string, labels []string, schema json.RawMessage) lathe.ToolSpec {
 	return lathe.ToolSpec{Name: prefix + name, Description: description, Schema: schema, Effect: lathe.ReadOnly,
 		Allowlist: []string{"*"}, Labels: slices.Clone(labels), Origin: strings.TrimSuffix(prefix, "__")}
