@@ -68,7 +68,7 @@ func Check(server string, accepts map[string]string) (key string, err error) {
 // aliases are profiles of package preset whose kind of server has another name. A profile that is not listed has the name of its kind.
 var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"}
 
-// The rows of servers that render a chat template of the model.
+// template is the row of servers that render the chat template of the model.
 var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
 
 // Rows that are added after a server has refused a request because of the role developer, several system messages, the order of roles (the
