@@ -359,7 +359,7 @@ func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 			p.add(thought, at, el)
 		}
 		p.add(toolCall, at, el)
-	case typ == "reasoning" && rawText(el, "encrypted_content") == "" && !hasText(get(el, "summary")) && !hasText(get(el, "content")): // the item is empty and becomes no part
+	case typ == "reasoning" && rawText(el, "encrypted_content") == "" && !hasText(get(el, "summary")) && !hasText(get(el, "content")): // it has no content
 	case typ == "thinking", typ == "redacted_thinking", typ == "reasoning", string(get(el, "thought")) == "true":
 		p.add(thought, at, el)
 	case typ == "text", typ == "input_text", typ == "output_text", typ == "refusal", typ == "" && has("text"):

@@ -44,7 +44,7 @@ func (f Form) codec() wire.Served {
 // statusOverloaded is the HTTP status with which Anthropic's API reports that it is overloaded.
 const statusOverloaded = 529
 
-// status returns the status of p for clients of the form.
+// status returns the HTTP status of p for clients of the form.
 func (f Form) status(p *Problem) int {
 	if f == Anthropic && p.Status == http.StatusServiceUnavailable {
 		return statusOverloaded

@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Each answer that a client receives has an id of its own, also when one run gives several: it waits for the results of the
-// client or for an approval, and its next answer begins where it resumes. The id is a text without a prefix, to which each wire
-// adds its own (resp_, msg_, chatcmpl-):
+// Each answer that a client receives has an id of its own, also if one run gives several answers: a run that waits for results of the
+// client or for an approval gives its next answer when it resumes. The id is a text without a prefix, to which each wire adds its own
+// (resp_, msg_, chatcmpl-):
 //
 //	RUN               the first answer of the run
 //	RUN_EVENT         the answer that begins after that event, at which the run waited
