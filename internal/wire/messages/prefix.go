@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A prefix computes what precedes each turn of the model in a request: the tools, the system text and the turns before it. The zero
-// value computes nothing.
+// A prefix computes the digest of everything that precedes each assistant turn of a request: the tools, the system text and the earlier
+// turns. The zero value computes nothing.
 type prefix struct {
 	bound    *wire.BoundRequest // nil: the destination does not bind thinking
 	hash     wire.PrefixHash
