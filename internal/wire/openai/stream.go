@@ -223,7 +223,7 @@ func (w *ChunkWriter) begin(dst wire.JSON, c *outCall) wire.JSON {
 	c.began = true
 	w.sent++
 	if w.fold != nil {
-		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // the arguments are written unchanged
+		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // keeps the arguments as written
 		return dst
 	}
 	return w.start(dst, "null").Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent-1)).Str("id", c.id).
