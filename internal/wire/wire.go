@@ -256,8 +256,8 @@ type EncodeOptions struct {
 	Shared *Shared
 	// Without are features that the server has refused before and that are therefore not sent: see [Upstream.Refused].
 	Without []string
-	// Bound is what is known of thinking that the destination binds to what precedes it; zero: nothing. The encoder leaves out the
-	// blocks that are not valid any more, and sets Before and Left. Only Messages has such thinking.
+	// Bound is the state of thinking that the destination binds to what precedes it; zero: nothing is known. The encoder leaves out blocks
+	// that are no longer valid, and sets Before and Left. Only Messages has such thinking.
 	Bound BoundRequest
 }
 

@@ -76,7 +76,7 @@ type task struct {
 	x     *exchange
 	timer *time.Timer // fires at the end of the TTL; used by the taskStore
 
-	mu               sync.Mutex // also held by whoever uses x
+	mu               sync.Mutex // also held by a request that uses x
 	created, updated time.Time
 	status           taskStatus
 	result           mcp.Result

@@ -231,7 +231,7 @@ func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn,
 			return
 		}
 	}
-	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // otherwise a carrier may have the turn; it counts as lost if it cannot be opened
+	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // else a carrier may have the turn
 		j.Lost++
 	}
 	j.keep(1 + len(answers))
