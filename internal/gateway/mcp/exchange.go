@@ -51,7 +51,7 @@ type round struct {
 	atOnce  bool // answer with a task immediately, unless the number of tasks is at its limit
 }
 
-// asking holds the questions that a tool waits for, and their answers.
+// asking contains the questions for whose answers a tool waits, and the answers.
 type asking struct {
 	questions map[string]tool.Question
 	answers   map[string]tool.Answer

@@ -22,24 +22,24 @@ import (
 
 // HTTPOptions are the callers and limits of the HTTP handler.
 type HTTPOptions struct {
-	// Identify returns the caller of a request. If it returns false the request is answered 401. nil: every caller is the
-	// one without a name.
+	// Identify returns the caller of a request. If it returns false, the request is answered with 401. nil: every caller is the caller
+	// without a name.
 	Identify func(*http.Request) (Caller, bool)
-	// Admitted says that the caller of the handler has already checked Host, Origin and limits, and has counted the request.
-	// Identify is called nevertheless.
+	// Admitted is set if the caller of the handler has already checked Host, Origin and limits, and has counted the request. Identify is
+	// called nevertheless.
 	Admitted bool
-	// Charge, when set, is called before a batch is served, with the number of its requests beyond the first. If ok is
-	// false the batch is refused, and wait is the time after which the caller may send it again.
+	// Charge, if set, is called before a batch is served, with the number of its requests beyond the first. If ok is false, the batch is
+	// refused, and wait is the time after which the caller may send it again.
 	Charge func(ctx context.Context, n int) (wait time.Duration, ok bool)
-	// Hosts are the host names, without ports, under which the server is reached; "*" is any. nil: the names and addresses
-	// of loopback, which refuses pages whose name was rebound to this machine.
+	// Hosts are the host names, without ports, under which the server is reached; "*" allows any. nil allows the names and addresses of
+	// loopback, which refuses pages that use DNS rebinding.
 	Hosts []string
-	// Origins are the origins whose pages may call, such as https://example.com, besides the server's own origin and, if
+	// Origins are the origins whose pages may send requests, such as https://example.com, in addition to the server's own origin and, if
 	// the server is reached on loopback, pages of loopback.
 	Origins []string
 	// MaxRequests bounds the POST requests at once; 512.
 	MaxRequests int `key:"max_requests" default:"512"`
-	// BodyTimeout is the time in which a body must arrive; 30 s. WriteTimeout is that of each write; 30 s.
+	// BodyTimeout is the time in which a body must be received; 30 s. WriteTimeout is the time limit of each write; 30 s.
 	BodyTimeout  time.Duration `key:"body_timeout" default:"30s"`
 	WriteTimeout time.Duration `key:"write_timeout" default:"30s"`
 }

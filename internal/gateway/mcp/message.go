@@ -22,14 +22,14 @@ var messageLimits = rawjson.Limits{MaxDepth: 72, MaxKeys: 10_000}
 // statelessEra is the first protocol version without sessions.
 const statelessEra = "2026-07-28"
 
-// A message holds the fields of a client's message that inspect reads before the SDK decodes it.
+// A message contains the fields of a client's message that inspect reads before the SDK decodes it.
 type message struct { // JSON text; "" if the message expects no response
 	id      string // "" for a response
 	method  string // "" of a response
 	version string // protocol version in params._meta
 }
 
-// A refusal is the JSON-RPC error with which the server answers a message that it does not pass on to the SDK.
+// A refusal is the JSON-RPC error for a message that the server does not pass to the SDK.
 type refusal struct {
 	id   string // JSON text; "": null
 	code int

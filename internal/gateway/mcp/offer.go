@@ -17,31 +17,31 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Catalog holds the resources and prompts that the server offers to clients.
+// A Catalog contains the resources and prompts that the server offers to clients.
 type Catalog struct {
 	Resources []Resource
 	Prompts   []Prompt
 }
 
-// A Resource is something that clients read: a text, bytes, what a function returns, or the files of
-// a folder. Exactly one of Text, Data, Read and Files is set.
+// A Resource is content that clients can read: a text, bytes, the result of a function, or the files of a folder. Exactly one of Text,
+// Data, Read and Files is set.
 type Resource struct {
-	// Name has 1 to 50 of the characters a-z, A-Z, 0-9, _ and -. Policies and events know the resource as
-	// the tool resource__NAME, which only reads; its argument is `uri`.
+	// Name has 1 to 50 of the characters a-z, A-Z, 0-9, _ and -. For policies and events the resource is the read-only tool resource__NAME
+	// with the argument `uri`.
 	Name string
 	// URI is the address of the resource. If it has parts of the form {name} it is a template: each part matches any
 	// non-empty text without /, ? and #. With Files it is the prefix of the URIs of the files.
 	URI                string
 	Title, Description string
-	MediaType          string   // default: what the name of a file or the first bytes say
-	Labels             []string // as those of a tool
+	MediaType          string   // default: by the file name or the first bytes
+	Labels             []string // see [lathe.ToolSpec].Labels
 	// Values are the completions that are suggested for the parts of a template. Other values are accepted, too.
 	Values map[string][]string
 
-	Text string // parts in it, as {name}, are filled in
+	Text string // parts of the form {name} in it are replaced by their values
 	Data []byte
-	// Read returns the content at the URI. An error that wraps fs.ErrNotExist means that the URI has no content. The same
-	// rules hold as for a tool: Read may run on several goroutines at once, and must return soon after ctx is done.
+	// Read returns the content at the URI. An error that wraps fs.ErrNotExist means that the URI has no content. As for a tool, Read may be
+	// called from several goroutines at once and must return soon after ctx is done.
 	Read func(ctx context.Context, uri string, parts map[string]string) (*lathe.Blob, error)
 	// Files is a file system that is read at each request. Use the FS of an os.Root: symbolic links cannot leave it. Files
 	// whose path or name matches one pattern of Match are offered; a nil Match offers all. Names that begin with a dot are
@@ -49,23 +49,23 @@ type Resource struct {
 	Files fs.FS
 	Match []string
 
-	MaxBytes int // of one reading; 1 MiB, and 8 MiB at most
+	MaxBytes int // bytes of the content; default 1 MiB, at most 8 MiB
 }
 
 // A Prompt is a template for the first messages of a conversation. The user of the client selects it.
 type Prompt struct {
-	// Name has the same form as the name of a [Resource]. Policies and events know the prompt as the tool prompt__NAME.
+	// Name has the same form as the name of a [Resource]. For policies and events the prompt is the tool prompt__NAME.
 	Name               string
 	Title, Description string
 	Labels             []string
 	Arguments          []Argument
 	// Messages are the messages of the prompt. The server replaces {name} in their texts and resource URIs by the argument.
 	Messages []PromptMessage
-	// Render, if Messages is empty, returns the messages for the arguments. The same rules hold as for Resource.Read.
+	// Render, if Messages is empty, returns the messages for the arguments. It has the same obligations as Resource.Read.
 	Render func(ctx context.Context, args map[string]string) ([]PromptMessage, error)
 }
 
-// An Argument of a prompt is a text.
+// An Argument is a text argument of a prompt.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool

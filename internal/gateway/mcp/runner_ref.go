@@ -14,7 +14,7 @@ type runnerRef struct {
 	unused chan struct{} // closed when it is over and no call uses it
 }
 
-// runners holds the current runner. A call uses the runner that was current when it began.
+// runners contains the current runner. A call uses the runner that was current when it began.
 type runners struct {
 	mu  sync.Mutex
 	now *runnerRef

@@ -53,11 +53,11 @@ type Options struct {
 	MaxSessions int `key:"max_sessions" default:"256"`
 	// SessionIdle is the time without a message from the client after which a session ends; 30 min.
 	SessionIdle time.Duration `key:"session_idle" default:"30m"`
-	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all
-	// clients that wait for such an answer between two requests; 16. Each of them also counts towards MaxCalls.
+	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all clients that wait
+	// for such an answer between two requests; 16. Each waiting call also counts towards MaxCalls.
 	AskTimeout time.Duration `key:"ask_timeout" default:"5m"`
 	MaxAsking  int           `key:"max_asking" default:"16"`
-	// Tasks says which calls become tasks.
+	// Tasks configures which calls become tasks.
 	Tasks Tasks
 	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
 	Drain time.Duration `key:"drain" default:"30s"`

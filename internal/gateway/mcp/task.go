@@ -25,16 +25,16 @@ type Tasks struct {
 	// After is the time after which a running call is answered with a task; 10 s. If it is negative, no call becomes a task
 	// and the extension is not offered.
 	After time.Duration `key:"after" default:"10s"`
-	// TTL is how long a task is kept after its start; 1 h. A call that still runs then is cancelled.
+	// TTL is the time after its start for which a task is stored; 1 h. A call that is still running then is cancelled.
 	TTL time.Duration `key:"ttl" default:"1h"`
-	// Poll is the poll interval that clients are given; 1 s.
+	// Poll is the poll interval that clients receive; 1 s.
 	Poll time.Duration `key:"poll" default:"1s"`
-	// Max bounds the tasks that are kept, of all clients; 256. MaxOfCaller bounds those of one principal; a
-	// quarter of Max. A task beyond a bound replaces the oldest task that has ended: of the principal, or of all clients.
-	// If no such task has ended, the call does not become a task and is answered in its request.
+	// Max bounds the stored tasks of all clients; 256. MaxOfCaller bounds those of one principal; a quarter of Max. A task beyond a bound
+	// replaces the oldest task that has ended: of the principal, or of all clients. If no such task has ended, the call does not become a
+	// task and is answered in its request.
 	Max         int `key:"max" default:"256"`
 	MaxOfCaller int
-	// Rules hold special rules for single tools, by tool name.
+	// Rules are exceptions for single tools, by tool name.
 	Rules map[string]TaskRule
 }
 
