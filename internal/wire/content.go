@@ -16,14 +16,14 @@ const DefaultMarker = "[{type}: not sent, because the API of the model has no fo
 // A Fit adapts messages to the forms that a wire has. Only here is content handled for which a wire has no form: images, audio and files,
 // and parts and items of types unknown to Lathe.
 //
-//   - Documents of text become text.
-//   - Of the messages after the last answer, [Fit.Check] refuses the content, unless Drop is set.
-//   - In older messages it is replaced by Marker, or with Drop left out. A message that would have nothing else gets the marker in any
-//     case, so that no empty message and no other text stands for it.
-//   - What a vendor's server did in an answer (a web search) is left out. An answer that has nothing else is not sent.
+//   - Text documents become text.
+//   - In the messages after the last answer, [Fit.Check] refuses the content, unless Drop is set.
+//   - In older messages it is replaced by Marker or, if Drop is set, left out. If a message would otherwise be empty, one part is replaced
+//     by the marker in any case.
+//   - Actions of a vendor's server in an answer (a web search) are left out. An answer that contains nothing else is not sent.
 //
-// What happens to a message depends on the message alone, so that a conversation that grows keeps its beginning. Content in results of
-// tools is not changed here: encoders write a note for it.
+// The treatment of a message depends only on that message, so that a growing conversation keeps its encoded beginning. Content in tool
+// results is not changed here: encoders replace it by a note.
 type Fit struct {
 	Codec  Upstream
 	Drop   bool
