@@ -88,7 +88,7 @@ func (v *View) Ended() *problem.Problem {
 	return nil
 }
 
-// Stepped returns v if a [server.Executor] executes the run, else nil.
+// Stepped returns v if the log of the run names a server.Executor that executes it, else nil.
 func (v *View) Stepped() *View {
 	if v.State.Executor == "" {
 		return nil

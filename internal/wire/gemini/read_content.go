@@ -237,8 +237,8 @@ func (c *conversation) answer(t lathe.ToolResult) {
 	to.results = append(to.results, m)
 }
 
-// first returns the first call under a key of index that has no result, or the last one if all have results. It returns nil if there is
-// none.
+// first returns the first call under a key of index that has no result. If all have one, it returns the last call if the client sent an id
+// for it, else nil.
 func (c *conversation) first(index map[string][]int, key string) *clientCall {
 	calls := index[key]
 	for len(calls) > 1 && len(c.calls[calls[0]].results) > 0 {

@@ -48,7 +48,7 @@ const (
 	Ack      = "ack"      // the gateway has stored the result or the error
 	Cancel   = "cancel"   // no caller waits for the call any longer
 	Beat     = "beat"     // heartbeat; that of a worker lists its calls
-	Drain    = "drain"    // the sender is about to stop: a worker accepts no more calls; the worker of a gateway connects to another one
+	Drain    = "drain"    // the sender stops soon: a worker accepts no more calls; a gateway's workers connect to another one
 )
 
 // A Frame is one message. Its type determines which fields are used.
