@@ -37,8 +37,8 @@ var unions = []string{"allOf", "anyOf", "oneOf"}
 
 // plainRoot returns the schema with an object at its root and without unions there. If values is set, it also removes enum and not, which
 // compare whole values.
-func plainRoot(schema []byte, values bool) (_ []byte, changes []string) { // members that are written separately or left out
-	left := []string{"type", "properties", "required"} // members that are written anew
+func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
+	left := []string{"type", "properties", "required"} // members that are written separately or left out
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "enum", "not"} {
 		if _, found := rawjson.Get(schema, key); found && (values || slices.Contains(unions, key)) {
 			changes = append(changes, "."+key)

@@ -23,9 +23,9 @@ var messageLimits = rawjson.Limits{MaxDepth: 72, MaxKeys: 10_000}
 const statelessEra = "2026-07-28"
 
 // A message contains the fields of a client's message that inspect reads before the SDK decodes it.
-type message struct { // JSON text; "" if the message expects no response
-	id      string // "" for a response
-	method  string // "" of a response
+type message struct {
+	id      string // JSON text; "" if the message expects no response
+	method  string // "" for a response
 	version string // protocol version in params._meta
 }
 

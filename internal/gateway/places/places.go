@@ -34,8 +34,8 @@ type placed struct {
 }
 
 // places maps paths in the conversation of a run to paths in the client's request.
-type places struct { // messages read from the request, before the server added, removed or changed any
-	parsed []lathe.Message // those that were read from the request, before the server added, removed or changed any
+type places struct {
+	parsed []lathe.Message // messages read from the request, before the server added, removed or changed any
 	*foundPlaces
 }
 

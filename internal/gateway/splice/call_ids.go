@@ -317,8 +317,8 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 		case lathe.ToolResult:
 			p.CallID = other(id)
 			m.Parts[i] = p
-		default: // gatewayID has excluded it
-		} // gatewayID returned "" for other parts
+		default: // gatewayID returned "" for other parts
+		}
 	}
 	return m
 }

@@ -15,8 +15,8 @@ import (
 const maxWaitingJoined = 32
 
 // A waitingTurn is a message of a conversation that ends with the sentence that its run waits.
-type waitingTurn struct { // text of the message without the sentence
-	text  string // without the sentence
+type waitingTurn struct {
+	text  string // text of the message without the sentence
 	runID string
 	// If the run is found, sum is the sum of the conversation with which it began, and messages are those that it has added to the
 	// conversation so far.

@@ -159,8 +159,8 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		}
 	}
 	if len(w.queue) > 0 && w.queue[0].kind == blockCall && w.queue[0].ended {
-		w.queue[0].ended = false // its block is open still
-	} // its block is still open
+		w.queue[0].ended = false // its block is still open
+	}
 	return raw.Bytes
 }
 

@@ -90,8 +90,8 @@ func readImage(o wire.Object, raw []byte) (b lathe.Blob) {
 // readFile parses a file part, and sets Raw as readImage does.
 func readFile(o wire.Object, raw []byte) (b lathe.Blob) {
 	url := readSource(o, "file_data", "file_url", "file_id")
-	b.Name = o.OptString("filename")                                   // some clients send base64 without a data URL
-	if o.Get("file_data") != nil && !strings.HasPrefix(url, "data:") { // some clients send base64 alone
+	b.Name = o.OptString("filename")
+	if o.Get("file_data") != nil && !strings.HasPrefix(url, "data:") { // some clients send base64 without a data URL
 		var err error
 		if b.Data, err = base64.StdEncoding.DecodeString(url); err != nil {
 			o.Fail("file_data", "Must be a data URL or base64.")
