@@ -194,9 +194,9 @@ type Served interface {
 	AppendError(dst []byte, e *APIError) []byte
 }
 
-// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid
-// on the wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes
-// are consecutive, and the answer ends exactly once.
+// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid on the
+// wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes are consecutive,
+// and the answer ends exactly once.
 //
 // If AnswerHead.Whole is set, the methods append the body of an answer that is not streamed, with the same content as the events. All
 // methods must then append to the same dst, and AppendKeepAlive and AppendError must not be called.

@@ -16,7 +16,7 @@ type encoder struct {
 	custom  map[string]bool // tools whose input is text
 	texts   map[string]bool // ids of calls of these tools
 	dropped []string
-	looked  bool // mcp is set
+	looked  bool // mcp has been determined
 	mcp     bool // the hosted tools include MCP tools
 }
 
